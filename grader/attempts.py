@@ -1,0 +1,101 @@
+"""Where attempts lie on disk, and what was to be judged: making, naming and reading an attempt's folder.
+
+Holds what judging again needs beside the evidence itself. Never runs or judges anything.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grader.errors import UsageError
+from grader.model.submission import SourceFile, Submission
+from grader.run.workspace import Workspace
+from grader.settings import settings
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFacts:
+    """What was to be judged, and on what: stored as `attempt.json`.
+
+    Attributes:
+        attempt: unique name.
+        task, task_version: what it is judged by.
+        profile, nproc_per_node, runtime, launcher, seed: how it is run.
+        dataset: name; num_train, num_validation, num_hidden: samples of its splits.
+        submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
+    """
+
+    attempt: str
+    task: str
+    task_version: str
+    profile: str
+    nproc_per_node: int
+    runtime: str
+    launcher: str
+    seed: int
+    dataset: str
+    num_train: int
+    num_validation: int
+    num_hidden: int
+    submission: Submission
+
+
+def new_attempt_name(submission: Submission) -> str:
+    """A name that sorts by time and is never given twice."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    return f"{submission.digest[:8]}-{stamp}-{secrets.token_hex(3)}"
+
+
+def new_workspace(task: str, submission: Submission, out: Path | None) -> Workspace:
+    """An empty attempt folder: `out`, or a new one in the state folder.
+
+    Raises:
+        UsageError: `out` exists and is neither empty nor an earlier attempt's.
+    """
+    if out is None:
+        out = settings().state_dir / "attempts" / task / f"{submission.name}-{new_attempt_name(submission)}"
+    if out.exists():
+        if not out.is_dir():
+            raise UsageError(f"{out} is a file; --out takes a folder")
+        if any(out.iterdir()) and not Workspace(out).attempt.is_file():
+            raise UsageError(f"{out} holds other files; name a new or empty folder, or an earlier attempt's")
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    return Workspace(out.resolve())
+
+
+def open_attempt(folder: Path) -> Workspace:
+    """The stored attempt in a folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    workspace = Workspace(folder.resolve())
+    if not workspace.attempt.is_file():
+        raise UsageError(f"{folder} is not an attempt's folder: it has no attempt.json; `grader grade` names the folder it writes")
+    return workspace
+
+
+def write_facts(facts: AttemptFacts, workspace: Workspace) -> None:
+    """Store what is to be judged, before anything runs."""
+    workspace.attempt.write_text(json.dumps(asdict(facts), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_facts(workspace: Workspace) -> AttemptFacts:
+    """What was to be judged.
+
+    Raises:
+        UsageError: the file is damaged or of another version.
+    """
+    try:
+        fields = json.loads(workspace.attempt.read_text(encoding="utf-8"))
+        submission = fields.pop("submission")
+        files = tuple(SourceFile(**file) for file in submission["files"])
+        return AttemptFacts(submission=Submission(submission["name"], files), **fields)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UsageError(f"{workspace.attempt} cannot be read ({error}); grade the submission again") from error

@@ -1,0 +1,106 @@
+"""The task's own submissions: what each promises to earn, read from its folder's name and its comments.
+
+Says what is promised; whether the promise is kept is `verify`'s to find out.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grader.catalog.submissions import read_submission
+from grader.errors import TaskError, UsageError
+from grader.model.finding import Location
+from grader.model.grade import Verdict
+from grader.model.promise import Marker, PromisedSubmission
+from grader.model.submission import ENTRY_POINT, Submission
+from grader.model.task import Task
+
+_EXPECT = re.compile(r"#\s*expect:\s*(.*)")
+_MARKER = re.compile(r"#\s*<-\s*([A-Z]+\d{3}(?:[ ,]+[A-Z]+\d{3})*)")
+_CODE = re.compile(r"[A-Z]+\d{3}")
+
+
+def known_codes() -> frozenset[str]:
+    """Codes of all rules, from the names of their files: the catalog lies below the checks and imports none."""
+    folder = Path(__file__).resolve().parent.parent / "checks" / "rules"
+    return frozenset(p.stem.partition("_")[0].upper() for p in folder.glob("[a-z]*_*.py"))
+
+
+def submissions_of(task: Task) -> tuple[PromisedSubmission, ...]:
+    """All submissions of a task with what they promise, sorted by name.
+
+    Raises:
+        TaskError: a folder that is no verdict, an unreadable submission, or a header that cannot be understood; all
+            of them in one message.
+    """
+    found, problems = promises_in(task.folder / "submissions")
+    if problems:
+        raise TaskError(f"The submissions of task {task.name} need mending:\n" + "\n".join(f"  {p}" for p in problems))
+    return found
+
+
+def promises_in(folder: Path) -> tuple[tuple[PromisedSubmission, ...], list[str]]:
+    """Promises below a `submissions` folder, and one line per problem met."""
+    found: list[PromisedSubmission] = []
+    problems: list[str] = []
+    verdicts = [str(v) for v in Verdict if v is not Verdict.JUDGE_ERROR]
+    for verdict in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if verdict.name.startswith(".") or verdict.name == "__pycache__":
+            continue
+        if verdict.name not in verdicts or not verdict.is_dir():
+            problems.append(f"submissions/{verdict.name}: not a verdict; use a folder named {', '.join(verdicts)}.")
+            continue
+        for path in sorted(verdict.iterdir()):
+            if path.name.startswith(".") or path.name == "__pycache__":
+                continue
+            _read_promise(path, verdict.name, found, problems)
+    names = [p.name for p in found]
+    problems += [f"submissions/{n}: stands for two submissions; rename one." for n in sorted(set(names)) if names.count(n) > 1]
+    return tuple(sorted(found, key=lambda p: p.name)), problems
+
+
+def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], problems: list[str]) -> None:
+    try:
+        submission = read_submission(path)
+    except UsageError as error:
+        problems.append(f"submissions/{verdict}/{path.name}: {error}")
+        return
+    codes, unknown = _expected(submission)
+    markers = tuple(_markers(submission))
+    unknown += [m.code for m in markers if m.code not in known_codes()]
+    for code in sorted(set(unknown)):
+        problems.append(f"submissions/{verdict}/{path.name}: there is no rule {code!r}; `grader rules` lists them.")
+    stray = sorted({m.code for m in markers} - set(codes) - set(unknown))
+    if stray:
+        problems.append(
+            f"submissions/{verdict}/{path.name}: marks a line with {', '.join(stray)}; "
+            f"write `# expect: {' '.join(sorted({*codes, *stray}))}` into its first lines."
+        )
+    found.append(PromisedSubmission(path, f"{verdict}/{path.stem}", verdict, codes, markers))
+
+
+def _expected(submission: Submission) -> tuple[tuple[str, ...], list[str]]:
+    """Codes of the `# expect:` lines among the comments before the first statement, and words that are no codes."""
+    codes: set[str] = set()
+    unknown: list[str] = []
+    for line in (submission.text(ENTRY_POINT) or "").splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        match = _EXPECT.match(line)
+        for word in re.split(r"[\s,]+", match[1].strip()) if match else ():
+            if _CODE.fullmatch(word) and word in known_codes():
+                codes.add(word)
+            elif word:
+                unknown.append(word)
+    return tuple(sorted(codes)), unknown
+
+
+def _markers(submission: Submission) -> list[Marker]:
+    return [
+        Marker(code, Location(file.path, number))
+        for file in submission.files
+        for number, line in enumerate(file.text.split("\n"), start=1)
+        for match in _MARKER.finditer(line)
+        for code in _CODE.findall(match[1])
+    ]

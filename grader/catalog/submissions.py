@@ -1,0 +1,184 @@
+"""Read what a learner handed in: one file or a folder, from a path that somebody typed.
+
+Everything refused here is refused with one message that says what to do. What is wrong *inside* a script, a syntax
+error for one, is not our business: that is a finding. Never reads more than the caps allow and never runs anything.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from grader.errors import UsageError
+from grader.model.submission import ENTRY_POINT, SourceFile, Submission
+
+MAX_FILES = 64
+MAX_FILE_BYTES = 1 << 20
+MAX_TOTAL_BYTES = 4 << 20
+_MAX_ENTRIES = 4_096
+_MAX_DEPTH = 8
+
+
+def read_submission(path: Path) -> Submission:
+    """Read a `.py` file (it becomes `train.py`) or a folder with `train.py` and its helper modules.
+
+    Args:
+        path: file or folder. Of a folder only `.py` files count; hidden entries and `__pycache__` are passed over.
+
+    Returns:
+        The submission, named after the file or folder.
+
+    Raises:
+        UsageError: the path cannot be a submission; the text says why and what to do.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise UsageError(_cannot_open(path, error)) from None
+    except ValueError:
+        raise UsageError(f"{str(path)!r} is not a path.") from None
+    if stat.S_ISDIR(mode):
+        return _read_folder(path)
+    _refuse_other_kinds(path, mode)
+    return Submission(path.stem, (SourceFile(ENTRY_POINT, _read_text(path, path.name)),))
+
+
+def _refuse_other_kinds(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{path} is {_kind(mode)}, not a file. Give the path of your train.py or of its folder.")
+    suffix = path.suffix.lower()
+    if suffix == ".ipynb":
+        raise UsageError(
+            f"{path} is a notebook, and torchrun starts scripts. Export it with "
+            f"`jupyter nbconvert --to script {path.name}`, check that the result runs from the command line, "
+            "and hand in the .py file."
+        )
+    if suffix in {".zip", ".tar", ".gz", ".tgz", ".7z"}:
+        raise UsageError(f"{path} is an archive. Unpack it and give the folder that holds {ENTRY_POINT}.")
+    if suffix != ".py":
+        raise UsageError(
+            f"{path} does not end in .py. Give a Python script, or a folder that holds {ENTRY_POINT} "
+            "and its helper modules."
+        )
+
+
+def _read_folder(folder: Path) -> Submission:
+    entry = folder / ENTRY_POINT
+    if not entry.exists():
+        scripts = sorted(p.name for p in folder.glob("*.py"))[:5]
+        there = f" It holds {', '.join(scripts)}: rename the script to start." if scripts else ""
+        raise UsageError(f"The folder {folder} has no {ENTRY_POINT}, the script that is started.{there}")
+    paths = _modules_below(folder)
+    files, total = [], 0
+    for path in paths:
+        relative = path.relative_to(folder).as_posix()
+        text = _read_text(path, relative, may_be_empty=relative != ENTRY_POINT)
+        total += len(text.encode())
+        if total > MAX_TOTAL_BYTES:
+            raise UsageError(
+                f"The .py files in {folder} are more than {MAX_TOTAL_BYTES >> 20} MiB altogether. "
+                f"Hand in a folder with {ENTRY_POINT} and the modules it imports, nothing else."
+            )
+        files.append(SourceFile(relative, text))
+    # A folder given as "." has no name of its own.
+    return Submission(folder.resolve().name or "submission", tuple(sorted(files, key=lambda f: f.path)))
+
+
+def _modules_below(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    folders, num_entries = [(folder, 0)], 0
+    while folders:
+        here, depth = folders.pop()
+        try:
+            entries = sorted(os.scandir(here), key=lambda e: e.name)
+        except OSError as error:
+            raise UsageError(_cannot_open(here, error)) from None
+        for entry in entries:
+            num_entries += 1
+            if num_entries > _MAX_ENTRIES or depth > _MAX_DEPTH:
+                raise UsageError(
+                    f"{folder} holds too many files or folders to be a submission. Give a folder with "
+                    f"{ENTRY_POINT} and its helper modules only."
+                )
+            if entry.name.startswith(".") or entry.name == "__pycache__":
+                continue
+            path = Path(entry.path)
+            if entry.is_symlink() and (entry.is_dir() or entry.name.endswith(".py")):
+                raise UsageError(f"{path} is a symbolic link. Put the file itself into the folder.")
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((path, depth + 1))
+            elif entry.name.endswith(".py"):
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if not stat.S_ISREG(mode):
+                    raise UsageError(f"{path} is {_kind(mode)}, not a file. Remove it from the folder.")
+                found.append(path)
+        if len(found) > MAX_FILES:
+            raise UsageError(
+                f"{folder} holds more than {MAX_FILES} .py files. Hand in {ENTRY_POINT} and the modules it "
+                "imports; a virtual environment or other projects do not belong in the folder."
+            )
+    return found
+
+
+def _read_text(path: Path, name: str, *, may_be_empty: bool = False) -> str:
+    content = _read_bytes(path)
+    if not content.strip() and not may_be_empty:
+        raise UsageError(f"{path} is empty. Save your script first, then hand it in.")
+    if b"\0" in content:
+        raise UsageError(
+            f"{path} is a binary file (NUL at byte {content.index(0):,}), not a Python script. "
+            "If it is a script, save it as UTF-8 text."
+        )
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{name} is not UTF-8: byte 0x{content[error.start]:02X} in line {line} (byte {error.start:,} of the "
+            "file). Save it as UTF-8 in your editor; another encoding named in a `coding:` comment is not read."
+        ) from None
+    return text.removeprefix("\ufeff")
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The file's content, at most the cap; size and kind are taken from the open descriptor, not from the path."""
+    try:
+        # Without NONBLOCK a pipe put in the file's place would hold us for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(_cannot_open(path, error)) from None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise UsageError(f"{path} is {_kind(status.st_mode)}, not a file.")
+        content = b"" if status.st_size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
+    if status.st_size > MAX_FILE_BYTES or len(content) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"{path} is {status.st_size / (1 << 20):,.1f} MiB; a script may have {MAX_FILE_BYTES >> 20} MiB. "
+            "Hand in the script alone: data and weights are not part of it."
+        )
+    return content
+
+
+def _cannot_open(path: Path, error: OSError) -> str:
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        return f"There is no file {path}. Check the path; it is taken relative to {Path.cwd()}."
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"{path} may not be read by this user. Change its permissions: `chmod u+r {path}`."
+    return f"{path} cannot be read: {error.strerror}."
+
+
+def _kind(mode: int) -> str:
+    for test, words in (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+        (stat.S_ISLNK, "a symbolic link"),
+    ):
+        if test(mode):
+            return words
+    return "something unusual"

@@ -1,0 +1,44 @@
+"""All the evidence of one run, as rules look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.checks.ledger import Ledger
+from grader.checks.source import Script
+from grader.model.evaluation import Evaluation
+from grader.model.run import RunRecord
+from grader.model.trace import RankTrace, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What rules may look at.
+
+    Attributes:
+        script: the parsed submission, to quote and to point at lines.
+        record: seen from outside.
+        trace: told by the probe.
+        ledger: who saw which sample, built from the trace.
+        evaluation: the trusted scorer's, None while not scored.
+        profile: `cpu` or `gpu`.
+        num_train, num_validation: size of the splits mounted for the script; None unknown.
+    """
+
+    script: Script
+    record: RunRecord
+    trace: Trace
+    ledger: Ledger
+    evaluation: Evaluation | None
+    profile: str
+    num_train: int | None = None
+    num_validation: int | None = None
+
+    @property
+    def world_size(self) -> int:
+        """Ranks that were started."""
+        return self.record.world_size
+
+    def rank(self, rank: int) -> RankTrace:
+        """One rank's trace."""
+        return self.trace.ranks[rank]

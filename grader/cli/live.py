@@ -1,0 +1,76 @@
+"""Signs of life on standard error while something long runs; results never pass through here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from grader.model.verify_case import VerifyCase
+    from grader.run.runtime import Progress
+
+
+class LiveView:
+    """A spinner with phase, steps per rank and the last printed line; plain phase lines where there is no terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.console = Console(file=stream, highlight=False)
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
+        self._row = self._bar.add_task("starting", total=None)
+        self._phase = ""
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to somebody else for a moment."""
+        self._bar.stop()
+        try:
+            yield
+        finally:
+            self._bar.start()
+
+    def progress(self, sign: Progress) -> None:
+        """Show one sign of life."""
+        if not self.console.is_terminal:
+            if sign.phase != self._phase:
+                self.console.print(Text(f"· {sign.phase}"))
+        else:
+            parts = [sign.phase]
+            if sign.steps:
+                parts.append("steps " + " ".join(f"{rank}:{n}" for rank, n in enumerate(sign.steps)))
+            if sign.line:
+                parts.append(sign.line[: max(20, self.console.width - 60)])
+            # Text, not markup: the line was printed by a submission and may hold brackets.
+            self._bar.update(self._row, description=Text(" · ".join(parts)).markup)
+        self._phase = sign.phase
+
+    def case(self, case: VerifyCase) -> None:
+        """Say how one case of a verification went, as soon as it is known."""
+        mark, style = ("✓", "green") if case.ok else ("✗", "red")
+        line = Text(f"{mark} ", style=style)
+        line.append(f"{case.task}/{case.submission}  {case.verdict}  {' '.join(case.codes)}  {case.seconds:.1f} s")
+        self.console.print(line)
+        if not case.ok:
+            self.console.print(Text(f"  {case.message}", style="red"))

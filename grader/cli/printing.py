@@ -1,0 +1,234 @@
+"""Results on standard output, as text for people or JSON for programs; decides nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from grader.catalog.datasets import PreparedDataset
+    from grader.demo import DemoStep
+    from grader.doctor import Diagnosis
+    from grader.model.attempt import Attempt
+    from grader.model.calibration import Calibration
+    from grader.model.finding import Finding
+    from grader.model.submission import Submission
+    from grader.model.task import Task
+    from grader.model.verify_case import VerifyCase
+    from grader.run.workspace import Workspace
+
+
+def emit_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def stdout_console() -> Console:
+    """A console on standard output; plain where that is no terminal."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+
+
+def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff: bool) -> None:
+    """One judged attempt."""
+    audience = "staff" if staff else "learner"
+    if as_json:
+        from grader.report.json_report import to_json
+
+        sys.stdout.write(to_json(attempt.grade, audience=audience))
+        return
+    from grader.report.terminal import print_attempt
+
+    console = stdout_console()
+    print_attempt(attempt, console, audience=audience)
+    console.print(f"\nreport    {workspace.report}", soft_wrap=True)
+    console.print(f"evidence  {workspace.root}", soft_wrap=True)
+
+
+def print_lint(results: Sequence[tuple[Path, Submission, tuple[Finding, ...]]], *, as_json: bool) -> None:
+    """Source findings of each file."""
+    if as_json:
+        emit_json(
+            {
+                "schema": 1,
+                "files": [
+                    {"file": str(file), "findings": [_finding_to_json(f) for f in findings]}
+                    for file, _, findings in results
+                ],
+            }
+        )
+        return
+    from grader.report.terminal import print_findings
+
+    console = stdout_console()
+    for file, submission, findings in results:
+        if len(results) > 1:
+            console.print(f"[bold]{file}[/bold]")
+        print_findings(findings, submission, console)
+
+
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
+    place = finding.location
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "evidence": finding.evidence.value,
+        "path": place.path if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "message": finding.message,
+        "hint": finding.hint,
+    }
+
+
+def task_to_json(task: Task) -> dict[str, Any]:
+    """A task's facts for programs."""
+    from grader.catalog import submissions_of
+
+    return {
+        "name": task.name,
+        "title": task.title,
+        "lab": task.lab,
+        "summary": task.summary,
+        "version": task.version,
+        "datasets": list(task.datasets),
+        "profiles": [asdict(p) for p in task.profiles],
+        "targets": [asdict(t) for t in task.targets],
+        "rubric": [asdict(item) for item in task.rubric],
+        "max_points": task.max_points,
+        "submissions": [
+            {"path": str(p.path), "name": p.name, "verdict": p.verdict, "codes": list(p.codes)}
+            for p in submissions_of(task)
+        ],
+    }
+
+
+def print_tasks(tasks: Sequence[Task]) -> None:
+    """All tasks, a line each."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("task", "lab", "profiles", "title"):
+        table.add_column(heading)
+    for task in tasks:
+        table.add_row(task.name, task.lab, " ".join(p.name for p in task.profiles), task.title)
+    stdout_console().print(table)
+
+
+def print_task(task: Task) -> None:
+    """One task: statement, rubric, targets, and the submissions that prove it."""
+    from rich.markdown import Markdown
+    from rich.table import Table
+
+    from grader.catalog import submissions_of
+
+    console = stdout_console()
+    console.print(Markdown(task.statement))
+    rubric = Table(title="Rubric", title_justify="left", box=None, pad_edge=False)
+    for heading in ("points", "item", "needs"):
+        rubric.add_column(heading)
+    for item in task.rubric:
+        needs = " ".join((*item.requires, *((f"{item.metric} target",) if item.metric else ())))
+        rubric.add_row(f"{item.points:g}", item.title + (" (must)" if item.must else ""), needs)
+    console.print(rubric)
+    proofs = Table(title="\nSubmissions that prove the task", title_justify="left", box=None, pad_edge=False)
+    for heading in ("verdict", "submission", "codes"):
+        proofs.add_column(heading)
+    for promised in submissions_of(task):
+        proofs.add_row(promised.verdict, promised.name, " ".join(promised.codes))
+    console.print(proofs)
+    console.print(f"\nskeleton  {task.skeleton / task.entry_point}", soft_wrap=True)
+
+
+def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
+    """Every case of a verification, and how many kept their promise."""
+    if as_json:
+        emit_json({"schema": 1, "ok": all(c.ok for c in cases), "cases": [asdict(c) for c in cases]})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "submission", "promised", "verdict", "codes", "time"):
+        table.add_column(heading, overflow="fold")
+    for case in cases:
+        mark = "[green]✓[/green]" if case.ok else "[red]✗[/red]"
+        codes = " ".join(case.codes) or "-"
+        table.add_row(mark, f"{case.task}/{case.submission}", case.expected_verdict, case.verdict, codes, f"{case.seconds:.1f} s")
+    console = stdout_console()
+    console.print(table)
+    for case in cases:
+        if not case.ok:
+            console.print(f"[red]✗[/red] {case.task}/{case.submission}: ", end="")
+            console.print(case.message, markup=False)
+    kept = sum(case.ok for case in cases)
+    console.print(f"{kept} of {len(cases)} kept their promise")
+
+
+def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) -> None:
+    """A calibration, style by style."""
+    if as_json:
+        emit_json({"schema": 1, "file": str(path), **asdict(calibration)})
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("style", "median", "runs", "accuracy"):
+        table.add_column(heading)
+    for style in calibration.styles:
+        runs = " ".join(f"{s:.2f}" for s in style.seconds)
+        accuracies = " ".join(f"{a:.3f}" for a in style.accuracies)
+        table.add_row(style.submission, f"{style.median_s:.2f} s", runs, accuracies)
+    console = stdout_console()
+    console.print(table)
+    console.print(f"node class {calibration.node_class}, load {calibration.load:.1f}, stored in {path}", soft_wrap=True)
+
+
+def print_diagnoses(diagnoses: Sequence[Diagnosis], *, as_json: bool) -> None:
+    """What the doctor found."""
+    if as_json:
+        emit_json([asdict(d) for d in diagnoses])
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for d in diagnoses:
+        mark = Text("✓", style="green") if d.ok else Text("✗", style="red") if d.needed else Text("–", style="yellow")
+        table.add_row(mark, Text(d.what), Text(d.found), Text(d.remedy))
+    stdout_console().print(table)
+
+
+def print_datasets(
+    found: Sequence[PreparedDataset | None], *, as_json: bool, names: Sequence[str] = ()
+) -> None:
+    """Prepared data sets; None stands for one that is not prepared, named in `names`."""
+    if as_json:
+        emit_json([asdict(d) if d else {"name": n, "prepared": False} for n, d in zip(names or [""] * len(found), found, strict=True)])
+        return
+    console = stdout_console()
+    for number, dataset in enumerate(found):
+        if dataset is None:
+            console.print(f"{names[number]}: not prepared (`grader data prepare {names[number]}`)", soft_wrap=True)
+        else:
+            console.print(
+                f"{dataset.name}: {dataset.num_train} training, {dataset.num_validation} validation, "
+                f"{dataset.num_hidden} hidden samples in {dataset.visible_dir}",
+                soft_wrap=True,
+            )
+
+
+def print_demo(step: DemoStep) -> None:
+    """One step of the demo: what it was, and what the judge says of it."""
+    from grader.report.terminal import print_attempt
+
+    console = stdout_console()
+    console.rule(step.promised.name)
+    print_attempt(step.attempt, console)
+    console.print(f"\nHTML report  {step.workspace.report}\n", soft_wrap=True)

@@ -1,0 +1,113 @@
+"""Look at this machine and say what it can run, what is missing, and how to get it. Changes nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.catalog import find_tasks, load_task
+from grader.catalog.datasets import dataset_names, prepared
+from grader.errors import GraderError
+from grader.run.registry import find_runtimes
+from grader.settings import settings
+
+OLDEST_TORCH = (2, 6)
+"""The probe's hooks exist from here on."""
+ENOUGH_SHM_BYTES = 256 << 20
+"""DataLoader workers and gloo share batches through /dev/shm; less than this and they fail oddly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing looked at.
+
+    Attributes:
+        what: name of the thing.
+        ok: True when it is there and good.
+        needed: False for what only some uses need.
+        found: what was seen.
+        remedy: what to do about it, "" when ok.
+    """
+
+    what: str
+    ok: bool
+    needed: bool
+    found: str
+    remedy: str = ""
+
+
+def diagnose() -> tuple[Diagnosis, ...]:
+    """Look at everything; quick, nothing is started for longer than a self-test, nothing is left."""
+    return (*_python(), *_machine(), *_runtimes(), *_data(), *_tasks(), *_extras())
+
+
+def _python() -> Iterator[Diagnosis]:
+    version = platform.python_version()
+    yield Diagnosis("Python", sys.version_info >= (3, 11), True, version, "" if sys.version_info >= (3, 11) else "install 3.11 or newer")
+    for name in ("torch", "torchvision"):
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            yield Diagnosis(name, False, True, "not installed", "run `make setup`, or install it into this environment")
+            continue
+        old = name == "torch" and tuple(int(part) for part in found.split(".")[:2]) < OLDEST_TORCH
+        yield Diagnosis(name, not old, True, found, "the probe needs torch 2.6 or newer" if old else "")
+
+
+def _machine() -> Iterator[Diagnosis]:
+    cores = len(os.sched_getaffinity(0))
+    yield Diagnosis(
+        "CPU cores", cores >= 2, False, str(cores), "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing"
+    )
+    shm = shutil.disk_usage("/dev/shm")
+    small = shm.free < ENOUGH_SHM_BYTES
+    yield Diagnosis(
+        "shared memory", not small, False, f"{shm.free >> 20} MiB free in /dev/shm", "make /dev/shm larger (in Docker: --shm-size=1g)" if small else ""
+    )
+    gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*")) if Path("/proc/driver/nvidia/gpus").is_dir() else []
+    yield Diagnosis("NVIDIA GPUs", bool(gpus), False, f"{len(gpus)} found", "" if gpus else "only cpu profiles can be judged here")
+    state = settings().state_dir
+    parent = next(p for p in (state, *state.parents) if p.exists())
+    writable = os.access(parent, os.W_OK)
+    yield Diagnosis("state folder", writable, True, str(state), "" if writable else "set GRADER_STATE_DIR to a folder you may write to")
+
+
+def _runtimes() -> Iterator[Diagnosis]:
+    for name, runtime in sorted(find_runtimes().items()):
+        availability = runtime().self_test()
+        yield Diagnosis(
+            f"runtime {name}", availability.usable, name == "process", availability.reason, "" if availability.usable else "see the reason"
+        )
+
+
+def _data() -> Iterator[Diagnosis]:
+    for name in dataset_names():
+        found = prepared(name)
+        if found is None:
+            yield Diagnosis(f"data set {name}", False, False, "not prepared", f"`grader data prepare {name}`")
+        else:
+            sizes = f"{found.num_train} training, {found.num_validation} validation, {found.num_hidden} hidden samples"
+            yield Diagnosis(f"data set {name}", True, False, sizes)
+
+
+def _tasks() -> Iterator[Diagnosis]:
+    for name in find_tasks():
+        try:
+            task = load_task(name)
+        except GraderError as error:
+            yield Diagnosis(f"task {name}", False, True, "has mistakes", str(error))
+        else:
+            yield Diagnosis(f"task {name}", True, True, task.title)
+
+
+def _extras() -> Iterator[Diagnosis]:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    yield Diagnosis(
+        "C++ compiler", compiler is not None, False, compiler or "not found", "" if compiler else "submissions that call torch.compile will fail"
+    )

@@ -1,0 +1,59 @@
+"""What the supervisor is told: one frozen record per run, as JSON on its input.
+
+Holds no secret: everything here may be seen by the ranks' own machine.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpec:
+    """One run of one submission.
+
+    Attributes:
+        attempt: name of the attempt, letters, digits and dashes.
+        launcher: `fork` (from the warm process) or `torchrun` (the command).
+        nproc_per_node: ranks to start on this node.
+        entry_point: script below `submission_dir`; argv: its arguments.
+        submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,
+            exists and is empty; scratch_dir: HOME, TMPDIR and caches of the ranks, exists and is empty.
+        record_dir: where the supervisor writes `record.json`, `trace/`, `logs/`, `stacks/`; ranks get no path to it.
+        wall_s: wall-clock limit; silence_s: silence after which a deadlock is looked for; stack_gap_s: time between the two
+            dumps that must agree.
+        memory_bytes: limit of all ranks together (0: none); log_bytes: cap per stream and rank; trace_bytes: cap per rank.
+        seed: base of the ranks' different seeds.
+        probe: False runs the script without the probe (measurements and oracle tests).
+    """
+
+    attempt: str
+    launcher: str
+    nproc_per_node: int
+    entry_point: str
+    argv: tuple[str, ...]
+    submission_dir: str
+    data_dir: str
+    output_dir: str
+    scratch_dir: str
+    record_dir: str
+    wall_s: float
+    memory_bytes: int = 0
+    log_bytes: int = 4 << 20
+    trace_bytes: int = 64 << 20
+    silence_s: float = 10.0
+    stack_gap_s: float = 5.0
+    seed: int = 0
+    probe: bool = True
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> LaunchSpec:
+        """Inverse of `to_json`; raises TypeError or ValueError for anything else."""
+        fields = json.loads(text)
+        fields["argv"] = tuple(fields["argv"])
+        return cls(**fields)

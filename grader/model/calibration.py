@@ -1,0 +1,62 @@
+"""The measured reference time of a task on one machine, with its spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StyleTiming:
+    """One accepted style's measured runs: CPU seconds of the slowest rank (cpu profile) or wall seconds (gpu)."""
+
+    submission: str
+    seconds: tuple[float, ...]
+    accuracies: tuple[float, ...]
+
+    @property
+    def median_s(self) -> float:
+        """Median of the runs, seconds."""
+        ordered = sorted(self.seconds)
+        middle = len(ordered) // 2
+        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Timings of a task at one version on one node class.
+
+    Attributes:
+        task, task_version, profile, dataset, world_size, node_class: what it is valid for.
+        styles: timings by accepted style.
+        one_rank_images_per_s: training throughput of the skeleton on one rank, None if not measured.
+        one_rank_s: CPU seconds of the skeleton's whole run on one rank.
+        provisional: True for the one-run calibration made on the fly.
+        load: machine load average when it was made.
+        made_at: date and time, ISO 8601, UTC.
+    """
+
+    task: str
+    task_version: str
+    profile: str
+    dataset: str
+    world_size: int
+    node_class: str
+    styles: tuple[StyleTiming, ...]
+    one_rank_images_per_s: float | None
+    one_rank_s: float | None
+    provisional: bool
+    load: float
+    made_at: str
+
+    @property
+    def slowest(self) -> StyleTiming | None:
+        """The accepted style with the largest median."""
+        return max(self.styles, key=lambda s: s.median_s, default=None)
+
+    @property
+    def spread(self) -> float:
+        """Relative spread (max − min) / median of the slowest style; 0.15 where one run tells nothing."""
+        style = self.slowest
+        if style is None or len(style.seconds) < 2:
+            return 0.15
+        return (max(style.seconds) - min(style.seconds)) / style.median_s

@@ -1,0 +1,92 @@
+"""What a check saw: one frozen record per fault, and the words for how sure and how grave it is.
+
+A finding never decides a verdict by itself; `evaluate.score` does, from severity and the task's rubric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How grave a finding is; `error` gates acceptance, `review` is shown to staff only."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    HINT = "hint"
+    REVIEW = "review"
+
+    @property
+    def rank(self) -> int:
+        """0 for the gravest; sorts findings by what to mend first."""
+        return list(Severity).index(self)
+
+
+class Evidence(StrEnum):
+    """Where a finding's knowledge comes from."""
+
+    SOURCE = "source"
+    """Read from the text; nothing was executed."""
+    TRACE = "trace"
+    """Told by the probe inside the script's own processes."""
+    OUTSIDE = "outside"
+    """Seen by the supervisor, the kernel or the clock."""
+    EVALUATION = "evaluation"
+    """Measured by the trusted scorer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the submission.
+
+    Attributes:
+        path: file path relative to the submission's folder, POSIX form.
+        line: first line, 1-based.
+        column: first column, 1-based; 0 where unknown.
+        end_line: last line, inclusive; equal to `line` where unknown.
+    """
+
+    path: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+
+    def __post_init__(self) -> None:
+        if self.end_line < self.line:
+            object.__setattr__(self, "end_line", self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault (or hint) and how it was seen.
+
+    Attributes:
+        code: stable rule code, such as `DATA002`.
+        severity: effective severity in this attempt.
+        evidence: strongest kind of evidence behind it.
+        message: what was seen (numbers, ranks, epochs) and why it matters; one to three sentences, plain text.
+        hint: what to write instead; plain text, code between backquotes. May be empty.
+        where: places in the submission, the most telling first; empty where no line is to blame.
+        ranks: ranks concerned, sorted; empty means all or unknown.
+        details: JSON-able facts behind "how was this seen" (first shared indices, differing fingerprints, …).
+        confirmed: True when a second kind of evidence says the same.
+        refuted: text of what the run showed instead, where a source finding was contradicted by the trace; else "".
+    """
+
+    code: str
+    severity: Severity
+    evidence: Evidence
+    message: str
+    hint: str = ""
+    where: tuple[Location, ...] = ()
+    ranks: tuple[int, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    confirmed: bool = False
+    refuted: str = ""
+
+    @property
+    def location(self) -> Location | None:
+        """The place to look at first."""
+        return self.where[0] if self.where else None

@@ -1,0 +1,112 @@
+"""An assignment as its folder describes it, after all checks of the catalog have passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one run: seconds, bytes."""
+
+    wall_s: float
+    memory_bytes: int
+    output_bytes: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where a task runs: `cpu` (gloo) or `gpu` (nccl), with its sizes and limits."""
+
+    name: str
+    backend: str
+    nproc_per_node: int
+    nnodes: int
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a metric has to reach.
+
+    Attributes:
+        metric: `accuracy` (hidden split, 0–1) or `time` (see `judging`).
+        at_least: threshold by data set name for metrics where more is better.
+        factor: for `time`: allowed multiple of the slowest accepted style's calibrated median.
+    """
+
+    metric: str
+    at_least: dict[str, float] | None = None
+    factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RubricItem:
+    """Points, and what earns them.
+
+    Attributes:
+        id: stable short name; title: one line for the learner.
+        points: full points.
+        must: gates acceptance.
+        requires: rule codes that must not be found.
+        metric: name of a target that must be met, or None.
+        steps: partial credit for a metric: (threshold, share of the points 0–1), ascending; empty = all or nothing.
+    """
+
+    id: str
+    title: str
+    points: float
+    must: bool
+    requires: tuple[str, ...]
+    metric: str | None
+    steps: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One assignment.
+
+    Attributes:
+        name: folder name; title, lab, summary: for people.
+        folder: its folder; skeleton: the skeleton's folder.
+        version: SHA-256 over the folder's files (submissions excluded), hex.
+        launcher: `fork` or `torchrun`.
+        entry_point: script that is launched.
+        datasets: names in order of preference; the first prepared one is used unless told otherwise.
+        checks: codes that apply; empty means all.
+        must: warning-level codes that gate acceptance here.
+        profiles, targets, rubric: see their types.
+        statement: Markdown text.
+    """
+
+    name: str
+    title: str
+    lab: str
+    summary: str
+    folder: Path
+    skeleton: Path
+    version: str
+    launcher: str
+    entry_point: str
+    datasets: tuple[str, ...]
+    checks: tuple[str, ...]
+    must: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    targets: tuple[Target, ...]
+    rubric: tuple[RubricItem, ...]
+    statement: str
+
+    def profile(self, name: str) -> Profile | None:
+        """The profile of that name, or None."""
+        return next((p for p in self.profiles if p.name == name), None)
+
+    def target(self, metric: str) -> Target | None:
+        """The target for that metric, or None."""
+        return next((t for t in self.targets if t.metric == metric), None)
+
+    @property
+    def max_points(self) -> float:
+        """Sum of all rubric points."""
+        return sum(item.points for item in self.rubric)

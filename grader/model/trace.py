@@ -1,0 +1,274 @@
+"""What the ranks told: the probe's events of one run, parsed, rank by rank.
+
+Field meanings and units are those of `grader.probe.events`. Everything here was said inside the learner's own
+process and can be forged with effort; `record` (from outside) is what it is held against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Sums: TypeAlias = tuple[float | None, ...]
+"""A fingerprint: one float64 sum per chosen tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call site inside the submission; `path` relative to its folder."""
+
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The first event of a rank."""
+
+    torch: str
+    python: str
+    rank: int
+    local_rank: int
+    world_size: int
+    pid: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Creation (`init`) or end (`destroy`) of the default process group."""
+
+    op: str
+    backend: str
+    rank: int
+    world_size: int
+    timeout_s: float | None
+    sequence: int | None
+    site: Site | None
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A Python-level collective; `n` counts calls at its site."""
+
+    name: str
+    site: Site | None
+    n: int
+    numel: int | None
+    reduce_op: str
+    t: float
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """A module wrapped for data parallelism."""
+
+    id: int
+    kind: str
+    site: Site | None
+    module: str
+    num_params: int
+    num_tensors: int
+    gradient_bytes: int
+    num_buffers: int
+    num_batchnorm: int
+    num_sync_batchnorm: int
+    param_devices: tuple[str, ...]
+    device_ids: tuple[int, ...] | None
+    broadcast_buffers: bool | None
+    find_unused_parameters: bool | None
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """A DataLoader as built."""
+
+    id: int
+    site: Site | None
+    dataset: str
+    root: int
+    root_size: int | None
+    size: int | None
+    split: str | None
+    sampler: str
+    num_replicas: int | None
+    sampler_rank: int | None
+    sampler_seed: int | None
+    shuffle: bool | None
+    batch_size: int | None
+    drop_last: bool
+    num_workers: int
+    iterable: bool
+    resolvable: bool
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One delivered batch; `step` is the number of optimizer steps the rank had taken before it."""
+
+    loader: int
+    pass_: int
+    n: int
+    size: int
+    indices: tuple[int, ...] | None
+    wait_s: float
+    step: int
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass over a loader (an epoch, for a training loader)."""
+
+    loader: int
+    n: int
+    sampler_epoch: int | None
+    site: Site | None
+    t: float
+    ended_t: float | None
+    exhausted: bool | None
+    """True when the loader ran dry, False after an early `break`, None where the trace ends first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Hashes of samples fed to the model in training without known indices; `step` as in `Batch`."""
+
+    step: int
+    hashes: tuple[str, ...]
+    size: int
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One optimizer step."""
+
+    n: int
+    optimizer: int
+    kind: str
+    lr: tuple[float, ...]
+    samples: int
+    data_s: float
+    compute_s: float
+    optimizer_s: float | None
+    loss: float | None
+    grads: Sums | None
+    grad_names: tuple[str, ...]
+    synced: bool | None
+    rss_bytes: int | None
+    device_bytes: int | None
+    site: Site | None
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Parameter sums as found by the first forward pass after step `n`."""
+
+    n: int
+    names: tuple[str, ...]
+    sums: Sums
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """All trained parameters of one wrapped (or the trained) model when the script ended."""
+
+    names: tuple[str, ...]
+    sums: Sums
+    sharded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """A checkpoint written through torch, safetensors or distributed checkpoint."""
+
+    path: str
+    out: bool
+    site: Site | None
+    api: str
+    prefix: str
+    num_tensors: int
+    sums: Sums
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class FileWrite:
+    """A file opened for writing, renamed, removed, or a folder made; `out`: below the output folder."""
+
+    op: str
+    path: str
+    out: bool
+    site: Site | None
+    t: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Any other event, kept as written (fields validated by nobody: use `.get`)."""
+
+    kind: str
+    t: float
+    site: Site | None
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrace:
+    """All that one rank told.
+
+    Attributes:
+        rank: whose pipe it came through (outside knowledge, not the event's own claim).
+        start: None where the probe never started.
+        ended: True when the END event arrived: the script ran to its end (or raised) with the probe alive.
+        problems: sentences about garbage, truncation or impossible order found while reading.
+        suspicions: sentences about what honest code cannot produce (events for another rank or process, times that
+            the supervisor's stamps contradict, …); staff only.
+        num_lines: lines received; last_t: receipt of the last one, seconds.
+    """
+
+    rank: int
+    start: Start | None
+    ended: bool
+    groups: tuple[Group, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    wraps: tuple[Wrap, ...] = ()
+    loaders: tuple[Loader, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    batches: tuple[Batch, ...] = ()
+    feeds: tuple[Feed, ...] = ()
+    steps: tuple[Step, ...] = ()
+    params: tuple[Params, ...] = ()
+    finals: tuple[Final, ...] = ()
+    saves: tuple[Save, ...] = ()
+    files: tuple[FileWrite, ...] = ()
+    others: tuple[Event, ...] = ()
+    problems: tuple[str, ...] = ()
+    suspicions: tuple[str, ...] = ()
+    num_lines: int = 0
+    last_t: float = 0.0
+
+    def events(self, kind: str) -> tuple[Event, ...]:
+        """Events of one of the kinds that have no class of their own."""
+        return tuple(e for e in self.others if e.kind == kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One run's trace: one entry per started rank, sorted by rank, also for ranks that told nothing."""
+
+    ranks: tuple[RankTrace, ...]
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks that were started."""
+        return len(self.ranks)

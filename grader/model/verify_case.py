@@ -1,0 +1,29 @@
+"""One submission that a task's author made a promise about, and what judging it really gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyCase:
+    """Promise and outcome of one submission of a task's folder.
+
+    Attributes:
+        task: name of the task; submission: path below the task's `submissions` folder, such as `rejected/no_sampler.py`.
+        expected_verdict, verdict: promised by the folder's name, and given by the judge.
+        expected_codes, codes: finding codes, sorted; promised by the file's `# expect:` lines, and found.
+        seconds: how long judging took.
+        message: what is different from the promise, one sentence; "" when all is as promised.
+        ok: True when verdict and codes are as promised.
+    """
+
+    task: str
+    submission: str
+    expected_verdict: str
+    verdict: str
+    expected_codes: tuple[str, ...]
+    codes: tuple[str, ...]
+    seconds: float
+    message: str
+    ok: bool

@@ -1,0 +1,49 @@
+"""Who reads a report, and what a learner is not shown: evidence that is for staff to weigh.
+
+A held attempt tells the learner that a person will look at it, and never accuses. Judging knows no audience.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+
+from grader.model.finding import Severity
+from grader.model.grade import Grade, RubricResult, Verdict
+
+HELD_REASON = (
+    "An instructor looks at this attempt before it gets its verdict. You need not do anything, and the attempt does "
+    "not count against you."
+)
+_STAFF_FAMILY = "TRUST"
+
+
+class Audience(StrEnum):
+    """Whom a report is written for."""
+
+    LEARNER = "learner"
+    STAFF = "staff"
+
+
+def for_audience(grade: Grade, audience: Audience) -> Grade:
+    """The grade as this audience may read it: unchanged for staff, without review findings for learners."""
+    if audience is Audience.STAFF:
+        return grade
+    return replace(
+        grade,
+        verdict_reason=HELD_REASON if grade.verdict is Verdict.HELD else grade.verdict_reason,
+        rubric=tuple(_without_staff_codes(item) for item in grade.rubric),
+        findings=tuple(
+            f for f in grade.findings if f.severity is not Severity.REVIEW and not f.code.startswith(_STAFF_FAMILY)
+        ),
+        checks=tuple(c for c in grade.checks if not c.code.startswith(_STAFF_FAMILY)),
+    )
+
+
+def _without_staff_codes(item: RubricResult) -> RubricResult:
+    codes = tuple(c for c in item.codes if not c.startswith(_STAFF_FAMILY))
+    if codes == item.codes:
+        return item
+    # With nothing else to point at, the item's own sentence would tell what only staff should read.
+    reason = item.reason if codes else "An instructor looks at this item."
+    return replace(item, codes=codes, reason=reason)

@@ -1,0 +1,134 @@
+"""From a matplotlib drawing to a small inline SVG that follows the page's colours, fonts and dark mode.
+
+Matplotlib is imported when the first plot is drawn, never before. Colours are drawn as reserved codes and replaced by
+CSS variables; ids are made unique in the page; the same drawing gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# `#a000NN` stands for the NN-th of these CSS variables; no other colour is ever drawn.
+VARIABLES = (
+    *(f"rank-{index}" for index in range(8)),
+    "ink",
+    "muted",
+    "grid",
+    "overlap",
+    "good",
+    "bad",
+    "wait",
+    "unseen",
+)
+
+_RESERVED = re.compile("#a000([0-9a-f]{2})")
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "grader",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.linewidth": 0.8,
+    "axes.titlesize": 9.5,
+    "path.simplify": True,
+}
+_INCH = 72.0
+
+
+def colour(variable: str) -> str:
+    """The code to draw with, for one of `VARIABLES`."""
+    return f"#a000{VARIABLES.index(variable):02x}"
+
+
+def rank_colour(rank: int) -> str:
+    """The colour of a rank; after eight ranks colours come again."""
+    return colour(f"rank-{rank % 8}")
+
+
+def draw(name: str, title: str, summary: str, size: tuple[int, int], paint: Callable[[Axes], None]) -> str:
+    """One SVG element with one pair of axes, painted by `paint`.
+
+    Args:
+        name: unique in the page; letters, digits and dashes.
+        title: short name for screen readers; summary: what the plot shows, in words.
+        size: width and height in CSS pixels at full size.
+        paint: draws on the axes, with `colour()` codes only.
+    """
+    return draw_many(name, title, summary, size, lambda figure: paint(figure.add_axes((0, 0, 1, 1))))
+
+
+def draw_many(name: str, title: str, summary: str, size: tuple[int, int], paint: Callable[[Figure], None]) -> str:
+    """As `draw`, for a painter that places its own axes on the figure."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
+        figure = Figure(figsize=(size[0] / _INCH, size[1] / _INCH), dpi=_INCH)
+        paint(figure)
+        for axes in figure.axes:
+            _dress(axes, size)
+        out = io.StringIO()
+        figure.savefig(
+            out, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    return _inline(out.getvalue(), name, title, summary, size)
+
+
+def _dress(axes: Axes, size: tuple[int, int]) -> None:
+    if axes.get_position().bounds == (0, 0, 1, 1):
+        left, right, bottom, top = 52 / size[0], 1 - 12 / size[0], 40 / size[1], 1 - 10 / size[1]
+        axes.set_position((left, bottom, right - left, top - bottom))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(colour("muted"))
+    axes.tick_params(colors=colour("muted"), labelcolor=colour("ink"), length=3, width=0.8)
+    axes.xaxis.label.set_color(colour("muted"))
+    axes.yaxis.label.set_color(colour("muted"))
+    axes.title.set_color(colour("ink"))
+
+
+def _inline(svg: str, name: str, title: str, summary: str, size: tuple[int, int]) -> str:
+    body = svg[svg.index("<svg") :]
+    body = body[body.index(">") + 1 : body.rindex("</svg>")]
+    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
+    # Matplotlib's own style sheet would reach the whole page.
+    body = re.sub(r"<style[^>]*>.*?</style>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r"<!--.*?-->\s*", "", body, flags=re.DOTALL)
+    body = _unique_ids(body, name)
+    body = re.sub(r'\bd="([^"]*)"', lambda m: f'd="{_short_path(m[1])}"', body)
+    body = re.sub(r"font(-family)?: ?([^;\"]*)", _page_font, body)
+    body = _RESERVED.sub(lambda m: f"var(--{VARIABLES[int(m[1], 16)]})", body)
+    labels = f'aria-labelledby="{name}-title {name}-summary"'
+    return (
+        f'<svg viewBox="0 0 {size[0]} {size[1]}" class="plot" role="img" {labels}>'
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-summary">{escape(summary)}</desc>'
+        f"{body.strip()}</svg>"
+    )
+
+
+def _unique_ids(body: str, name: str) -> str:
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
+    names = {old: f"{name}-{index}" for index, old in enumerate(sorted(used))}
+    body = re.sub(r' id="([^"]*)"', lambda m: f' id="{names[m[1]]}"' if m[1] in names else "", body)
+    return re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + names[m[2]], body)
+
+
+def _short_path(path: str) -> str:
+    short = re.sub(r"-?\d+\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), path)
+    return re.sub(r"\s+", " ", short).strip()
+
+
+def _page_font(match: re.Match[str]) -> str:
+    if match[1]:
+        return "font-family: inherit"
+    sizes = re.search(r"[\d.]+px", match[2])
+    return f"font-size: {sizes[0]}" if sizes else "font-size: inherit"

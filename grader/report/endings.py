@@ -1,0 +1,137 @@
+"""How each rank ended or where it waits: the tables that explain crashes and deadlocks, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.model.attempt import Attempt
+from grader.model.run import Failure, Frame, RankRecord, Waiting
+from grader.report.wording import bytes_text, exit_text, seconds_text
+
+_MAX_FRAMES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRow:
+    """One rank that stood still: operation it waited in, place, quoted line, stack in text form."""
+
+    rank: int
+    operation: str
+    place: str
+    function: str
+    source: str
+    stack: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRow:
+    """One rank that failed; `first` marks the rank whose failure came before the others'."""
+
+    rank: int
+    ending: str
+    first: bool
+    type: str
+    message: str
+    place: str
+    source: str
+    stack: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """One rank of the run, numbers in words; "–" where nothing is known."""
+
+    rank: int
+    ending: str
+    cpu: str
+    wall: str
+    memory: str
+    lines: str
+    steps: str
+    samples: str
+
+
+def wait_rows(attempt: Attempt) -> tuple[WaitRow, ...]:
+    """Where each rank stood when the run was stopped; empty where no stacks were taken."""
+    ranks = attempt.record.ranks if attempt.record else ()
+    return tuple(_wait_row(attempt, rank, rank.waiting) for rank in ranks if rank.waiting is not None)
+
+
+def wait_sentence(rows: tuple[WaitRow, ...]) -> str:
+    """One sentence over the rows: whether the ranks stand in the same place."""
+    if len(rows) < 2:  # noqa: PLR2004 (one rank waits for nobody)
+        return ""
+    if len({(row.operation, row.place) for row in rows}) == 1:
+        return "All ranks stand in the same call, and it never finished."
+    return (
+        "The ranks stand in different calls. A collective ends only when every rank has called it, in the same order, "
+        "so each of them waits for a call that the others never make."
+    )
+
+
+def failure_rows(attempt: Attempt) -> tuple[FailureRow, ...]:
+    """The ranks that failed by themselves, the first to fail first."""
+    ranks = attempt.record.ranks if attempt.record else ()
+    failed = [r for r in ranks if not r.killed_by_judge and (r.failure is not None or r.exit_code not in (0, None))]
+    failed.sort(key=lambda rank: (rank.ended_s, rank.rank))
+    return tuple(_failure_row(attempt, rank, first=index == 0) for index, rank in enumerate(failed))
+
+
+def rank_rows(attempt: Attempt) -> tuple[RankRow, ...]:
+    """One row for each rank that was started."""
+    ranks = attempt.record.ranks if attempt.record else ()
+    return tuple(_rank_row(attempt, rank) for rank in ranks)
+
+
+def _wait_row(attempt: Attempt, rank: RankRecord, waiting: Waiting) -> WaitRow:
+    site = waiting.site
+    return WaitRow(
+        rank=rank.rank,
+        operation=waiting.operation or "no collective",
+        place=f"{site.path}:{site.line}" if site else "outside your files",
+        function=_function(site),
+        source=attempt.submission.line(site.path, site.line).strip() if site else "",
+        stack=_stack(waiting.frames),
+    )
+
+
+def _failure_row(attempt: Attempt, rank: RankRecord, *, first: bool) -> FailureRow:
+    failure = rank.failure or Failure("", "", ())
+    site = next((frame for frame in failure.frames if frame.in_submission), None)
+    return FailureRow(
+        rank=rank.rank,
+        ending=exit_text(rank),
+        first=first,
+        type=failure.type,
+        message=failure.message,
+        place=f"{site.path}:{site.line}" if site else "",
+        source=attempt.submission.line(site.path, site.line).strip() if site else "",
+        stack=_stack(failure.frames),
+    )
+
+
+def _rank_row(attempt: Attempt, rank: RankRecord) -> RankRow:
+    told = None
+    if attempt.trace is not None:
+        told = next((t for t in attempt.trace.ranks if t.rank == rank.rank and t.start is not None), None)
+    return RankRow(
+        rank=rank.rank,
+        ending=exit_text(rank),
+        cpu=seconds_text(rank.cpu_s),
+        wall=seconds_text(rank.ended_s - rank.started_s),
+        memory=bytes_text(rank.peak_rss_bytes),
+        lines=f"{rank.stdout_lines:,}" + (" (cut)" if rank.output_cut else ""),
+        steps=f"{len(told.steps):,}" if told else "–",
+        samples=f"{sum(step.samples for step in told.steps):,}" if told else "–",
+    )
+
+
+def _function(frame: Frame | None) -> str:
+    return "" if frame is None or frame.function == "<module>" else frame.function
+
+
+def _stack(frames: tuple[Frame, ...]) -> str:
+    lines = [f"{f.path}:{f.line} in {f.function}" for f in frames[:_MAX_FRAMES]]
+    if len(frames) > _MAX_FRAMES:
+        lines.append(f"… {len(frames) - _MAX_FRAMES} more")
+    return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""Measured numbers against their targets, in words: accuracy, time and scaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.model.attempt import Attempt
+from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation
+from grader.report.wording import plural, points_text, seconds_text
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """One number beside its target.
+
+    Attributes:
+        name: what was measured.
+        value, target: with units, "–" where there is none.
+        met: None where nothing was asked or nothing could be measured.
+        share: value on a bar from 0 to 1; mark: the target on the same bar; None where there is no bar.
+        note: one or two sentences: how it was measured.
+    """
+
+    name: str
+    value: str
+    target: str
+    met: bool | None
+    share: float | None
+    mark: float | None
+    note: str
+
+
+def gauges(attempt: Attempt) -> tuple[Gauge, ...]:
+    """Accuracy, time and scaling, those of them of which anything is known."""
+    found = (_accuracy(attempt), _time(attempt), _scaling(attempt))
+    return tuple(gauge for gauge in found if gauge is not None)
+
+
+def time_metric(attempt: Attempt) -> str:
+    """Name of the metric that the time target is about: wall time on GPUs, CPU time elsewhere."""
+    return "wall_s" if attempt.grade.profile == "gpu" else "cpu_s"
+
+
+def _accuracy(attempt: Attempt) -> Gauge | None:
+    metrics = attempt.grade.metrics
+    value, target = metrics.get("accuracy"), metrics.get("accuracy_target")
+    if value is None and target is None:
+        return None
+    return Gauge(
+        name="Accuracy on unseen data",
+        value=f"{value:.3f}" if value is not None else "–",
+        target=f"at least {target:.3f}" if target is not None else "–",
+        met=None if target is None else value is not None and value >= target,
+        share=value,
+        mark=target,
+        note=_accuracy_note(attempt.evaluation, metrics.get("validation_accuracy")),
+    )
+
+
+def _accuracy_note(evaluation: Evaluation | None, validation: float | None) -> str:
+    if evaluation is None:
+        return "No weights were scored."
+    if evaluation.problem is not None:
+        return f"The weights could not be scored: {evaluation.detail}" if evaluation.detail else "No weights to score."
+    note = (
+        f"The judge loaded {evaluation.artifact} and scored {plural(evaluation.num_hidden, 'sample')} that your script "
+        "never saw, each once. What the script prints does not count."
+    )
+    if validation is not None:
+        note += f" On the validation data the same weights reach {validation:.3f}."
+    return note
+
+
+def _time(attempt: Attempt) -> Gauge | None:
+    metrics = attempt.grade.metrics
+    value, target = metrics.get(time_metric(attempt)), metrics.get("time_target_s")
+    if value is None:
+        return None
+    scale = max(value, target or 0.0) * 1.25 or 1.0
+    on_cpu = time_metric(attempt) == "cpu_s"
+    what = (
+        "CPU time of the slowest rank with its children, from the operating system; waiting for others is not counted."
+        if on_cpu
+        else "From the start of the first rank to the end of the last, by the judge's clock."
+    )
+    return Gauge(
+        name="CPU time of the slowest rank" if on_cpu else "Run time",
+        value=seconds_text(value),
+        target=f"at most {seconds_text(target)}" if target is not None else "–",
+        met=None if target is None else value <= target,
+        share=value / scale,
+        mark=None if target is None else target / scale,
+        note=f"{what} {_calibration_note(attempt, attempt.calibration)}".strip(),
+    )
+
+
+def _calibration_note(attempt: Attempt, calibration: Calibration | None) -> str:
+    style = calibration.slowest if calibration else None
+    if calibration is None or style is None:
+        return ""
+    wanted = attempt.task.target("time")
+    factor = f"{points_text(wanted.factor)} × " if wanted and wanted.factor else ""
+    spread = f"repeated runs differ by about {calibration.spread:.0%}"
+    if calibration.provisional:
+        spread = f"the target comes from one run only, so ±{calibration.spread:.0%} is allowed for"
+    return (
+        f"The target is {factor}{seconds_text(style.median_s)}, the time of the slowest accepted example on this "
+        f"machine; {spread}."
+    )
+
+
+def _scaling(attempt: Attempt) -> Gauge | None:
+    metrics = attempt.grade.metrics
+    rate, alone = metrics.get("images_per_s"), metrics.get("images_per_s_one_rank")
+    if rate is None:
+        return None
+    speedup, efficiency = metrics.get("speedup"), metrics.get("efficiency")
+    note = f"{plural(attempt.grade.world_size, 'rank')} together train on {rate:,.0f} images per second"
+    note += f", one rank alone on {alone:,.0f}" if alone else ""
+    note += f": {efficiency:.0%} of perfect scaling." if efficiency is not None else "."
+    return Gauge(
+        name="Speed against one rank",
+        value=f"{speedup:.2f}×" if speedup is not None else f"{rate:,.0f} images/s",
+        target="–",
+        met=None,
+        share=None if speedup is None else min(1.0, speedup / max(attempt.grade.world_size, 1)),
+        mark=None,
+        note=note,
+    )

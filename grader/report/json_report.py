@@ -1,0 +1,203 @@
+"""A grade as JSON for machines, and back: schema 1, fixed key order, the same bytes for the same grade.
+
+The text is plain ASCII (other characters escaped), so that no terminal or log can be fooled by what a learner's
+script printed. Numbers that JSON cannot hold (NaN, infinities) become null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from grader.model.finding import Evidence, Finding, Location, Severity
+from grader.model.grade import SCHEMA, CheckResult, Grade, RubricResult, State, Verdict
+from grader.report.audience import Audience, for_audience
+
+
+def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
+    """The grade as indented JSON with a newline at its end.
+
+    Learners do not get review findings; store and pass on grades with `Audience.STAFF`, which loses nothing.
+    """
+    grade = for_audience(grade, audience)
+    document = {
+        "schema": SCHEMA,
+        "verdict": grade.verdict.value,
+        "verdict_reason": grade.verdict_reason,
+        "points": _number_out(grade.points),
+        "max_points": _number_out(grade.max_points),
+        "task": grade.task,
+        "task_version": grade.task_version,
+        "submission": grade.submission,
+        "digest": grade.digest,
+        "profile": grade.profile,
+        "dataset": grade.dataset,
+        "world_size": grade.world_size,
+        "runtime": grade.runtime,
+        "rubric": [_rubric_out(item) for item in grade.rubric],
+        "findings": [finding_out(finding) for finding in grade.findings],
+        "checks": [_check_out(check) for check in grade.checks],
+        "metrics": _facts(grade.metrics),
+        "phases": _facts(grade.phases),
+        "environment": _facts(grade.environment),
+        "notes": grade.notes,
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def findings_to_json(findings: tuple[Finding, ...]) -> str:
+    """Findings alone, as `grader lint` writes them: `schema` and `findings`, in the same form as in a grade."""
+    document = {"schema": SCHEMA, "findings": [finding_out(finding) for finding in findings]}
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> Grade:
+    """The grade that `to_json` wrote.
+
+    Raises:
+        ValueError: not JSON, another schema, or a field is missing or of an unknown kind.
+    """
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f'this is not a grade of schema {SCHEMA}: "schema" is missing or different')
+    try:
+        return _grade_in(document)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"this is not a whole grade: {type(error).__name__}: {error}") from error
+
+
+def finding_out(finding: Finding) -> dict[str, Any]:
+    """One finding; `path`, `line`, `column`, `end_line` are those of the first place, null where there is none."""
+    first = finding.location
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "evidence": finding.evidence.value,
+        "path": first.path if first else None,
+        "line": first.line if first else None,
+        "column": first.column if first else None,
+        "end_line": first.end_line if first else None,
+        "ranks": finding.ranks,
+        "message": finding.message,
+        "hint": finding.hint,
+        "where": [
+            {"path": p.path, "line": p.line, "column": p.column, "end_line": p.end_line} for p in finding.where
+        ],
+        "confirmed": finding.confirmed,
+        "refuted": finding.refuted,
+        "details": _facts(finding.details),
+    }
+
+
+def _rubric_out(item: RubricResult) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "title": item.title,
+        "must": item.must,
+        "points": _number_out(item.points),
+        "full_points": _number_out(item.full_points),
+        "earned": _number_out(item.earned),
+        "state": item.state.value,
+        "evidence": [kind.value for kind in item.evidence],
+        "reason": item.reason,
+        "codes": item.codes,
+    }
+
+
+def _check_out(check: CheckResult) -> dict[str, Any]:
+    return {
+        "code": check.code,
+        "state": check.state.value,
+        "evidence": [kind.value for kind in check.evidence],
+        "reason": check.reason,
+    }
+
+
+def _grade_in(document: dict[str, Any]) -> Grade:
+    return Grade(
+        task=document["task"],
+        task_version=document["task_version"],
+        submission=document["submission"],
+        digest=document["digest"],
+        profile=document["profile"],
+        dataset=document["dataset"],
+        world_size=document["world_size"],
+        runtime=document["runtime"],
+        verdict=Verdict(document["verdict"]),
+        verdict_reason=document["verdict_reason"],
+        points=_number_in(document["points"]),
+        max_points=_number_in(document["max_points"]),
+        rubric=tuple(_rubric_in(item) for item in document["rubric"]),
+        findings=tuple(_finding_in(item) for item in document["findings"]),
+        checks=tuple(_check_in(item) for item in document["checks"]),
+        metrics=dict(document["metrics"]),
+        phases={name: _number_in(value) for name, value in document["phases"].items()},
+        environment=dict(document["environment"]),
+        notes=tuple(document["notes"]),
+    )
+
+
+def _finding_in(item: dict[str, Any]) -> Finding:
+    return Finding(
+        code=item["code"],
+        severity=Severity(item["severity"]),
+        evidence=Evidence(item["evidence"]),
+        message=item["message"],
+        hint=item["hint"],
+        where=tuple(Location(p["path"], p["line"], p["column"], p["end_line"]) for p in item["where"]),
+        ranks=tuple(item["ranks"]),
+        details=dict(item["details"]),
+        confirmed=item["confirmed"],
+        refuted=item["refuted"],
+    )
+
+
+def _rubric_in(item: dict[str, Any]) -> RubricResult:
+    return RubricResult(
+        id=item["id"],
+        title=item["title"],
+        must=item["must"],
+        points=_number_in(item["points"]),
+        full_points=_number_in(item["full_points"]),
+        earned=_number_in(item["earned"]),
+        state=State(item["state"]),
+        evidence=tuple(Evidence(kind) for kind in item["evidence"]),
+        reason=item["reason"],
+        codes=tuple(item["codes"]),
+    )
+
+
+def _check_in(item: dict[str, Any]) -> CheckResult:
+    return CheckResult(
+        code=item["code"],
+        state=State(item["state"]),
+        evidence=tuple(Evidence(kind) for kind in item["evidence"]),
+        reason=item["reason"],
+    )
+
+
+def _number_in(value: float | None) -> float:
+    # null stood for a number that JSON cannot hold; NaN writes the same null again.
+    return math.nan if value is None else value
+
+
+def _number_out(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _facts(value: Any) -> Any:
+    """Free-form facts in JSON's own types, mappings sorted by key, so that their origin's order never shows."""
+    if isinstance(value, Mapping):
+        pairs = sorted(((str(key), item) for key, item in value.items()), key=lambda pair: pair[0])
+        return {key: _facts(item) for key, item in pairs}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_facts(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_facts(item) for item in value), key=repr)
+    return str(value)

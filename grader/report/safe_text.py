@@ -1,0 +1,45 @@
+"""Make any text harmless and honest to look at: what cannot be seen is shown as a visible mark.
+
+Learners' output may hold escape sequences that repaint a terminal, bidirectional controls that reorder a line, NUL
+bytes and lone surrogates. Nothing here removes a character silently, and nothing here knows HTML.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# Everything that has a shape of its own stays; the rest is looked at one character at a time.
+_SUSPECT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_DELETE = 0x7F
+
+
+def visible(text: str) -> str:
+    """The text with control, format and otherwise invisible characters replaced by visible marks.
+
+    Newlines and tabs stay. C0 controls become their Unicode control pictures (ESC is `␛`), all others `‹U+202E›`.
+    """
+    return _SUSPECT.sub(_mark, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """`visible`, with newlines and tabs marked as well: for table cells, names and headings."""
+    return visible(text).replace("\n", "␤").replace("\t", "␉")
+
+
+def _mark(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == _DELETE:
+        return "␡"
+    return f"‹U+{code:04X}›"
+
+
+def is_plain(text: str) -> bool:
+    """Whether a reader sees all there is: no marks were needed and every character is printable."""
+    return not _SUSPECT.search(text) and all(c in "\n\t" or unicodedata.category(c)[0] != "C" for c in text)

@@ -1,0 +1,166 @@
+"""Number series behind the plots, taken from an attempt and thinned out so that long runs stay small.
+
+Pure Python on what the trace and `metrics.json` say; what is missing gives empty lists, never an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from grader.model.attempt import Attempt
+from grader.model.trace import RankTrace, Step
+
+Points: TypeAlias = tuple[list[float], list[float]]
+"""x and y values of one line."""
+
+MAX_POINTS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Shares of time by activity in equal slices of a rank's run; each list has one value (0–1) per slice."""
+
+    rank: int
+    shares: dict[str, list[float]]
+
+
+ACTIVITIES = ("data", "compute", "optimizer", "validation")
+
+
+def tracers(attempt: Attempt) -> tuple[RankTrace, ...]:
+    """The ranks that took optimizer steps while the probe watched."""
+    return tuple(rank for rank in attempt.trace.ranks if rank.steps) if attempt.trace else ()
+
+
+def thin(xs: Sequence[float], ys: Sequence[float]) -> Points:
+    """At most `MAX_POINTS` points: means over equal groups of neighbours; points that are not finite are dropped."""
+    pairs = [(x, y) for x, y in zip(xs, ys, strict=True) if math.isfinite(x) and math.isfinite(y)]
+    size = max(1, math.ceil(len(pairs) / MAX_POINTS))
+    groups = [pairs[i : i + size] for i in range(0, len(pairs), size)]
+    return [sum(x for x, _ in g) / len(g) for g in groups], [sum(y for _, y in g) / len(g) for g in groups]
+
+
+def num_epochs(attempt: Attempt) -> int:
+    """Epochs of the run as coverage, reported metrics or passes over loaders tell; 0 where nothing does."""
+    if attempt.coverage:
+        return len(attempt.coverage)
+    reported = attempt.evaluation.reported if attempt.evaluation else None
+    return len(reported.epochs) if reported else 0
+
+
+def step_losses(attempt: Attempt) -> list[tuple[int, Points]]:
+    """Training loss per rank as the probe saw it; x in epochs where their number is known, else in steps."""
+    epochs = num_epochs(attempt)
+    lines = []
+    for rank in tracers(attempt):
+        scale = epochs / len(rank.steps) if epochs else 1.0
+        seen = [(index * scale, step.loss) for index, step in enumerate(rank.steps, start=1) if step.loss is not None]
+        if seen:
+            lines.append((rank.rank, thin([x for x, _ in seen], [y for _, y in seen])))
+    return lines
+
+
+def reported(attempt: Attempt, name: str) -> Points:
+    """One metric of `metrics.json` at the end of each epoch."""
+    told = attempt.evaluation.reported if attempt.evaluation else None
+    pairs = [(float(i), e[name]) for i, e in enumerate(told.epochs, start=1) if name in e] if told else []
+    finite = [(x, y) for x, y in pairs if math.isfinite(y)]
+    return [x for x, _ in finite], [y for _, y in finite]
+
+
+def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
+    """Images per second of training per rank over time; validation and saving are left out of the clock."""
+    lines = []
+    for rank in tracers(attempt):
+        size = max(1, math.ceil(len(rank.steps) / 40))
+        xs, ys = [], []
+        for i in range(0, len(rank.steps), size):
+            group = rank.steps[i : i + size]
+            busy = sum(_busy_s(step) for step in group)
+            if busy > 0:
+                xs.append(group[-1].t)
+                ys.append(sum(step.samples for step in group) / busy)
+        if xs:
+            lines.append((rank.rank, (xs, ys)))
+    return lines
+
+
+def learning_rates(attempt: Attempt) -> list[tuple[int, Points]]:
+    """Learning rate of the first parameter group per rank, by step."""
+    lines = []
+    for rank in tracers(attempt):
+        seen = [(float(index), step.lr[0]) for index, step in enumerate(rank.steps) if step.lr]
+        if seen:
+            lines.append((rank.rank, thin([x for x, _ in seen], [y for _, y in seen])))
+    return lines
+
+
+def memory(attempt: Attempt) -> tuple[str, list[tuple[int, Points]]]:
+    """Memory per rank over time in MiB: device memory where there is a device, else the process's."""
+    for name, kind in (("device_bytes", "device memory"), ("rss_bytes", "process memory")):
+        lines = []
+        for rank in tracers(attempt):
+            seen = [(step.t, getattr(step, name)) for step in rank.steps if getattr(step, name)]
+            if seen:
+                lines.append((rank.rank, thin([t for t, _ in seen], [size / 2**20 for _, size in seen])))
+        if lines:
+            return kind, lines
+    return "", []
+
+
+def timeline(attempt: Attempt, slices: int = MAX_POINTS) -> tuple[float, list[Strip]]:
+    """Length of the run in seconds, and what each rank did in each of `slices` equal parts of it."""
+    ranks = tracers(attempt)
+    end = max((rank.steps[-1].t + (rank.steps[-1].optimizer_s or 0.0) for rank in ranks), default=0.0)
+    if end <= 0:
+        return 0.0, []
+    strips = []
+    for rank in ranks:
+        shares = {name: [0.0] * slices for name in ACTIVITIES}
+        for index, step in enumerate(rank.steps):
+            ready = step.t - step.compute_s
+            _spread(shares["data"], ready - step.data_s, ready, end)
+            _spread(shares["compute"], ready, step.t, end)
+            following = rank.steps[index + 1] if index + 1 < len(rank.steps) else None
+            _spread(shares["optimizer"], step.t, step.t + ((following and following.optimizer_s) or 0.0), end)
+        for begin_t, end_t in _validations(rank):
+            _spread(shares["validation"], begin_t, min(end_t, end), end)
+        strips.append(Strip(rank.rank, {name: [min(1.0, v) for v in values] for name, values in shares.items()}))
+    return end, strips
+
+
+def waiting_share(attempt: Attempt) -> float | None:
+    """Share of the training time that the ranks spent waiting for data; None where unknown."""
+    steps = [step for rank in tracers(attempt) for step in rank.steps]
+    busy = sum(_busy_s(step) for step in steps)
+    return sum(step.data_s for step in steps) / busy if busy > 0 else None
+
+
+def _busy_s(step: Step) -> float:
+    return step.data_s + step.compute_s + (step.optimizer_s or 0.0)
+
+
+def _validations(rank: RankTrace) -> list[tuple[float, float]]:
+    spans, begun = [], None
+    for event in rank.events("evaluation"):
+        if event.fields.get("op") == "begin":
+            begun = event.t
+        elif begun is not None:
+            spans.append((begun, event.t))
+            begun = None
+    return spans
+
+
+def _spread(shares: list[float], begin: float, end: float, whole: float) -> None:
+    """Adds the time from `begin` to `end` to the slices it covers, as shares of a slice."""
+    width = whole / len(shares)
+    begin, end = max(0.0, begin), min(whole, end)
+    if not (math.isfinite(begin) and math.isfinite(end)) or end <= begin:
+        return
+    first, last = int(begin / width), min(int(end / width), len(shares) - 1)
+    for index in range(first, last + 1):
+        covered = min(end, (index + 1) * width) - max(begin, index * width)
+        shares[index] += max(0.0, covered) / width

@@ -1,0 +1,141 @@
+"""The reports' vocabulary: one wording for each verdict, state and unit, so that all reports speak alike."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Sequence
+
+from grader.model.finding import Evidence, Finding, Severity
+from grader.model.grade import State, Verdict
+from grader.model.run import RankRecord
+
+HEADLINES = {
+    Verdict.ACCEPTED: "Accepted",
+    Verdict.REJECTED: "Not accepted yet",
+    Verdict.CRASHED: "The script crashed",
+    Verdict.DEADLOCKED: "The ranks wait for each other",
+    Verdict.TIMED_OUT: "The run took longer than allowed",
+    Verdict.OUT_OF_MEMORY: "The run needed more memory than allowed",
+    Verdict.HELD: "Held for review",
+    Verdict.JUDGE_ERROR: "The judge failed, not your script",
+}
+VERDICTS = {verdict: verdict.value.replace("_", " ") for verdict in Verdict}
+TONES = {
+    Verdict.ACCEPTED: "good",
+    Verdict.REJECTED: "bad",
+    Verdict.CRASHED: "bad",
+    Verdict.DEADLOCKED: "bad",
+    Verdict.TIMED_OUT: "bad",
+    Verdict.OUT_OF_MEMORY: "bad",
+    Verdict.HELD: "warn",
+    Verdict.JUDGE_ERROR: "warn",
+}
+SYMBOLS = {"good": "✔", "bad": "✘", "warn": "!", "quiet": "–"}
+
+SEVERITIES = {
+    Severity.ERROR: ("Must be fixed", "Each of these stands between you and an accepted attempt."),
+    Severity.WARNING: ("Costs points", "Real faults; the training itself still works."),
+    Severity.HINT: ("Good to know", "Free advice; costs nothing."),
+    Severity.REVIEW: ("For staff", "Not shown to learners."),
+}
+SEVERITY_TONES = {
+    Severity.ERROR: "bad",
+    Severity.WARNING: "warn",
+    Severity.HINT: "hint",
+    Severity.REVIEW: "hint",
+}
+STATES = {
+    State.VERIFIED: "verified",
+    State.CONTRADICTED: "contradicted",
+    State.NOT_OBSERVABLE: "not observable",
+}
+STATE_TONES = {State.VERIFIED: "good", State.CONTRADICTED: "bad", State.NOT_OBSERVABLE: "quiet"}
+EVIDENCES = {
+    Evidence.SOURCE: ("source", "Read in your code; nothing was executed for it."),
+    Evidence.TRACE: ("trace", "Recorded inside your script's own processes while they ran."),
+    Evidence.OUTSIDE: ("outside", "Measured from outside your script, by the operating system and the judge's clock."),
+    Evidence.EVALUATION: ("evaluation", "Measured by the judge on the weights that your script left behind."),
+}
+
+_KIB = 1024
+_MINUTE_S = 60.0
+_MANY = 8
+
+
+def plural(num: int, noun: str) -> str:
+    """`1 error`, `2 errors`, `1,437 samples`."""
+    return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
+
+
+def points_text(points: float) -> str:
+    """Points without needless decimals."""
+    if not math.isfinite(points):
+        return "–"
+    return f"{points:.2f}".rstrip("0").rstrip(".")
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration, in seconds or minutes, with the precision that a reader can use."""
+    if not math.isfinite(seconds):
+        return "–"
+    if abs(seconds) < 1:
+        return f"{seconds:.2f} s"
+    if abs(seconds) < _MINUTE_S:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"
+
+
+def bytes_text(num: float) -> str:
+    """A size in binary units."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if num < _KIB:
+            return f"{num:.0f} {unit}" if unit == "bytes" or num >= _MANY else f"{num:.1f} {unit}"
+        num /= _KIB
+    return f"{num:.1f} GiB"
+
+
+def number_text(value: float | None) -> str:
+    """A number of unknown kind: thousands separated, four significant digits, a dash for nothing."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """`rank 2`, `ranks 0 and 1`, `ranks 0–7`, `ranks 0, 2, 5`."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) == 2:  # noqa: PLR2004 (a pair is a word of its own)
+        return f"ranks {ranks[0]} and {ranks[1]}"
+    if list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]}–{ranks[-1]}"
+    return "ranks " + ", ".join(map(str, ranks))
+
+
+def exit_text(rank: RankRecord) -> str:
+    """How one rank's process ended."""
+    if rank.killed_by_judge or rank.exit_code is None:
+        return "stopped by the judge"
+    if rank.exit_code < 0:
+        try:
+            name = signal.Signals(-rank.exit_code).name
+        except ValueError:
+            name = f"signal {-rank.exit_code}"
+        return f"killed by {name}"
+    return "exit code 0" if rank.exit_code == 0 else f"exit code {rank.exit_code}"
+
+
+def findings_text(findings: Sequence[Finding]) -> str:
+    """`1 error, 2 warnings and 1 hint`; `no findings`."""
+    parts = []
+    for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.HINT, "hint")):
+        num = sum(f.severity is severity for f in findings)
+        if num:
+            parts.append(plural(num, noun))
+    if not parts:
+        return "no findings"
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]

@@ -1,0 +1,104 @@
+"""What a runtime is: something that can run a job and fill its workspace. One conformance suite tests them all.
+
+A runtime never judges; a submission that misbehaves is an ending in the record, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from grader.model.submission import Submission
+from grader.model.task import Limits
+from grader.run.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to be done.
+
+    Attributes:
+        attempt: unique name, letters, digits, dashes.
+        submission: files to lay out; entry_point: script to launch; argv: its arguments.
+        data_dir: prepared training and validation splits in the data set's own layout, mounted read-only.
+        nproc_per_node: ranks on one node; nnodes: nodes.
+        launcher: `fork` or `torchrun`.
+        limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
+    """
+
+    attempt: str
+    submission: Submission
+    entry_point: str
+    data_dir: Path
+    nproc_per_node: int
+    limits: Limits
+    nnodes: int = 1
+    launcher: str = "fork"
+    seed: int = 0
+    probe: bool = True
+    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A sign of life for people, a few per second at most; display only.
+
+    Attributes:
+        phase: `prepare`, `run`, `collect`, `evaluate`, ….
+        elapsed_s: seconds in this phase.
+        steps: optimizer steps seen so far per rank (as told by the probe).
+        line: last line that rank 0 printed, made safe, or "".
+    """
+
+    phase: str
+    elapsed_s: float
+    steps: tuple[int, ...] = ()
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a runtime can be offered on this machine, and why not."""
+
+    usable: bool
+    reason: str
+
+
+class Runtime(Protocol):
+    """Runs jobs, one at a time per instance. Use as a context manager: entering warms it, leaving ends every process.
+
+    Attributes:
+        name: as given to `--runtime`.
+        isolates: False where a submission shares the judge's user and files (said loudly in reports).
+    """
+
+    name: str
+    isolates: bool
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def self_test(self) -> Availability:
+        """Whether it can run here; quick (under a second), leaves nothing."""
+        ...
+
+    def warm(self) -> None:
+        """Wait until the next job can start at once; raises InfraError if it never will."""
+        ...
+
+    def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
+        """Run a job and fill the workspace: submission, record, trace, logs, stacks, outputs.
+
+        Returns within the job's wall limit + 5 s with every process of the job dead. KeyboardInterrupt ends the job first,
+        then passes on.
+
+        Raises:
+            InfraError: the machine or the runtime failed; the submission is not to blame.
+        """
+        ...

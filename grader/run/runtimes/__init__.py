@@ -1,0 +1,1 @@
+"""One module per runtime, nothing else; found by folder."""

@@ -1,0 +1,73 @@
+"""What every room's tests share: a state folder of their own, real parts, and no silent skips where all is required.
+
+`GRADER_REQUIRE_ALL=1` (CI sets it) turns a skipped test into a failed one, because there every part is installed.
+Only what the machine itself may lack (CUDA devices, further torch versions) may still be skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+_MAY_BE_ABSENT = ("gpu", "torch_matrix")
+_own_state: list[str] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep prepared data, calibrations and attempts of the tests away from the checkout's own."""
+    if "GRADER_STATE_DIR" not in os.environ:
+        _own_state.append(tempfile.mkdtemp(prefix="grader-tests-"))
+        os.environ["GRADER_STATE_DIR"] = _own_state[0]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    for folder in _own_state:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _all_required() -> bool:
+    return os.environ.get("GRADER_REQUIRE_ALL", "") not in ("", "0")
+
+
+def _reason(longrepr: object) -> str:
+    return str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    expected_to_fail = hasattr(report, "wasxfail")
+    if report.skipped and not expected_to_fail and _all_required():
+        if not any(item.get_closest_marker(name) for name in _MAY_BE_ABSENT):
+            report.outcome = "failed"
+            report.longrepr = f"GRADER_REQUIRE_ALL is set, but this test was skipped: {_reason(report.longrepr)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped and _all_required():
+        report.outcome = "failed"
+        report.longrepr = f"GRADER_REQUIRE_ALL is set, but this module was skipped: {_reason(report.longrepr)}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The checkout."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a real Chromium or Chrome."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    pytest.skip("no Chromium found; `apt-get install chromium` brings one")

@@ -1,0 +1,70 @@
+"""The lock files pin every package to a version and to hashes, and name no place to get it from."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def entries(repository: Path, lock: str) -> list[tuple[Requirement, list[str]]]:
+    """Requirement and hashes of each entry."""
+    text = (repository / lock).read_text(encoding="utf-8").replace("\\\n", " ")
+    found = []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            requirement, *hashes = re.split(r"\s+--hash=", line.strip())
+            found.append((Requirement(requirement), hashes))
+    assert len(found) > 20, f"{lock} has only {len(found)} entries"
+    return found
+
+
+def pins(repository: Path, lock: str) -> dict[str, set[str]]:
+    """Package name → pinned versions (one per range of Pythons)."""
+    found: dict[str, set[str]] = {}
+    for requirement, _ in entries(repository, lock):
+        found.setdefault(canonicalize_name(requirement.name), set()).add(str(requirement.specifier)[2:])
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_entry_is_pinned_and_hashed(repository: Path, lock: str) -> None:
+    for requirement, hashes in entries(repository, lock):
+        assert re.fullmatch(r"==[\w.!+]+", str(requirement.specifier)), f"{requirement} is not pinned"
+        assert hashes, f"{requirement} has no hash"
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", digest) for digest in hashes), requirement
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_no_place_is_named(repository: Path, lock: str) -> None:
+    text = (repository / lock).read_text(encoding="utf-8")
+    named = re.findall(r"^.*(?:://|file:|^\s*-(?!-hash)|@).*$", text, flags=re.MULTILINE)
+    assert not named, f"{lock} names an index, a folder or an option:\n" + "\n".join(named)
+
+
+def test_both_files_agree(repository: Path) -> None:
+    runtime, development = (pins(repository, lock) for lock in LOCKS)
+    differing = {name: (versions, development.get(name)) for name, versions in runtime.items()}
+    differing = {name: pair for name, pair in differing.items() if pair[0] != pair[1]}
+    assert not differing, f"`make lock` writes both together; these differ: {differing}"
+
+
+def test_locked_versions_satisfy_pyproject(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = {
+        "requirements.lock": project["project"]["dependencies"] + project["build-system"]["requires"],
+        "requirements-dev.lock": project["project"]["optional-dependencies"]["dev"],
+    }
+    for lock, requirements in wanted.items():
+        locked = pins(repository, lock)
+        for requirement in map(Requirement, requirements):
+            versions = locked.get(canonicalize_name(requirement.name))
+            assert versions, f"{requirement.name} is missing in {lock}; run `make lock`"
+            for version in versions:
+                assert requirement.specifier.contains(version, prereleases=True), f"{requirement}: {lock} has {version}"
