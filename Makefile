@@ -18,6 +18,7 @@ help:
 setup: $(VENV)/.installed
 
 demo: setup
+	$(BIN)/grader data prepare digits
 	$(BIN)/grader demo
 
 test: $(VENV)/.installed-dev
@@ -31,7 +32,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/house
 
 bench: setup
-	$(BIN)/grader bench
+	$(BIN)/python -m tests.bench
 
 # The stamps make a second call a no-op until a lock file changes.
 $(VENV)/.installed: requirements.lock pyproject.toml

@@ -36,7 +36,9 @@ def submissions_of(task: Task) -> tuple[PromisedSubmission, ...]:
     """
     found, problems = promises_in(task.folder / "submissions")
     if problems:
-        raise TaskError(f"The submissions of task {task.name} need mending:\n" + "\n".join(f"  {p}" for p in problems))
+        raise TaskError(
+            f"The submissions of task {task.name} need mending:\n" + "\n".join(f"  {p}" for p in problems)
+        )
     return found
 
 
@@ -49,14 +51,20 @@ def promises_in(folder: Path) -> tuple[tuple[PromisedSubmission, ...], list[str]
         if verdict.name.startswith(".") or verdict.name == "__pycache__":
             continue
         if verdict.name not in verdicts or not verdict.is_dir():
-            problems.append(f"submissions/{verdict.name}: not a verdict; use a folder named {', '.join(verdicts)}.")
+            problems.append(
+                f"submissions/{verdict.name}: not a verdict; use a folder named {', '.join(verdicts)}."
+            )
             continue
         for path in sorted(verdict.iterdir()):
             if path.name.startswith(".") or path.name == "__pycache__":
                 continue
             _read_promise(path, verdict.name, found, problems)
     names = [p.name for p in found]
-    problems += [f"submissions/{n}: stands for two submissions; rename one." for n in sorted(set(names)) if names.count(n) > 1]
+    problems += [
+        f"submissions/{n}: stands for two submissions; rename one."
+        for n in sorted(set(names))
+        if names.count(n) > 1
+    ]
     return tuple(sorted(found, key=lambda p: p.name)), problems
 
 
@@ -70,7 +78,9 @@ def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], pro
     markers = tuple(_markers(submission))
     unknown += [m.code for m in markers if m.code not in known_codes()]
     for code in sorted(set(unknown)):
-        problems.append(f"submissions/{verdict}/{path.name}: there is no rule {code!r}; `grader rules` lists them.")
+        problems.append(
+            f"submissions/{verdict}/{path.name}: there is no rule {code!r}; `grader rules` lists them."
+        )
     stray = sorted({m.code for m in markers} - set(codes) - set(unknown))
     if stray:
         problems.append(

@@ -47,7 +47,9 @@ def read_submission(path: Path) -> Submission:
 
 def _refuse_other_kinds(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise UsageError(f"{path} is {_kind(mode)}, not a file. Give the path of your train.py or of its folder.")
+        raise UsageError(
+            f"{path} is {_kind(mode)}, not a file. Give the path of your train.py or of its folder."
+        )
     suffix = path.suffix.lower()
     if suffix == ".ipynb":
         raise UsageError(

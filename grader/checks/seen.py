@@ -23,6 +23,7 @@ class Seen:
         evaluation: the trusted scorer's, None while not scored.
         profile: `cpu` or `gpu`.
         num_train, num_validation: size of the splits mounted for the script; None unknown.
+        logs: rank → (stdout, stderr) as kept, safe text; empty when unknown.
     """
 
     script: Script
@@ -33,6 +34,7 @@ class Seen:
     profile: str
     num_train: int | None = None
     num_validation: int | None = None
+    logs: tuple[tuple[str, str], ...] = ()
 
     @property
     def world_size(self) -> int:

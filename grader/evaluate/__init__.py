@@ -1,4 +1,5 @@
-"""Score what a run left: weights on hidden data, time against calibration, points by the rubric.
+"""Measure what a run left behind, hold it against targets, and turn findings and measures into a verdict and points.
 
-Never imports a submission; weights are loaded as weights only.
+The scorer (`scorer`, `artifacts`, `reported`) is a process of its own that never imports a submission; `score` is
+pure; `calibration` stores what time is held against. Nothing here runs a submission.
 """

@@ -79,6 +79,7 @@ class Task:
         must: warning-level codes that gate acceptance here.
         profiles, targets, rubric: see their types.
         statement: Markdown text.
+        reference: accepted submission for provisional calibration, a path below `submissions/`.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Task:
     targets: tuple[Target, ...]
     rubric: tuple[RubricItem, ...]
     statement: str
+    reference: str = ""
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""

@@ -10,7 +10,8 @@ class VerifyCase:
     """Promise and outcome of one submission of a task's folder.
 
     Attributes:
-        task: name of the task; submission: path below the task's `submissions` folder, such as `rejected/no_sampler.py`.
+        task: name of the task.
+        submission: path below the task's `submissions` folder, such as `rejected/no_sampler.py`.
         expected_verdict, verdict: promised by the folder's name, and given by the judge.
         expected_codes, codes: finding codes, sorted; promised by the file's `# expect:` lines, and found.
         seconds: how long judging took.

@@ -34,7 +34,9 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
         verdict_reason=HELD_REASON if grade.verdict is Verdict.HELD else grade.verdict_reason,
         rubric=tuple(_without_staff_codes(item) for item in grade.rubric),
         findings=tuple(
-            f for f in grade.findings if f.severity is not Severity.REVIEW and not f.code.startswith(_STAFF_FAMILY)
+            f
+            for f in grade.findings
+            if f.severity is not Severity.REVIEW and not f.code.startswith(_STAFF_FAMILY)
         ),
         checks=tuple(c for c in grade.checks if not c.code.startswith(_STAFF_FAMILY)),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -35,9 +35,11 @@ _SETTINGS = {
     "svg.hashsalt": "grader",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
+    "font.size": 11,
     "axes.linewidth": 0.8,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": 11.5,
+    "xtick.labelsize": 10.5,
+    "ytick.labelsize": 10.5,
     "path.simplify": True,
 }
 _INCH = 72.0
@@ -65,7 +67,9 @@ def draw(name: str, title: str, summary: str, size: tuple[int, int], paint: Call
     return draw_many(name, title, summary, size, lambda figure: paint(figure.add_axes((0, 0, 1, 1))))
 
 
-def draw_many(name: str, title: str, summary: str, size: tuple[int, int], paint: Callable[[Figure], None]) -> str:
+def draw_many(
+    name: str, title: str, summary: str, size: tuple[int, int], paint: Callable[[Figure], None]
+) -> str:
     """As `draw`, for a painter that places its own axes on the figure."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -77,15 +81,56 @@ def draw_many(name: str, title: str, summary: str, size: tuple[int, int], paint:
             _dress(axes, size)
         out = io.StringIO()
         figure.savefig(
-            out, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+            out,
+            format="svg",
+            transparent=True,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
     return _inline(out.getvalue(), name, title, summary, size)
 
 
+def headline(axes: Axes, text: str) -> None:
+    """A title above the axes, at their left edge."""
+    axes.set_title(text, loc="left", pad=6, color=colour("ink"))
+
+
+def blocks(axes: Axes, boxes: Iterable[tuple[float, float, float, float]], shade: str) -> None:
+    """Filled rectangles `(left, low, right, high)` of one colour, as one compound path: many cost as little as one."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    corners: list[tuple[float, float]] = []
+    for left, low, right, high in boxes:
+        corners += [(left, low), (right, low), (right, high), (left, high), (left, low)]
+    if corners:
+        codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY] * (len(corners) // 5)
+        # Limits are set by each plot; add_patch would work them out from every corner, which is slow.
+        axes.add_artist(PathPatch(Path(corners, codes), facecolor=shade, linewidth=0))
+
+
+def band(axes: Axes, edges: Sequence[float], low: Sequence[float], high: Sequence[float], shade: str) -> None:
+    """A filled band in steps: `edges` has one value more than `low` and `high`; empty parts are not drawn."""
+    boxes: list[tuple[float, float, float, float]] = []
+    for index, (bottom, top) in enumerate(zip(low, high, strict=True)):
+        if top <= bottom:
+            continue
+        if boxes and boxes[-1][1:] == (bottom, edges[index], top):
+            boxes[-1] = (boxes[-1][0], bottom, edges[index + 1], top)
+        else:
+            boxes.append((edges[index], bottom, edges[index + 1], top))
+    blocks(axes, boxes, shade)
+
+
 def _dress(axes: Axes, size: tuple[int, int]) -> None:
+    from matplotlib.ticker import AutoLocator, MaxNLocator
+
     if axes.get_position().bounds == (0, 0, 1, 1):
-        left, right, bottom, top = 52 / size[0], 1 - 12 / size[0], 40 / size[1], 1 - 10 / size[1]
+        left, right, bottom, top = 58 / size[0], 1 - 12 / size[0], 44 / size[1], 1 - 10 / size[1]
         axes.set_position((left, bottom, right - left, top - bottom))
+    for axis in (axes.xaxis, axes.yaxis):
+        # The default locator measures texts to find out how many ticks fit; five or six always do.
+        if isinstance(axis.get_major_locator(), AutoLocator):
+            axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -93,7 +138,6 @@ def _dress(axes: Axes, size: tuple[int, int]) -> None:
     axes.tick_params(colors=colour("muted"), labelcolor=colour("ink"), length=3, width=0.8)
     axes.xaxis.label.set_color(colour("muted"))
     axes.yaxis.label.set_color(colour("muted"))
-    axes.title.set_color(colour("ink"))
 
 
 def _inline(svg: str, name: str, title: str, summary: str, size: tuple[int, int]) -> str:

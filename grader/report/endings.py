@@ -9,6 +9,7 @@ from grader.model.run import Failure, Frame, RankRecord, Waiting
 from grader.report.wording import bytes_text, exit_text, seconds_text
 
 _MAX_FRAMES = 40
+_TAIL_LINES, _TAIL_WIDTH = 8, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class WaitRow:
 
 @dataclass(frozen=True, slots=True)
 class FailureRow:
-    """One rank that failed; `first` marks the rank whose failure came before the others'."""
+    """One rank that failed; `first`: before the others; `tail`: its last error output where no exception was found."""
 
     rank: int
     ending: str
@@ -35,6 +36,7 @@ class FailureRow:
     place: str
     source: str
     stack: str
+    tail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def wait_rows(attempt: Attempt) -> tuple[WaitRow, ...]:
 
 def wait_sentence(rows: tuple[WaitRow, ...]) -> str:
     """One sentence over the rows: whether the ranks stand in the same place."""
-    if len(rows) < 2:  # noqa: PLR2004 (one rank waits for nobody)
+    if len(rows) < 2:
         return ""
     if len({(row.operation, row.place) for row in rows}) == 1:
         return "All ranks stand in the same call, and it never finished."
@@ -72,7 +74,9 @@ def wait_sentence(rows: tuple[WaitRow, ...]) -> str:
 def failure_rows(attempt: Attempt) -> tuple[FailureRow, ...]:
     """The ranks that failed by themselves, the first to fail first."""
     ranks = attempt.record.ranks if attempt.record else ()
-    failed = [r for r in ranks if not r.killed_by_judge and (r.failure is not None or r.exit_code not in (0, None))]
+    failed = [
+        r for r in ranks if not r.killed_by_judge and (r.failure is not None or r.exit_code not in (0, None))
+    ]
     failed.sort(key=lambda rank: (rank.ended_s, rank.rank))
     return tuple(_failure_row(attempt, rank, first=index == 0) for index, rank in enumerate(failed))
 
@@ -107,7 +111,15 @@ def _failure_row(attempt: Attempt, rank: RankRecord, *, first: bool) -> FailureR
         place=f"{site.path}:{site.line}" if site else "",
         source=attempt.submission.line(site.path, site.line).strip() if site else "",
         stack=_stack(failure.frames),
+        tail="" if failure.type else _tail(attempt, rank.rank),
     )
+
+
+def _tail(attempt: Attempt, rank: int) -> str:
+    if not 0 <= rank < len(attempt.logs):
+        return ""
+    lines = [line for line in attempt.logs[rank][1].split("\n") if line.strip()]
+    return "\n".join(line[:_TAIL_WIDTH] for line in lines[-_TAIL_LINES:])
 
 
 def _rank_row(attempt: Attempt, rank: RankRecord) -> RankRow:

@@ -30,6 +30,13 @@ class Gauge:
     mark: float | None
     note: str
 
+    @property
+    def outcome(self) -> str:
+        """`reached`, `missed`, `not measured`, or `shown only` where nothing was asked."""
+        if self.met is not None:
+            return "reached" if self.met else "missed"
+        return "not measured" if self.value == "–" else "shown only"
+
 
 def gauges(attempt: Attempt) -> tuple[Gauge, ...]:
     """Accuracy, time and scaling, those of them of which anything is known."""
@@ -51,7 +58,7 @@ def _accuracy(attempt: Attempt) -> Gauge | None:
         name="Accuracy on unseen data",
         value=f"{value:.3f}" if value is not None else "–",
         target=f"at least {target:.3f}" if target is not None else "–",
-        met=None if target is None else value is not None and value >= target,
+        met=None if target is None or value is None else value >= target,
         share=value,
         mark=target,
         note=_accuracy_note(attempt.evaluation, metrics.get("validation_accuracy")),
@@ -62,7 +69,11 @@ def _accuracy_note(evaluation: Evaluation | None, validation: float | None) -> s
     if evaluation is None:
         return "No weights were scored."
     if evaluation.problem is not None:
-        return f"The weights could not be scored: {evaluation.detail}" if evaluation.detail else "No weights to score."
+        return (
+            f"The weights could not be scored: {evaluation.detail}"
+            if evaluation.detail
+            else "No weights to score."
+        )
     note = (
         f"The judge loaded {evaluation.artifact} and scored {plural(evaluation.num_hidden, 'sample')} that your script "
         "never saw, each once. What the script prints does not count."

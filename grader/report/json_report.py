@@ -83,7 +83,8 @@ def finding_out(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "hint": finding.hint,
         "where": [
-            {"path": p.path, "line": p.line, "column": p.column, "end_line": p.end_line} for p in finding.where
+            {"path": p.path, "line": p.line, "column": p.column, "end_line": p.end_line}
+            for p in finding.where
         ],
         "confirmed": finding.confirmed,
         "refuted": finding.refuted,

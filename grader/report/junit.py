@@ -42,7 +42,9 @@ def _case(case: VerifyCase) -> ElementTree.Element:
         {"classname": visible(case.task), "name": visible(case.submission), "time": f"{case.seconds:.3f}"},
     )
     if not case.ok:
-        failure = ElementTree.SubElement(element, "failure", {"message": visible(case.message), "type": "promise"})
+        failure = ElementTree.SubElement(
+            element, "failure", {"message": visible(case.message), "type": "promise"}
+        )
         failure.text = visible(
             f"promised: {_outcome(case.expected_verdict, case.expected_codes)}\n"
             f"given:    {_outcome(case.verdict, case.codes)}"

@@ -57,7 +57,11 @@ def step_losses(attempt: Attempt) -> list[tuple[int, Points]]:
     lines = []
     for rank in tracers(attempt):
         scale = epochs / len(rank.steps) if epochs else 1.0
-        seen = [(index * scale, step.loss) for index, step in enumerate(rank.steps, start=1) if step.loss is not None]
+        seen = [
+            (index * scale, step.loss)
+            for index, step in enumerate(rank.steps, start=1)
+            if step.loss is not None
+        ]
         if seen:
             lines.append((rank.rank, thin([x for x, _ in seen], [y for _, y in seen])))
     return lines
@@ -128,7 +132,9 @@ def timeline(attempt: Attempt, slices: int = MAX_POINTS) -> tuple[float, list[St
             _spread(shares["optimizer"], step.t, step.t + ((following and following.optimizer_s) or 0.0), end)
         for begin_t, end_t in _validations(rank):
             _spread(shares["validation"], begin_t, min(end_t, end), end)
-        strips.append(Strip(rank.rank, {name: [min(1.0, v) for v in values] for name, values in shares.items()}))
+        strips.append(
+            Strip(rank.rank, {name: [min(1.0, v) for v in values] for name, values in shares.items()})
+        )
     return end, strips
 
 

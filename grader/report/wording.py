@@ -54,7 +54,10 @@ STATE_TONES = {State.VERIFIED: "good", State.CONTRADICTED: "bad", State.NOT_OBSE
 EVIDENCES = {
     Evidence.SOURCE: ("source", "Read in your code; nothing was executed for it."),
     Evidence.TRACE: ("trace", "Recorded inside your script's own processes while they ran."),
-    Evidence.OUTSIDE: ("outside", "Measured from outside your script, by the operating system and the judge's clock."),
+    Evidence.OUTSIDE: (
+        "outside",
+        "Measured from outside your script, by the operating system and the judge's clock.",
+    ),
     Evidence.EVALUATION: ("evaluation", "Measured by the judge on the weights that your script left behind."),
 }
 
@@ -109,7 +112,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
     """`rank 2`, `ranks 0 and 1`, `ranks 0–7`, `ranks 0, 2, 5`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    if len(ranks) == 2:  # noqa: PLR2004 (a pair is a word of its own)
+    if len(ranks) == 2:
         return f"ranks {ranks[0]} and {ranks[1]}"
     if list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
         return f"ranks {ranks[0]}–{ranks[-1]}"

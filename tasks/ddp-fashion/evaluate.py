@@ -1,7 +1,7 @@
 """Trusted scoring of `ddp-fashion`: the network that the weights must fit, and what they are worth.
 
-Runs only in the scorer, on a state dict that was loaded as plain tensors. It never imports, executes or looks at a
-submission, and it knows nothing of the service around it: two functions are the whole contract.
+Runs only in the scorer, on a state dict that was loaded as plain tensors. It never imports, executes or looks
+at a submission, and it knows nothing of the service around it: two functions are the whole contract.
 """
 
 import torch
@@ -66,8 +66,8 @@ def evaluate(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> di
         labels: int64 classes, shape (N,).
 
     Returns:
-        `accuracy`, the share of samples whose largest logit is the label's, and `loss`, the mean cross entropy.
-        `loss` is not finite where the weights are not.
+        `accuracy`, the share of samples whose largest logit is the label's, and `loss`, the mean cross
+        entropy. `loss` is not finite where the weights are not.
     """
     model.eval()
     loss_sum, num_correct = 0.0, 0

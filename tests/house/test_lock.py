@@ -67,4 +67,6 @@ def test_locked_versions_satisfy_pyproject(repository: Path) -> None:
             versions = locked.get(canonicalize_name(requirement.name))
             assert versions, f"{requirement.name} is missing in {lock}; run `make lock`"
             for version in versions:
-                assert requirement.specifier.contains(version, prereleases=True), f"{requirement}: {lock} has {version}"
+                assert requirement.specifier.contains(version, prereleases=True), (
+                    f"{requirement}: {lock} has {version}"
+                )

@@ -50,5 +50,7 @@ def test_only_settings_and_the_launching_rooms_touch_the_environment(repository:
 
 def test_every_package_folder_is_a_package(repository: Path) -> None:
     folders = {path.parent for path in modules(repository)}
-    bare = [str(folder.relative_to(repository)) for folder in folders if not (folder / "__init__.py").is_file()]
+    bare = [
+        str(folder.relative_to(repository)) for folder in folders if not (folder / "__init__.py").is_file()
+    ]
     assert not bare, "these would be missing from an installed package, add __init__.py:\n" + "\n".join(bare)

@@ -95,7 +95,7 @@ def train_one_epoch(model, loader, optimizer, scheduler, device):
 def evaluate(model, loader, device):
     """Mean loss and accuracy over the samples of all ranks; `model` is the network without its wrapper."""
     model.eval()
-    for buffer in model.buffers():  # each rank kept BatchNorm statistics of its own: score rank 0's, they get saved
+    for buffer in model.buffers():  # BatchNorm: every rank scores with rank 0's statistics, which get saved
         dist.broadcast(buffer, src=0)
     totals = torch.zeros(3, device=device)  # sum of losses, correct answers, number of samples
     for images, labels in loader:

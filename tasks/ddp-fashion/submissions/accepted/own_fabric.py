@@ -78,7 +78,9 @@ class ShardedBatches(BatchSampler):
             self.passes += 1
         for number in range(len(self)):
             batch = order[number * self.global_batch : (number + 1) * self.global_batch]
-            yield batch[self.engine.rank :: self.engine.world_size]
+            piece = batch[self.engine.rank :: self.engine.world_size]
+            if piece:  # the last batch of a validation pass may be smaller than the number of ranks
+                yield piece
 
 
 class Engine:

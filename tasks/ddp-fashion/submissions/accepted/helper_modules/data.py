@@ -28,7 +28,7 @@ def loaders(batch_size_per_rank):
     train_loader = DataLoader(
         train_set, batch_size=batch_size_per_rank, sampler=DistributedSampler(train_set), drop_last=True
     )
-    share = torch.arange(len(val_set)).chunk(dist.get_world_size())[dist.get_rank()]
+    share = torch.arange(len(val_set)).tensor_split(dist.get_world_size())[dist.get_rank()]
     return train_loader, DataLoader(Subset(val_set, share.tolist()), batch_size=256)
 
 

@@ -1,0 +1,148 @@
+"""The format of `task.toml`: the shape of every table, what each key means, and how one is written.
+
+    title = "…"                     one line, what the learner sees first
+    lab = "Lab 2"                   where in the course it belongs
+    summary = "…"                   one or two sentences for lists
+    reference = "accepted/x.py"     the accepted submission that provisional calibration runs
+
+    [launch]                        torchrun's own names; a profile may name its own
+    [limits]                        of one run; a profile may lower or raise each: [profiles.gpu.limits]
+    [data]                          data sets the task can be judged on
+    [profiles.<name>]               where it runs: cpu (gloo), gpu (nccl), …
+    [targets.accuracy]              reached on the hidden split, per data set
+    [targets.time]                  as a multiple of the slowest accepted style's calibrated median
+    [checks]                        rules that apply, and warnings that gate acceptance here
+    [[rubric]]                      items in the order of the report; points sum to 100
+
+A rubric item needs `requires` (rule codes that must not be found) or `metric` (a target that must be met), or both.
+Partial credit: for `requires`, each code carries an equal share, and an error takes them all; for `metric`,
+`partial` lists shares for what misses the target by little.
+
+Only shapes are checked here; what keys mean to each other (`tasks`) and what lies in the folder is checked beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+Text = Annotated[str, Field(min_length=1, max_length=2_000)]
+Code = Annotated[str, Field(pattern=r"^[A-Z]+\d{3}$")]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class LaunchTable(_Table):
+    """`[launch]`: how a submission is started.
+
+    `launcher` is `fork` (ranks fork from a warm process, in the manner of torchrun) or `torchrun` (the command itself).
+    """
+
+    entry_point: Annotated[str, Field(pattern=r"^[\w-]+\.py$")] = "train.py"
+    nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] = 2
+    nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] = 1
+    launcher: Annotated[Literal["fork", "torchrun"], Field(examples=["fork"])] = "fork"
+
+
+class LimitsTable(_Table):
+    """`[limits]`: wall-clock seconds, and MiB of all ranks' memory, of the output folder, of each kept stream."""
+
+    wall_s: Annotated[float, Field(gt=0, le=86_400, examples=[120])]
+    memory_mib: Annotated[int, Field(ge=64, examples=[4096])]
+    output_mib: Annotated[int, Field(ge=1, examples=[256])] = 256
+    log_mib: Annotated[int, Field(ge=1, le=64, examples=[4])] = 4
+
+
+class LimitsChange(_Table):
+    """`[profiles.<name>.limits]`: what differs from `[limits]` on that profile."""
+
+    wall_s: Annotated[float, Field(gt=0, le=86_400, examples=[300])] | None = None
+    memory_mib: Annotated[int, Field(ge=64, examples=[4096])] | None = None
+    output_mib: Annotated[int, Field(ge=1, examples=[256])] | None = None
+    log_mib: Annotated[int, Field(ge=1, le=64, examples=[4])] | None = None
+
+
+class DataTable(_Table):
+    """`[data]`: names of data sets in order of preference; the first prepared one is used unless told otherwise."""
+
+    datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])]
+
+
+class ProfileTable(_Table):
+    """`[profiles.<name>]`: the backend, and what differs from `[launch]` and `[limits]` there."""
+
+    backend: Annotated[Literal["gloo", "nccl"], Field(examples=["gloo"])]
+    nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] | None = None
+    nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] | None = None
+    limits: LimitsChange = LimitsChange()
+
+
+class AccuracyTarget(_Table):
+    """`[targets.accuracy]`: share of the hidden split to classify rightly, 0–1, for every data set of the task."""
+
+    at_least: Annotated[dict[str, Share], Field(min_length=1, examples=[{"digits": 0.9}])]
+
+
+class TimeTarget(_Table):
+    """`[targets.time]`: allowed multiple of the slowest accepted style's calibrated median."""
+
+    factor: Annotated[float, Field(gt=1, le=100, examples=[1.35])]
+
+
+class TargetsTable(_Table):
+    """`[targets]`: what the metrics have to reach."""
+
+    accuracy: AccuracyTarget | None = None
+    time: TimeTarget | None = None
+
+
+class ChecksTable(_Table):
+    """`[checks]`: `apply` lists the rules that are looked at (left out: all); `must` the warnings that gate here."""
+
+    apply: list[Code] = []
+    must: list[Code] = []
+
+
+class PartialCredit(_Table):
+    """One entry of `partial`: reaching `of_target` × the target earns `share` of the points.
+
+    For accuracy `of_target` is below 1 (0.9: nine tenths of the target); for time above 1 (1.2: a fifth slower).
+    """
+
+    of_target: Annotated[float, Field(gt=0, examples=[0.9])]
+    share: Annotated[Share, Field(examples=[0.5])]
+
+
+class RubricTable(_Table):
+    """`[[rubric]]`: points, and what earns them; `must = true` gates acceptance."""
+
+    id: Annotated[Name, Field(examples=["accuracy"])]
+    title: Annotated[Text, Field(examples=["Every sample is used once per epoch"])]
+    points: Annotated[float, Field(gt=0, le=100, examples=[10])]
+    must: bool = False
+    requires: Annotated[list[Code], Field(examples=[["DATA001"]])] = []
+    metric: Annotated[Literal["accuracy", "time"] | None, Field(examples=["accuracy"])] = None
+    partial: Annotated[list[PartialCredit], Field(examples=[[{"of_target": 0.9, "share": 0.5}]])] = []
+
+
+class TaskFile(_Table):
+    """The whole of `task.toml`."""
+
+    title: Annotated[Text, Field(examples=["Train on several GPUs"])]
+    lab: Annotated[Text, Field(examples=["Lab 2"])]
+    summary: Annotated[Text, Field(examples=["What the learner does, in a sentence."])]
+    reference: Annotated[
+        str, Field(pattern=r"^accepted/[\w./-]+$", examples=["accepted/distributed_sampler.py"])
+    ]
+    launch: LaunchTable = LaunchTable()
+    limits: LimitsTable
+    data: DataTable
+    profiles: Annotated[dict[Name, ProfileTable], Field(min_length=1)]
+    targets: TargetsTable = TargetsTable()
+    checks: ChecksTable = ChecksTable()
+    rubric: Annotated[list[RubricTable], Field(min_length=1)]

@@ -1,0 +1,198 @@
+"""Find tasks by folder and load them, or say everything that is wrong with one at once.
+
+Nothing of a task is executed here: `evaluate.py` and the submissions are read as text.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader.catalog.datasets import dataset_names
+from grader.catalog.promises import known_codes, promises_in, submissions_of
+from grader.errors import TaskError, UsageError
+from grader.model.promise import PromisedSubmission
+from grader.model.task import Limits, Profile, RubricItem, Target, Task
+
+if TYPE_CHECKING:
+    from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
+
+_FUNCTIONS = ("build_model", "evaluate")
+
+
+def find_tasks() -> tuple[str, ...]:
+    """Names of all task folders, sorted; a folder is a task when it holds `task.toml`.
+
+    Raises:
+        UsageError: there is no folder of tasks.
+    """
+    from grader.settings import settings
+
+    folder = settings().tasks_dir
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder of tasks at {folder}. Set GRADER_TASKS_DIR to one.")
+    return tuple(
+        sorted(p.parent.name for p in folder.glob("*/task.toml") if not p.parent.name.startswith("."))
+    )
+
+
+def load_task(name: str) -> Task:
+    """Load one task.
+
+    Raises:
+        UsageError: there is no such task; the text lists those there are.
+        TaskError: the task's author has to mend something; the text names every problem with its line.
+    """
+    names = find_tasks()
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        there = f" The tasks are: {', '.join(names)}." if names else " There are no tasks yet."
+        raise UsageError(f"There is no task {name!r}.{hint}{there}")
+    from grader.settings import settings
+
+    return load_task_folder(settings().tasks_dir / name, settings().skeletons_dir / name)
+
+
+def load_task_folder(folder: Path, skeleton: Path) -> Task:
+    """Load a task from its two folders; raises TaskError as `load_task` does."""
+    # Here and not above: pydantic takes a tenth of a second, and `grader lint` has no task.
+    from grader.catalog.task_file import Problem, parse
+
+    try:
+        text = (folder / "task.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"The task {folder.name} has no readable task.toml: {error}") from None
+    parsed, problems = parse(text, known_codes(), dataset_names())
+    entry_point = parsed.launch.entry_point if parsed else "train.py"
+    problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point)]
+    if parsed is not None and not _exists(folder / "submissions" / parsed.reference):
+        problems.append(Problem(0, f"reference: there is no submissions/{parsed.reference}."))
+    if problems or parsed is None:
+        num = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        listed = [f"  task.toml:{p.line}: {p.text}" if p.line else f"  {p.text}" for p in problems]
+        raise TaskError("\n".join([f"The task {folder.name} has {num} for its author to mend:", *listed]))
+    return _task(parsed, folder, skeleton)
+
+
+def reference(task: Task) -> PromisedSubmission:
+    """The accepted submission that stands for the task's slowest honest run when only one can be afforded.
+
+    Raises:
+        TaskError: the file named in task.toml is gone.
+    """
+    wanted = task.folder / "submissions" / task.reference
+    for promise in submissions_of(task):
+        if promise.path == wanted:
+            return promise
+    raise TaskError(f"The task {task.name} names a reference in task.toml that is not among its submissions.")
+
+
+def _exists(path: Path) -> bool:
+    return path.is_file() or (path / "train.py").is_file()
+
+
+def _folder_problems(folder: Path, skeleton: Path, entry_point: str) -> list[str]:
+    found: list[str] = []
+    statement = folder / "statement.md"
+    if not statement.is_file() or not statement.read_text(encoding="utf-8", errors="replace").strip():
+        found.append(
+            "statement.md: is missing or empty; write what the learner has to do and how it is judged."
+        )
+    found += _evaluate_problems(folder / "evaluate.py")
+    if not (skeleton / entry_point).is_file():
+        found.append(
+            f"skeletons/{skeleton.name}/{entry_point}: is missing; the script that the learner starts from."
+        )
+    promises, problems = promises_in(folder / "submissions")
+    found += problems
+    if not any(p.verdict == "accepted" for p in promises):
+        found.append("submissions/accepted: holds nothing; a task must prove that it can be passed.")
+    return found
+
+
+def _evaluate_problems(path: Path) -> list[str]:
+    if not path.is_file():
+        return ["evaluate.py: is missing; it defines `build_model()` and `evaluate(model, images, labels)`."]
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        return [f"evaluate.py:{getattr(error, 'lineno', None) or 1}: does not parse: {error}."]
+    defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
+    return [
+        f"evaluate.py: defines no function `{name}`; add it." for name in _FUNCTIONS if name not in defined
+    ]
+
+
+def _version(folder: Path, skeleton: Path) -> str:
+    sha = hashlib.sha256()
+    for top, root in ((b"task", folder), (b"skeleton", skeleton)):
+        for path in sorted(p for p in root.rglob("*") if p.is_file()):
+            parts = path.relative_to(root).parts
+            hidden = any(p.startswith(".") or p == "__pycache__" for p in parts)
+            if hidden or (top == b"task" and parts[0] == "submissions"):
+                continue
+            name, content = "/".join(parts).encode(), path.read_bytes()
+            sha.update(b"%s %d %d\n" % (top, len(name), len(content)) + name + content)
+    return sha.hexdigest()
+
+
+def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
+    targets = []
+    if parsed.targets.accuracy is not None:
+        targets.append(Target("accuracy", at_least=dict(parsed.targets.accuracy.at_least)))
+    if parsed.targets.time is not None:
+        targets.append(Target("time", factor=parsed.targets.time.factor))
+    return Task(
+        name=folder.name,
+        title=parsed.title,
+        lab=parsed.lab,
+        summary=parsed.summary,
+        folder=folder,
+        skeleton=skeleton,
+        version=_version(folder, skeleton),
+        launcher=parsed.launch.launcher,
+        entry_point=parsed.launch.entry_point,
+        datasets=tuple(parsed.data.datasets),
+        checks=tuple(parsed.checks.apply),
+        must=tuple(parsed.checks.must),
+        profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
+        targets=tuple(targets),
+        rubric=tuple(
+            RubricItem(
+                id=item.id,
+                title=item.title,
+                points=item.points,
+                must=item.must,
+                requires=tuple(item.requires),
+                metric=item.metric,
+                steps=tuple((p.of_target, p.share) for p in item.partial),
+            )
+            for item in parsed.rubric
+        ),
+        statement=(folder / "statement.md").read_text(encoding="utf-8"),
+        reference=parsed.reference,
+    )
+
+
+def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
+    return Profile(
+        name=name,
+        backend=table.backend,
+        nproc_per_node=table.nproc_per_node or parsed.launch.nproc_per_node,
+        nnodes=table.nnodes or parsed.launch.nnodes,
+        limits=_limits(table, parsed.limits),
+    )
+
+
+def _limits(table: ProfileTable, common: LimitsTable) -> Limits:
+    own = table.limits
+    return Limits(
+        wall_s=own.wall_s or common.wall_s,
+        memory_bytes=(own.memory_mib or common.memory_mib) << 20,
+        output_bytes=(own.output_mib or common.output_mib) << 20,
+        log_bytes=(own.log_mib or common.log_mib) << 20,
+    )

@@ -1,0 +1,142 @@
+"""On which ranks does a line run: tests of the rank, early exits, decorators, and all of these at every call site.
+
+Puts together what `conditions` reads one by one. A place that no known call leads to is claimed by nobody: neither to
+run everywhere nor to be guarded.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from grader.checks.calls import Calls
+from grader.checks.conditions import MAIN_NAME, Condition, Conditions, Which
+from grader.checks.definition import FUNCTIONS, Function, start
+from grader.checks.names import Names
+from grader.checks.scopes import leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that a node runs under, with the node that states it."""
+
+    condition: Condition
+    test: ast.AST
+
+
+class Guards:
+    """Rank conditions over all files."""
+
+    def __init__(self, names: Names, calls: Calls, conditions: Conditions) -> None:
+        self._names, self._calls, self._conditions = names, calls, conditions
+        self._guards: dict[ast.AST, tuple[Guard, ...]] = {}
+        self._reached: dict[ast.AST, bool] = {}
+        self._exits: dict[int, list[tuple[ast.stmt, ast.If, bool]]] = {}
+
+    def around(self, node: ast.AST) -> tuple[Guard, ...]:
+        """Rank conditions a node runs under inside its own function, innermost first."""
+        if node not in self._guards:
+            self._guards[node] = tuple(self._local(node))
+        return self._guards[node]
+
+    def partial(self, node: ast.AST) -> Guard | None:
+        """The innermost local condition that keeps a node from some ranks."""
+        return next((g for g in self.around(node) if g.condition.partial), None)
+
+    def alone(self, node: ast.AST) -> bool:
+        """Whether a node runs only where there are no other ranks (a fallback for one process), call sites included."""
+        return self._everywhere(node, Which.ALONE, frozenset())
+
+    def on_every_rank(self, node: ast.AST) -> bool:
+        """Whether some path of known calls leads to a node with no rank condition on the way.
+
+        False also where no path is known: methods that a library calls, functions that nobody calls.
+        """
+        if any(g.condition.partial or g.condition.which is Which.ALONE for g in self.around(node)):
+            return False
+        function = self._names.tree(node).function(node)
+        return self._module_is_ranked() if function is None else self._function_on_every_rank(function)
+
+    def _function_on_every_rank(self, function: Function) -> bool:
+        if function not in self._reached:
+            self._reached[function] = False
+            if not self._decorated(function):
+                sites = self._calls.sites(function)
+                reached = any(s.spawned or self.on_every_rank(s.call) for s in sites)
+                mentions = () if reached else self._calls.references(function)
+                self._reached[function] = reached or any(self._handed_on(m) for m in mentions)
+        return self._reached[function]
+
+    def _handed_on(self, mention: ast.AST) -> bool:
+        """A function named as an argument of a library call runs where that call runs; started processes apart."""
+        above = self._names.tree(mention).parent[mention]
+        in_call = isinstance(above, ast.Call) and not self._calls.targets(above)
+        return in_call and self._names.tree(mention).function(mention) is None and self.on_every_rank(above)
+
+    def _module_is_ranked(self) -> bool:
+        # With `mp.spawn` the module level runs in the parent, once; under torchrun it runs on every rank.
+        return not self._calls.spawn_sites()
+
+    def _everywhere(self, node: ast.AST, which: Which, seen: frozenset[ast.AST]) -> bool:
+        if any(g.condition.which is which for g in self.around(node)):
+            return True
+        function = self._names.tree(node).function(node)
+        sites = self._calls.sites(function) if function is not None and function not in seen else []
+        inner = seen | {function} if function is not None else seen
+        return bool(sites) and all(self._everywhere(s.call, which, inner) for s in sites)
+
+    def _decorated(self, function: Function) -> bool:
+        for decorator in function.decorator_list:
+            named = decorator.func if isinstance(decorator, ast.Call) else decorator
+            name = getattr(named, "attr", None) or getattr(named, "id", "")
+            if MAIN_NAME.search(name):
+                return True
+            local = self._calls.definition(named)
+            if isinstance(local, FUNCTIONS):
+                tree = self._names.tree(local)
+                tests = [i.test for i in tree.ifs if tree.inside(i, local)]
+                if any(self._conditions.of(t).partial for t in tests):
+                    return True
+        return False
+
+    def _local(self, node: ast.AST) -> list[Guard]:
+        tree = self._names.tree(node)
+        found: list[Guard] = []
+        child, above = node, tree.parent.get(node)
+        while above is not None and not isinstance(child, FUNCTIONS):
+            if isinstance(above, ast.If | ast.While) and child is not above.test:
+                self._note(found, above.test, child in above.body)
+            elif isinstance(above, ast.IfExp) and child is not above.test:
+                self._note(found, above.test, child is above.body)
+            elif isinstance(above, ast.BoolOp) and child in above.values:
+                for value in above.values[: above.values.index(child)] if isinstance(child, ast.expr) else ():
+                    self._note(found, value, isinstance(above.op, ast.And))
+            for block in (
+                getattr(above, "body", None),
+                getattr(above, "orelse", None),
+                getattr(above, "finalbody", None),
+            ):
+                if isinstance(block, list) and isinstance(child, ast.stmt) and child in block:
+                    for statement, branch, holds in self._exits_of(block):
+                        if start(statement) < start(child):
+                            self._note(found, branch.test, holds)
+            child, above = above, tree.parent.get(above)
+        return found
+
+    def _note(self, found: list[Guard], test: ast.AST, holds: bool) -> None:
+        condition = self._conditions.of(test)
+        if condition.which is not Which.ALL:
+            found.append(Guard(condition if holds else condition.negated(), test))
+
+    def _exits_of(self, block: list[ast.stmt]) -> list[tuple[ast.stmt, ast.If, bool]]:
+        """The `if`s of a block one branch of which leaves: what follows runs where the other branch is taken."""
+        if id(block) not in self._exits:
+            found = []
+            for statement in block:
+                if isinstance(statement, ast.If):
+                    if leaves(self._names, statement.body):
+                        found.append((statement, statement, False))
+                    elif leaves(self._names, statement.orelse):
+                        found.append((statement, statement, True))
+            self._exits[id(block)] = found
+        return self._exits[id(block)]

@@ -1,0 +1,175 @@
+"""Which expressions hold a rank: from the process group, the launcher's environment, a spawned function's parameter.
+
+Two strengths: `SURE` where the value was followed to its source, `NAMED` where only a name says so. It never decides
+what a comparison with a rank means; `guards` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import IntEnum
+
+from grader.checks.calls import Calls
+from grader.checks.definition import FUNCTIONS
+from grader.checks.names import Names
+from grader.checks.values import Values
+
+_RANK_CALLS = {
+    "torch.distributed.get_rank", "torch.distributed.get_node_local_rank", "torch.distributed.get_group_rank",
+    "horovod.torch.rank", "horovod.torch.local_rank", "ignite.distributed.get_rank",
+    "ignite.distributed.get_local_rank", "torch_xla.core.xla_model.get_ordinal",
+}  # fmt: skip
+_WORLD_CALLS = {"torch.distributed.get_world_size", "torch.cuda.device_count", "horovod.torch.size"}
+_RANK_VARIABLES = {
+    "RANK", "LOCAL_RANK", "GROUP_RANK", "SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+}  # fmt: skip
+_WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
+_RANK_NAME = re.compile(
+    r"^_?((global|local|world|node|ddp|dist|proc|process|my|g|l|cur|current|ddp_local)_?)?rank(_?id)?$", re.I
+)
+_DEVICE_NAME = re.compile(
+    r"^_?(gpu|gpu_id|gpu_idx|device_id|local_gpu|proc_id|process_id|(local_)?process_index|local_device)$",
+    re.I,
+)
+_WORLD_NAME = re.compile(
+    r"^_?(ddp_|global_|n_?)?(world(_size)?|n_?procs|num_replicas|n_?gpus|num_gpus|ngpus_per_node|num_processes)$",
+    re.I,
+)
+# Functions that leave a rank a rank.
+_SAME = {"int", "str", "repr", "float", "format", "torch.device", "min", "max", "abs", "torch.tensor"}
+
+
+class Strength(IntEnum):
+    """How sure it is that a value is (or shows) a rank."""
+
+    NO = 0
+    NAMED = 1
+    SURE = 2
+
+
+class Ranks:
+    """Rank and world size values over all files."""
+
+    def __init__(self, names: Names, calls: Calls, values: Values) -> None:
+        self._names, self._calls, self._values = names, calls, values
+        self._known: dict[tuple[ast.AST, str], Strength] = {}
+
+    def rank(self, node: ast.AST) -> Strength:
+        """Whether an expression is a rank or simple arithmetic on one (`rank + 1`, `rank % 8`)."""
+        return self._ask(node, "rank", 0)
+
+    def world(self, node: ast.AST) -> Strength:
+        """Whether an expression is a number of processes."""
+        return self._ask(node, "world", 0)
+
+    def shows_rank(self, node: ast.AST) -> bool:
+        """Whether a text, path, device or small display of values has the rank in it."""
+        return self._ask(node, "text", 0) > Strength.NO
+
+    def environment(self, node: ast.AST) -> str:
+        """Name of the environment variable an expression reads, "" where it reads none."""
+        key: ast.AST | None = None
+        if isinstance(node, ast.Subscript) and self._names.qualified(node.value) == "os.environ":
+            key = node.slice
+        elif isinstance(node, ast.Call) and self._names.qualified(node.func) in (
+            "os.environ.get",
+            "os.getenv",
+        ):
+            key = node.args[0] if node.args else None
+        value = self._values.constant(key)
+        return value if isinstance(value, str) else ""
+
+    def _ask(self, node: ast.AST, what: str, depth: int) -> Strength:
+        key = (node, what)
+        if key not in self._known:
+            if depth > 12:
+                return Strength.NO
+            self._known[key] = Strength.NO
+            self._known[key] = self._judge(node, what, depth + 1)
+        return self._known[key]
+
+    def _judge(self, node: ast.AST, what: str, depth: int) -> Strength:
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            return self._variable(node, what, depth)
+        if isinstance(node, ast.Call):
+            return self._call(node, what, depth)
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+            if (
+                what != "text"
+                and isinstance(node.op, ast.Mod)
+                and isinstance(node.left, ast.Constant | ast.JoinedStr)
+            ):
+                parts = []
+        elif isinstance(node, ast.IfExp):
+            parts = [node.body, node.orelse]
+        elif isinstance(node, ast.BoolOp):
+            parts = list(node.values)
+        elif isinstance(node, ast.NamedExpr | ast.Starred | ast.FormattedValue | ast.UnaryOp):
+            inner = node.operand if isinstance(node, ast.UnaryOp) else node.value
+            parts = [] if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else [inner]
+        elif what == "text" and isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict):
+            parts = list(getattr(node, "values", None) or getattr(node, "elts", ()))
+        return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
+
+    def _variable(self, node: ast.Name | ast.Attribute | ast.Subscript, what: str, depth: int) -> Strength:
+        variable = self.environment(node)
+        if variable:
+            return _of_variable(variable, what)
+        best = Strength.NO
+        for origin in self._values.origins(node):
+            if origin is node or isinstance(origin, ast.arg | ast.Attribute | ast.Name | ast.For):
+                best = max(best, self._by_name(origin, node, what))
+            elif isinstance(origin, ast.expr):
+                best = max(best, self._ask(origin, what, depth))
+        return best
+
+    def _by_name(self, origin: ast.AST, node: ast.AST, what: str) -> Strength:
+        if isinstance(origin, ast.For):
+            return Strength.NO
+        name = getattr(origin, "arg", None) or getattr(origin, "attr", None) or getattr(origin, "id", "")
+        if what == "world":
+            return Strength.NAMED if _WORLD_NAME.match(name) else Strength.NO
+        return Strength.NAMED if _RANK_NAME.match(name) or _DEVICE_NAME.match(name) else Strength.NO
+
+    def _call(self, node: ast.Call, what: str, depth: int) -> Strength:
+        variable = self.environment(node)
+        if variable:
+            return _of_variable(variable, what)
+        name = self._names.qualified(node.func)
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else (name or "").rpartition(".")[2]
+        if name in _RANK_CALLS or last == "Get_rank":
+            return Strength.NO if what == "world" else Strength.SURE
+        if name in _WORLD_CALLS or last == "Get_size":
+            return Strength.SURE if what == "world" else Strength.NO
+        if name in _SAME or last in ("format", "join", "item", "strip", "device"):
+            parts: list[ast.AST] = [*node.args, *(k.value for k in node.keywords)]
+            if isinstance(node.func, ast.Attribute) and last == "item":
+                parts.append(node.func.value)
+            if name in _SAME or what == "text" or last == "item":
+                return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
+        if what == "text" and last in ("Path", "PurePath"):
+            return max((self._ask(p, what, depth) for p in node.args), default=Strength.NO)
+        if what == "text" and name is not None and name.startswith("os.path."):
+            return max((self._ask(p, what, depth) for p in node.args), default=Strength.NO)
+        if name in ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
+            return Strength.NO if what == "world" else Strength.SURE
+        origins = self._values.origins(node)
+        if origins != (node,):
+            return max(
+                (self._ask(o, what, depth) for o in origins if isinstance(o, ast.expr)), default=Strength.NO
+            )
+        if not any(isinstance(t, FUNCTIONS) for t in self._calls.targets(node)):
+            tail = last.removeprefix("get_")
+            if what == "world":
+                return Strength.NAMED if _WORLD_NAME.match(tail) else Strength.NO
+            return Strength.NAMED if _RANK_NAME.match(tail) else Strength.NO
+        return Strength.NO
+
+
+def _of_variable(variable: str, what: str) -> Strength:
+    wanted = _WORLD_VARIABLES if what == "world" else _RANK_VARIABLES
+    return Strength.SURE if variable in wanted else Strength.NO

@@ -1,0 +1,123 @@
+"""Every rank trains on the whole data set.
+
+## What it finds
+A training loader that gives each rank all samples instead of a share of them.
+
+## Why it matters
+Data-parallel training divides each epoch: with k ranks every rank sees a k-th of the samples. Without that, k devices do
+the same work k times; an epoch costs as much as on one device and teaches nothing more.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=64, shuffle=True)
+for epoch in range(10):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set, shuffle=True)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by the indices that each rank's training loader delivered in each epoch, whatever sampler made them; where
+there are no indices, by hashes of the samples fed to the model. In the source, by a shuffled training loader without a
+sampler in a script that divides its data nowhere.
+"""
+
+from __future__ import annotations
+
+from grader.checks.division import Division, Kind, divisions
+from grader.checks.ledger import Stream
+from grader.checks.quote import at, count, epochs, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag epochs in which every rank drew (almost) the whole set."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so there was nothing to divide.")
+    judged: list[Division] = []
+    for stream in seen.ledger.training:
+        found = divisions(seen.ledger, stream)
+        whole = [d for d in found if d.kind is Kind.WHOLE]
+        if whole:
+            return flagged(_hit(stream, whole))
+        judged += found
+    divided = [d for d in judged if d.kind in (Kind.DISJOINT, Kind.OVERLAP)]
+    if divided:
+        first = divided[0].epoch
+        shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in first.shards[:8])
+        return verified(
+            f"The training set was divided: in epoch {first.number} {shares} of {first.num_distinct:,} samples."
+        )
+    if judged:
+        return unseen(f"The shards could not be compared: {judged[0].reason}.")
+    return unseen("No epoch was seen in which two or more ranks trained.")
+
+
+def _hit(stream: Stream, whole: list[Division]) -> Hit:
+    first = whole[0].epoch
+    numbers = [d.epoch.number for d in whole]
+    same = first.num_shared == first.num_distinct
+    drew = "drew the same" if same else "each drew nearly all"
+    message = (
+        f"{ranks(first.ranks)} {drew} {count(first.num_distinct, 'sample')} in {epochs(numbers)}. "
+        f"{_cause(stream, first.shards[0].loader.sampler if first.shards[0].loader else '')}, "
+        f"so every rank trains on the whole set: {len(first.shards)} ranks do the same work {len(first.shards)} times."
+    )
+    return Hit(
+        message=message,
+        hint=(
+            "Give each rank its share: `sampler = DistributedSampler(train_set)`, "
+            "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
+            "and `sampler.set_epoch(epoch)` at the start of each epoch."
+        ),
+        where=place(stream.site),
+        ranks=first.ranks,
+        details={
+            "epochs": numbers,
+            "samples_by_rank": {str(s.rank): s.num_distinct for s in first.shards},
+            "shared": first.num_shared,
+            "first_shared": list(first.shared),
+        },
+    )
+
+
+def _cause(stream: Stream, sampler: str) -> str:
+    if stream.site is None:
+        return "Nothing in the script divides the samples among ranks"
+    kind = f"a `{sampler}`" if sampler else "a sampler"
+    return f"{at(stream.site)} builds the loader with {kind} that knows no ranks"

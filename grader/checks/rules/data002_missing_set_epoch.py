@@ -1,0 +1,165 @@
+"""Every epoch runs through the samples in the same order.
+
+## What it finds
+A shuffled training set whose order, and so its division among ranks, is the same in each epoch: mostly a
+`DistributedSampler` that was never told the epoch.
+
+## Why it matters
+`DistributedSampler` shuffles by a generator seeded with `seed + epoch`, and its epoch stays 0 until `set_epoch` is
+called. Without it each rank meets the same samples in the same batches for ever, which makes gradients less varied and
+generalisation worse, silently.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set, shuffle=True)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set, shuffle=True)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled epochs
+are never equal by chance. One pass needs no new order, and a set that is never shuffled has none to renew. In the
+source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
+"""
+
+from __future__ import annotations
+
+from grader.checks.ledger import Stream
+from grader.checks.quote import count, epochs, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.shard import Shard
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+
+MIN_SAMPLES = 16
+"""Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks that met their samples in the same order in two or more epochs."""
+    reasons: list[str] = []
+    renewed: list[str] = []
+    for stream in seen.ledger.training:
+        repeated = {rank: _repeated(stream.shards(rank)) for rank in stream.ranks}
+        repeated = {rank: numbers for rank, numbers in repeated.items() if numbers}
+        if repeated:
+            return flagged(_hit(stream, repeated))
+        _clean(stream, renewed, reasons)
+    if renewed:
+        return verified(renewed[0])
+    return unseen(reasons[0] if reasons else "No training epoch was seen.")
+
+
+def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
+    longest = max((stream.shards(rank) for rank in stream.ranks), key=len)
+    if len(longest) < 2:
+        if stream.hashed:
+            reasons.append("No fed sample came up twice, so where an epoch ends is not known.")
+        elif longest[0].exhausted is None:
+            reasons.append("The run ended within its first epoch, so there was no second order to compare.")
+        else:
+            renewed.append("There was one pass over the training set, so no second order was needed.")
+    elif any(s.samples is None for s in longest):
+        reasons.append("The training loader does not tell which samples it drew.")
+    elif all(_is_sorted(s) for s in longest):
+        renewed.append(
+            f"{count(len(longest), 'epoch')} ran in the data set's own order: nothing is shuffled, "
+            "so there is no order to renew."
+        )
+    else:
+        renewed.append(f"Each of {count(len(longest), 'epoch')} brought its samples in a new order.")
+
+
+def _repeated(shards: tuple[Shard, ...]) -> list[int]:
+    """Numbers of the epochs of one rank that repeat an earlier one's order; the earlier one's comes first."""
+    groups: dict[object, list[int]] = {}
+    known = [(n, s) for n, s in enumerate(shards) if s.samples is not None and not _is_sorted(s)]
+    # Epochs that were left early are compared as far as the shortest goes.
+    whole = [(n, s) for n, s in known if s.exhausted]
+    pool = whole if len(whole) > 1 else known
+    shortest = min((s.num_samples for _, s in pool), default=0)
+    if shortest < MIN_SAMPLES:
+        return []
+    for number, shard in pool:
+        groups.setdefault(_order(shard, shortest), []).append(number)
+    return max((g for g in groups.values() if len(g) > 1), key=len, default=[])
+
+
+def _order(shard: Shard, length: int) -> object:
+    samples = (shard.samples or ())[:length]
+    loader = shard.loader
+    if loader is not None and loader.num_workers and shard.batch_size > 1:
+        # Workers may deliver whole batches out of order (`in_order=False`): equal batches are what counts.
+        size = shard.batch_size
+        return frozenset(samples[i : i + size] for i in range(0, length - length % size, size))
+    return samples
+
+
+def _is_sorted(shard: Shard) -> bool:
+    samples = shard.samples or ()
+    return all(not isinstance(s, str) for s in samples[:1]) and list(samples) == sorted(
+        samples, key=lambda s: (str(type(s)), s)
+    )
+
+
+def _hit(stream: Stream, repeated: dict[int, list[int]]) -> Hit:
+    rank, numbers = next(iter(repeated.items()))
+    shard = stream.shards(rank)[numbers[0]]
+    sampler = shard.loader.sampler if shard.loader else ""
+    told = {s.sampler_epoch for s in stream.shards(rank)}
+    cause = ""
+    if sampler == "DistributedSampler" and len(told) == 1 and None not in told:
+        cause = (
+            f"The `DistributedSampler` was at epoch {told.pop()} each time: `set_epoch` did not reach it. "
+        )
+    return Hit(
+        message=(
+            f"{ranks(repeated)} met the same samples in the same order in {epochs(numbers)} "
+            f"({count(shard.num_samples, 'sample')} each). {cause}Every epoch repeats the first one's batches, "
+            "so shuffling helps only once."
+        ),
+        hint="Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader.",
+        where=place(stream.site),
+        ranks=tuple(sorted(repeated)),
+        details={
+            "epochs_by_rank": {str(r): n for r, n in repeated.items()},
+            "first_samples": list((shard.samples or ())[:8]),
+            "sampler": sampler,
+        },
+    )

@@ -1,0 +1,117 @@
+"""Ranks train on shards that overlap.
+
+## What it finds
+Samples that two or more ranks draw in the same epoch, beyond the few that pad the last round.
+
+## Why it matters
+Shards of an epoch have to be disjoint. What two ranks share is learned twice, and mostly something else is not learned
+at all: the shards come from different shuffles (a sampler seed that differs by rank), or a sampler was told the wrong
+rank or number of ranks.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+sampler = DistributedSampler(train_set, shuffle=True, seed=42 + rank)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+sampler = DistributedSampler(train_set, shuffle=True, seed=42)  # the same seed on every rank
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+```
+
+## How it is seen
+In the run alone, by the indices that ranks drew in the same epoch. With k ranks up to k − 1 samples drawn twice are
+honest padding, and so are those that fill the last global batch.
+"""
+
+from __future__ import annotations
+
+from grader.checks.division import Division, Kind, divisions
+from grader.checks.ledger import Stream
+from grader.checks.quote import at, count, epochs, listed, place, ranks, share
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DATA001",)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag epochs in which some ranks shared samples though each did not have everything."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so shards can't overlap.")
+    judged: list[Division] = []
+    for stream in seen.ledger.training:
+        found = divisions(seen.ledger, stream)
+        if any(d.kind is Kind.WHOLE for d in found):
+            return unseen("Every rank drew the whole set (DATA001), so there are no shards to compare.")
+        overlapping = [d for d in found if d.kind is Kind.OVERLAP]
+        if overlapping:
+            return flagged(_hit(stream, overlapping))
+        judged += found
+    disjoint = [d for d in judged if d.kind is Kind.DISJOINT]
+    if disjoint:
+        padded = max(d.num_excess for d in disjoint)
+        padding = f", but for {count(padded, 'sample')} of padding" if padded else ""
+        many = count(len(disjoint), "epoch")
+        return verified(f"No sample was drawn by two ranks in the same epoch{padding} ({many}).")
+    if judged:
+        return unseen(f"The shards could not be compared: {judged[0].reason}.")
+    return unseen("No epoch was seen in which two or more ranks trained.")
+
+
+def _hit(stream: Stream, overlapping: list[Division]) -> Hit:
+    worst = max(overlapping, key=lambda d: d.epoch.num_shared)
+    epoch = worst.epoch
+    numbers = [d.epoch.number for d in overlapping]
+    seeds = sorted(
+        {s.loader.sampler_seed for s in epoch.shards if s.loader and s.loader.sampler_seed is not None}
+    )
+    told = sorted(
+        {s.loader.sampler_rank for s in epoch.shards if s.loader and s.loader.sampler_rank is not None}
+    )
+    cause, hint = (
+        "",
+        "Let all ranks shuffle with the same seed and take every k-th sample, each from its own rank on.",
+    )
+    if len(seeds) > 1:
+        cause = (
+            f" The samplers were seeded differently ({listed(seeds)}), so each rank divides another shuffle."
+        )
+        hint = "Give `DistributedSampler` the same `seed` on every rank, or leave it out; `set_epoch` varies the order."
+    elif len(told) == 1 and len(epoch.shards) > 1:
+        cause = f" Every sampler was told that its rank is {told[0]}, so all take the same share."
+        hint = "Pass `rank=dist.get_rank()` to the sampler, or leave it out: it asks the process group by itself."
+    shared = share(epoch.num_shared, epoch.num_distinct)
+    example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""
+    return Hit(
+        message=(
+            f"{ranks(epoch.ranks)} shared {count(epoch.num_shared, 'sample')} in epoch {epoch.number} "
+            f"({example}{shared} of what was drawn), in {epochs(numbers)} alike. "
+            f"{at(stream.site, 'The training loop')} feeds these shards.{cause} "
+            "Shared samples are learned twice, and others less or not at all."
+        ),
+        hint=hint,
+        where=place(stream.site),
+        ranks=epoch.ranks,
+        details={
+            "epochs": numbers,
+            "shared": epoch.num_shared,
+            "first_shared": list(epoch.shared),
+            "padding_allowed": worst.num_allowed,
+            "samples_by_rank": {str(s.rank): s.num_distinct for s in epoch.shards},
+            "sampler_seeds": seeds,
+            "sampler_ranks": told,
+        },
+    )

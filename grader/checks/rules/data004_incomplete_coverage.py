@@ -1,0 +1,125 @@
+"""Part of the training set is never seen.
+
+## What it finds
+Epochs in which the ranks together leave out more samples than one incomplete global batch.
+
+## Why it matters
+An epoch is one look at every sample. What no rank draws, the model can't learn from: a sampler that counts more ranks
+than there are, or slices that don't reach the end, shrink the training set without a word.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+sampler = DistributedSampler(train_set, num_replicas=8, rank=dist.get_rank())  # started with 2 ranks
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+sampler = DistributedSampler(train_set)  # asks the process group for rank and number of ranks
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+```
+
+## How it is seen
+In the run alone: the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
+all ranks share). Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by what
+all epochs together have seen.
+"""
+
+from __future__ import annotations
+
+from grader.checks.division import Division, Kind, divisions, expected_size
+from grader.checks.ledger import Stream
+from grader.checks.quote import at, count, epochs, place, share
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.shard import first
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DATA003",)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag complete epochs that miss more than one global batch."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran; what the ranks cover together is not the question.")
+    reason = "No epoch was seen in which two or more ranks trained."
+    for stream in seen.ledger.training:
+        judged = divisions(seen.ledger, stream)
+        lacking = [d for d in judged if d.num_missing is not None and d.num_missing > d.num_droppable]
+        if lacking:
+            return flagged(_hit(stream, lacking))
+        complete = [d for d in judged if d.num_missing is not None]
+        if complete:
+            missed = max(d.num_missing or 0 for d in complete)
+            dropped = f"; at most {count(missed, 'sample')} were dropped" if missed else ""
+            whole = count(complete[0].num_expected or 0, "training sample")
+            return verified(f"All {whole} were drawn in each of {count(len(complete), 'epoch')}{dropped}.")
+        if judged:
+            look, reason = _over_all(seen, stream, judged)
+            if look is not None:
+                return look
+    return unseen(reason)
+
+
+def _over_all(seen: Seen, stream: Stream, judged: tuple[Division, ...]) -> tuple[Look | None, str]:
+    """No epoch ran to its end: what all of them together have drawn can still show that nothing is left out."""
+    known = [d for d in judged if d.kind is not Kind.UNKNOWN]
+    if not known:
+        return None, f"What was drawn could not be compared: {judged[0].reason}."
+    expected = expected_size(seen.ledger, stream, known[0].epoch)
+    drawn = frozenset().union(*(d.epoch.union for d in known))
+    if expected is not None and len(drawn) + known[0].num_droppable >= expected:
+        return verified(f"{count(len(judged), 'epoch')} together drew all {expected:,} training samples."), ""
+    return None, "No epoch ran to its end, so what it would have left out is not known."
+
+
+def _hit(stream: Stream, lacking: list[Division]) -> Hit:
+    worst = max(lacking, key=lambda d: d.num_missing or 0)
+    epoch, missing, expected = worst.epoch, worst.num_missing or 0, worst.num_expected or 0
+    ever = frozenset().union(*(e.union for e in stream.epochs))
+    never = max(0, expected - len(ever))
+    told = sorted(
+        {s.loader.num_replicas for s in epoch.shards if s.loader and s.loader.num_replicas is not None}
+    )
+    cause, hint = (
+        "",
+        "Let the shards of all ranks add up to the whole set: every k-th sample, starting at the rank.",
+    )
+    if told and told[-1] > len(epoch.shards):
+        cause = f" Its sampler divides among {told[-1]} ranks, but {len(epoch.shards)} trained."
+        hint = "Leave out `num_replicas` and `rank`: `DistributedSampler` asks the process group for both."
+    whole_run = f"; {never:,} were never drawn in the whole run" if never > worst.num_droppable else ""
+    return Hit(
+        message=(
+            f"In {epochs(d.epoch.number for d in lacking)} all ranks together drew only {epoch.num_distinct:,} of "
+            f"{expected:,} training samples: {missing:,} ({share(missing, expected)}) were left out{whole_run}. "
+            f"{at(stream.site, 'The training loop')} feeds the ranks.{cause} "
+            "The model can't learn from what no rank sees."
+        ),
+        hint=hint,
+        where=place(stream.site),
+        ranks=epoch.ranks,
+        details={
+            "epochs": [d.epoch.number for d in lacking],
+            "expected": expected,
+            "drawn": epoch.num_distinct,
+            "missing": missing,
+            "never_drawn": never,
+            "first_missing": _missing(epoch.union, expected),
+            "samples_by_rank": {str(s.rank): s.num_distinct for s in epoch.shards},
+        },
+    )
+
+
+def _missing(drawn: frozenset[int | str], expected: int) -> list[int | str]:
+    gaps = (i for i in range(min(expected, 10**6)) if i not in drawn)
+    return list(first([i for _, i in zip(range(8), gaps, strict=False)]))

@@ -1,0 +1,154 @@
+"""Ranks run different numbers of steps.
+
+## What it finds
+Epochs in which one rank has more batches than another, so that one rank is done while the other still waits for its
+gradients.
+
+## Why it matters
+Every backward pass of a DDP model is a meeting of all ranks. A rank with one batch more waits for partners that never
+come: the run hangs, or its gradients meet those of another step.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Subset
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+bounds = [0, 40_000, 60_000]
+shard = Subset(train_set, range(bounds[rank], bounds[rank + 1]))
+for images, labels in DataLoader(shard, batch_size=64, shuffle=True):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set, shuffle=True)  # pads, so that all ranks get the same number
+for images, labels in DataLoader(train_set, batch_size=64, sampler=sampler):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by batches and optimizer steps of each rank, also when it ended in a deadlock. Ranks that take no step at
+all (one that only serves) don't count, and neither do uneven inputs under `join()`, after which all replicas are equal.
+"""
+
+from __future__ import annotations
+
+from grader.checks.ledger import Ledger, Stream
+from grader.checks.quote import at, count, listed, place
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.shard import Epoch
+from grader.checks.steps import compare_finals, trainers
+from grader.model.finding import Severity
+from grader.model.run import Ending
+from grader.model.trace import RankTrace
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DIST001",)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran.")
+    ranks = trainers(seen.trace)
+    completed = seen.record.ending is Ending.COMPLETED
+    for stream in seen.ledger.training:
+        uneven = next((e for e in stream.epochs if _is_uneven(e, seen.ledger)), None)
+        if uneven is not None and not (completed and _evened(ranks)):
+            return flagged(_epoch_hit(seen, stream, uneven))
+    if len(ranks) < 2:
+        return unseen("Fewer than two ranks took optimizer steps.")
+    steps = {r.rank: len(r.steps) for r in ranks}
+    if len(set(steps.values())) == 1:
+        return verified(
+            f"All {len(ranks)} training ranks took {count(min(steps.values()), 'optimizer step')}."
+        )
+    if not completed:
+        return unseen("The run did not reach its end, so ranks stopped in different steps.")
+    if _evened(ranks):
+        return verified(
+            f"Ranks took {listed(steps.values())} steps and still ended with equal replicas, as under `join()`."
+        )
+    return flagged(_run_hit(seen, steps))
+
+
+def _is_uneven(epoch: Epoch, ledger: Ledger) -> bool:
+    """True when one rank's loader ran dry while another's had more batches to give."""
+    if not epoch.own or len(epoch.shards) < 2:
+        return False
+    dry = [s.num_batches for s in epoch.shards if s.exhausted]
+    return bool(dry) and max(s.num_batches for s in epoch.shards) > min(dry) and ledger.num_ranks > 1
+
+
+def _evened(ranks: tuple[RankTrace, ...]) -> bool:
+    """True when steps are equal after all (a cap by the script), or the replicas are at the end (`join()`)."""
+    if len(ranks) < 2:
+        return False
+    steps = {len(r.steps) for r in ranks}
+    return len(steps) == 1 or all(compare_finals(ranks[0], other) == () for other in ranks[1:])
+
+
+def _epoch_hit(seen: Seen, stream: Stream, epoch: Epoch) -> Hit:
+    batches = {s.rank: s.num_batches for s in epoch.shards}
+    fewest, most = min(batches, key=lambda r: batches[r]), max(batches, key=lambda r: batches[r])
+    per_rank = listed(f"{b:,} on rank {r}" for r, b in batches.items())
+    waiting = ""
+    if seen.record.ending is Ending.DEADLOCKED:
+        waiting = (
+            f" Rank {fewest} has left its loop; rank {most} waits for it in batch {batches[fewest] + 1:,}."
+        )
+    return _hit(
+        f"In epoch {epoch.number} ranks had different numbers of batches: {per_rank}. "
+        f"{at(stream.site, 'The training loop')} gives the ranks unequal shards.{waiting}",
+        stream,
+        epoch.ranks,
+        {"epoch": epoch.number, "batches_by_rank": {str(r): b for r, b in batches.items()}},
+    )
+
+
+def _run_hit(seen: Seen, steps: dict[int, int]) -> Hit:
+    stream = next(iter(seen.ledger.training), None)
+    per_rank = listed(f"{n:,} on rank {r}" for r, n in steps.items())
+    return _hit(
+        f"Ranks took different numbers of optimizer steps: {per_rank}.",
+        stream,
+        tuple(steps),
+        {"steps_by_rank": {str(r): n for r, n in steps.items()}},
+    )
+
+
+def _hit(seen_text: str, stream: Stream | None, ranks: tuple[int, ...], details: dict[str, object]) -> Hit:
+    return Hit(
+        message=(
+            f"{seen_text} Every backward pass of a DDP model is a meeting of all ranks, "
+            "so a rank with more steps waits for partners that never come."
+        ),
+        hint=(
+            "Give all ranks the same number of batches: `DistributedSampler` pads by itself; with shards of your own, "
+            "cut them to equal length, or stop all ranks at the smallest count (`all_reduce` with `ReduceOp.MIN`)."
+        ),
+        where=place(stream.site) if stream else (),
+        ranks=ranks,
+        details=details,
+    )

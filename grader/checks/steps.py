@@ -1,0 +1,134 @@
+"""Compare what ranks held at the same optimizer step: gradients, and parameters afterwards.
+
+With DDP equal to the bit; a hand-written average may round in another order, so a relative difference of 1e-5 of the
+fingerprint's size still counts as equal. Faults are several orders of magnitude larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.model.trace import Final, RankTrace, Sums, Trace
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two ranks that differ: at which step (0-based), in which tensors, with which sums."""
+
+    step: int
+    ranks: tuple[int, int]
+    names: tuple[str, ...]
+    sums: tuple[tuple[float | None, ...], tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Outcome over all steps that could be compared.
+
+    Attributes:
+        num_steps: steps compared; num_different: of these, with a difference.
+        first, last: first and last step compared, -1 for none.
+        difference: the first one found.
+        ranks: all ranks that differ from the lowest one compared.
+    """
+
+    num_steps: int
+    num_different: int
+    first: int
+    last: int
+    difference: Difference | None
+    ranks: tuple[int, ...]
+
+
+def trainers(trace: Trace) -> tuple[RankTrace, ...]:
+    """Ranks that took optimizer steps; a rank that only serves takes none."""
+    return tuple(rank for rank in trace.ranks if rank.steps)
+
+
+def sharded(trace: Trace) -> bool:
+    """True where parameters are split among ranks, so that fingerprints differ by design."""
+    return any(w.kind in ("fsdp", "fsdp2") for r in trace.ranks for w in r.wraps) or any(
+        f.sharded for r in trace.ranks for f in r.finals
+    )
+
+
+def compare_gradients(trace: Trace) -> Comparison:
+    """Compare gradients as each optimizer step found them."""
+    tables = [
+        (r.rank, {(s.n, s.optimizer): (s.grad_names, s.grads) for s in r.steps if s.grads is not None})
+        for r in trainers(trace)
+    ]
+    return _compare(tables)
+
+
+def compare_parameters(trace: Trace) -> Comparison:
+    """Compare parameters as the next forward pass after a step found them."""
+    return _compare([(r.rank, {(p.n, 0): (p.names, p.sums) for p in r.params}) for r in trainers(trace)])
+
+
+def compare_finals(
+    first: RankTrace, other: RankTrace
+) -> tuple[tuple[str, float | None, float | None], ...] | None:
+    """Trained parameters that differ when the scripts ended: (name, first's sum, other's); None if not comparable."""
+    pairs = list(zip(first.finals, other.finals, strict=False))
+    if not pairs or any(not _same_shape(a, b) for a, b in pairs):
+        return None
+    return tuple((a.names[i], a.sums[i], b.sums[i]) for a, b in pairs for i in _different(a.sums, b.sums))
+
+
+def equal(a: Sums, b: Sums) -> bool:
+    """True when two fingerprints agree within the tolerance."""
+    return len(a) == len(b) and not _different(a, b)
+
+
+def _same_shape(a: Final, b: Final) -> bool:
+    return not (a.sharded or b.sharded) and a.names == b.names and len(a.sums) == len(b.sums) == len(a.names)
+
+
+def _compare(tables: Sequence[tuple[int, dict[tuple[int, int], tuple[tuple[str, ...], Sums]]]]) -> Comparison:
+    if len(tables) < 2:
+        return Comparison(0, 0, -1, -1, None, ())
+    base_rank, base = tables[0]
+    compared: set[int] = set()
+    differing: set[int] = set()
+    ranks: set[int] = set()
+    found: Difference | None = None
+    for rank, table in tables[1:]:
+        for key in sorted(base.keys() & table.keys()):
+            (names, a), (other_names, b) = base[key], table[key]
+            if names != other_names or len(a) != len(b) or not any(x is not None for x in (*a, *b)):
+                continue
+            compared.add(key[0])
+            indices = _different(a, b)
+            if not indices:
+                continue
+            differing.add(key[0])
+            ranks.add(rank)
+            if found is None or key[0] < found.step:
+                labels = tuple(names[i] if i < len(names) else f"tensor {i}" for i in indices)
+                found = Difference(key[0], (base_rank, rank), labels, (_take(a, indices), _take(b, indices)))
+    first, last = min(compared, default=-1), max(compared, default=-1)
+    return Comparison(len(compared), len(differing), first, last, found, tuple(sorted(ranks)))
+
+
+def _take(sums: Sums, indices: Sequence[int]) -> Sums:
+    return tuple(sums[i] for i in indices)
+
+
+def _different(a: Sums, b: Sums) -> list[int]:
+    finite = [abs(x) for x in (*a, *b) if x is not None and math.isfinite(x)]
+    scale = max(finite, default=0.0)
+    return [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if not _close(x, y, scale)]
+
+
+def _close(x: float | None, y: float | None, scale: float) -> bool:
+    if x is None or y is None:
+        return x is y
+    if not (math.isfinite(x) and math.isfinite(y)):
+        return x == y or (math.isnan(x) and math.isnan(y))
+    # A sum near zero is a cancellation: its own size says nothing, the largest one's does.
+    return abs(x - y) <= max(TOLERANCE * max(abs(x), abs(y)), 0.1 * TOLERANCE * scale)

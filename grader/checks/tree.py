@@ -1,0 +1,304 @@
+"""One file of a submission as a syntax tree, walked once, with the indices that every question needs.
+
+The walk is the only full pass over a file: calls, loops, definitions by scope, stores to attributes and imports are
+noted on the way, so that a rule pays for what it asks and not for the size of the script. It never executes or imports
+anything, never recurses (a sum of ten thousand terms is a legal script) and knows nothing about torch.
+"""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from typing import Any
+
+from grader.checks.definition import FUNCTIONS, SCOPES, Definition, Function, Loop, Place, Scope, end, start
+
+# Fields without a name or call worth a visit: contexts, operators, plain strings, and annotations, which do not run.
+_SKIPPED = {
+    "annotation", "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "n",
+    "name", "op", "ops", "returns", "rest", "s", "simple", "tag", "type_comment", "type_ignores", "type_params",
+}  # fmt: skip
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        no_nodes = (ast.Constant, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
+        skipped = set(kind._fields) if issubclass(kind, no_nodes) else _SKIPPED
+        fields = _FIELDS[kind] = tuple(f for f in kind._fields if f not in skipped)
+    return fields
+
+
+class Tree:
+    """A parsed file.
+
+    Attributes:
+        path: relative path; module: dotted module name; root: its syntax tree; text: its source.
+        parent: the node above each node.
+        calls: all calls in the order of the text; loops, functions, classes, withs, ifs: likewise collected.
+        definitions: scope → name → definitions in the order of the text.
+        attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
+        returns, yields: per function. stars: modules that were star-imported. imports: full names of all imports.
+        loads, attribute_loads: name → places where it is read, as a plain name and as an attribute.
+    """
+
+    def __init__(self, path: str, text: str, root: ast.Module) -> None:
+        self.path = path
+        self.text = text
+        self.root = root
+        module = path.removesuffix(".py").replace("/", ".")
+        self.is_package = module == "__init__" or module.endswith(".__init__")
+        self.module = module.removesuffix("__init__").rstrip(".") if self.is_package else module
+        self.parent: dict[ast.AST, ast.AST] = {}
+        self.calls: list[ast.Call] = []
+        self.loops: list[Loop] = []
+        self.functions: list[Function] = []
+        self.classes: list[ast.ClassDef] = []
+        self.withs: list[ast.With | ast.AsyncWith] = []
+        self.ifs: list[ast.If] = []
+        self.exits: list[ast.Break | ast.Continue] = []
+        self.constants: set[str] = set()
+        self.definitions: dict[ast.AST, dict[str, list[Definition]]] = {}
+        self.attributes: dict[str, list[Definition]] = {}
+        self.attribute_loads: dict[str, list[ast.Attribute]] = {}
+        self.returns: dict[ast.AST, list[ast.Return]] = {}
+        self.yields: set[ast.AST] = set()
+        self.loads: dict[str, list[ast.Name]] = {}
+        self.stars: list[str] = []
+        self.imports: list[str] = []
+        self._walk()
+        self.calls.sort(key=start)
+        self._call_places = [start(c) for c in self.calls]
+
+    def calls_within(self, node: ast.AST) -> list[ast.Call]:
+        """Calls written inside a node (itself included), in the order of the text."""
+        if isinstance(node, ast.Module):
+            return self.calls
+        first, last = start(node), end(node)
+        found = self.calls[bisect_left(self._call_places, first) : bisect_left(self._call_places, last)]
+        return [c for c in found if end(c) <= last]
+
+    def scope(self, node: ast.AST) -> Scope:
+        """The scope that a node's names are looked up in (of a function: the one it is defined in)."""
+        child, above = node, self.parent.get(node)
+        while above is not None:
+            if isinstance(above, SCOPES):
+                # Defaults and decorators run outside the function that they belong to.
+                outside = isinstance(above, FUNCTIONS) and (
+                    child is above.args or child in above.decorator_list
+                )
+                if not outside and not (isinstance(above, ast.Lambda) and child is above.args):
+                    return above
+            child, above = above, self.parent.get(above)
+        return self.root
+
+    def function(self, node: ast.AST) -> Function | None:
+        """The function that a node runs in, None at module level; class bodies and lambdas are looked through."""
+        scope = self.scope(node)
+        while not isinstance(scope, (ast.Module, *FUNCTIONS)):
+            scope = self.scope(scope)
+        return None if isinstance(scope, ast.Module) else scope
+
+    def enclosing_class(self, node: ast.AST) -> ast.ClassDef | None:
+        """The class whose method a node runs in."""
+        above = self.parent.get(node)
+        while above is not None and not isinstance(above, ast.ClassDef):
+            above = self.parent.get(above)
+        return above
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement around a node."""
+        while not isinstance(node, ast.stmt):
+            above = self.parent.get(node)
+            if above is None:
+                break
+            node = above
+        return node if isinstance(node, ast.stmt) else ast.Pass(lineno=1, col_offset=0)
+
+    def inside(self, node: ast.AST, outer: ast.AST) -> bool:
+        """Whether a node is `outer` or written inside it."""
+        above: ast.AST | None = node
+        while above is not None:
+            if above is outer:
+                return True
+            above = self.parent.get(above)
+        return False
+
+    def _walk(self) -> None:
+        parent = self.parent
+        stack: list[tuple[ast.AST, ast.AST]] = [(self.root, self.root)]
+        outer_names: list[tuple[ast.AST, list[str]]] = []
+        while stack:
+            node, scope = stack.pop()
+            kind = node.__class__
+            note = _NOTES.get(kind)
+            if note is not None:
+                note(self, node, scope)
+            if kind in _GLOBALS:
+                outer_names.append((scope, getattr(node, "names")))  # noqa: B009
+            if kind in _SCOPE_KINDS:
+                scope = node
+            for field in _fields(kind):
+                child = getattr(node, field)
+                if child.__class__ is list:
+                    for item in child:
+                        if item is not None:
+                            parent[item] = node
+                            stack.append((item, scope))
+                elif child is not None:
+                    parent[child] = node
+                    stack.append((child, scope))
+        for names in self.definitions.values():
+            for found in names.values():
+                found.sort(key=lambda d: d.since)
+        for scope, declared in outer_names:
+            inner, outer = self.definitions.get(scope, {}), self.definitions.setdefault(self.root, {})
+            for name in declared:
+                outer.setdefault(name, []).extend(inner.pop(name, ()))
+
+    def _define(
+        self, scope: ast.AST, name: str, node: ast.AST, value: ast.expr | None, path: tuple[int, ...], kind: str,
+        since: Place, dotted: str = "",
+    ) -> Definition:  # fmt: skip
+        definition = Definition(name, node, value, path, kind, since, dotted)
+        self.definitions.setdefault(scope, {}).setdefault(name, []).append(definition)
+        return definition
+
+    def _bind(
+        self, target: ast.expr, node: ast.AST, value: ast.expr | None, kind: str, scope: ast.AST, since: Place
+    ) -> None:
+        stack: list[tuple[ast.expr, tuple[int, ...]]] = [(target, ())]
+        while stack:
+            part, path = stack.pop()
+            if isinstance(part, ast.Name):
+                self._define(scope, part.id, node, value, path, kind, since)
+            elif isinstance(part, ast.Attribute):
+                base = part.value.id if isinstance(part.value, ast.Name) else ""
+                definition = self._define(scope, f"{base}.{part.attr}", node, value, path, kind, since)
+                self.attributes.setdefault(part.attr, []).append(definition)
+            elif isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
+                key = part.slice.value if isinstance(part.slice, ast.Constant) else None
+                self._define(scope, f"{part.value.id}[{key!r}]", node, value, path, kind, since)
+            elif isinstance(part, ast.Tuple | ast.List):
+                stack.extend(
+                    (p, (*path, -1 if isinstance(p, ast.Starred) else i)) for i, p in enumerate(part.elts)
+                )
+            elif isinstance(part, ast.Starred):
+                stack.append((part.value, path))
+
+    # --- one method per kind of node that says something -----------------------------------------------------------
+
+    def _call(self, node: ast.Call, scope: ast.AST) -> None:
+        self.calls.append(node)
+
+    def _name(self, node: ast.Name, scope: ast.AST) -> None:
+        if node.ctx.__class__ is ast.Load:
+            self.loads.setdefault(node.id, []).append(node)
+
+    def _attribute(self, node: ast.Attribute, scope: ast.AST) -> None:
+        if node.ctx.__class__ is ast.Load:
+            self.attribute_loads.setdefault(node.attr, []).append(node)
+
+    def _constant(self, node: ast.Constant, scope: ast.AST) -> None:
+        if node.value.__class__ is str and len(node.value) < 200:
+            self.constants.add(str(node.value))
+
+    def _assign(self, node: ast.Assign, scope: ast.AST) -> None:
+        for target in node.targets:
+            self._bind(target, node, node.value, "assign", scope, end(node))
+
+    def _annotated(self, node: ast.AnnAssign, scope: ast.AST) -> None:
+        if node.value is not None:
+            self._bind(node.target, node, node.value, "assign", scope, end(node))
+
+    def _augmented(self, node: ast.AugAssign, scope: ast.AST) -> None:
+        self._bind(node.target, node, node.value, "augment", scope, end(node))
+
+    def _walrus(self, node: ast.NamedExpr, scope: ast.AST) -> None:
+        self._bind(node.target, node, node.value, "assign", scope, end(node))
+
+    def _for(self, node: ast.For | ast.AsyncFor, scope: ast.AST) -> None:
+        self.loops.append(node)
+        self._bind(node.target, node, node.iter, "for", scope, end(node.iter))
+
+    def _while(self, node: ast.While, scope: ast.AST) -> None:
+        self.loops.append(node)
+
+    def _comprehension(self, node: ast.comprehension, scope: ast.AST) -> None:
+        # The element stands before its own `for`: the name holds from the start of the whole comprehension.
+        self._bind(node.target, node, node.iter, "for", scope, start(self.parent[node]))
+
+    def _with(self, node: ast.With | ast.AsyncWith, scope: ast.AST) -> None:
+        self.withs.append(node)
+        for item in node.items:
+            if item.optional_vars is not None:
+                self._bind(
+                    item.optional_vars, node, item.context_expr, "with", scope, end(item.optional_vars)
+                )
+
+    def _if(self, node: ast.If, scope: ast.AST) -> None:
+        self.ifs.append(node)
+
+    def _exit(self, node: ast.Break | ast.Continue, scope: ast.AST) -> None:
+        self.exits.append(node)
+
+    def _except(self, node: ast.ExceptHandler, scope: ast.AST) -> None:
+        if node.name:
+            self._define(scope, node.name, node, None, (), "other", start(node))
+
+    def _match(self, node: ast.MatchAs | ast.MatchStar, scope: ast.AST) -> None:
+        if node.name:
+            self._define(scope, node.name, node, None, (), "other", start(node))
+
+    def _function(self, node: Function, scope: ast.AST) -> None:
+        self.functions.append(node)
+        self._define(scope, node.name, node, None, (), "function", start(node))
+
+    def _class(self, node: ast.ClassDef, scope: ast.AST) -> None:
+        self.classes.append(node)
+        self._define(scope, node.name, node, None, (), "class", start(node))
+
+    def _parameter(self, node: ast.arg, scope: ast.AST) -> None:
+        self._define(scope, node.arg, node, None, (), "parameter", (0, 0))
+
+    def _return(self, node: ast.Return, scope: ast.AST) -> None:
+        self.returns.setdefault(scope, []).append(node)
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom, scope: ast.AST) -> None:
+        self.yields.add(scope)
+
+    def _import(self, node: ast.Import, scope: ast.AST) -> None:
+        for alias in node.names:
+            self.imports.append(alias.name)
+            name, dotted = (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+            self._define(scope, name, node, None, (), "import", end(node), dotted)
+
+    def _import_from(self, node: ast.ImportFrom, scope: ast.AST) -> None:
+        base = node.module or ""
+        if node.level:
+            package = self.module.split(".") if self.module else []
+            kept = package[: len(package) - node.level + int(self.is_package)]
+            base = ".".join([*kept, base] if base else kept)
+        for alias in node.names:
+            if alias.name == "*":
+                self.stars.append(base)
+                self.imports.append(base)
+                continue
+            dotted = f"{base}.{alias.name}" if base else alias.name
+            self.imports.append(dotted)
+            self._define(scope, alias.asname or alias.name, node, None, (), "import", end(node), dotted)
+
+
+_GLOBALS = {ast.Global, ast.Nonlocal}
+_SCOPE_KINDS = set(SCOPES)
+_NOTES: dict[type[ast.AST], Any] = {
+    ast.Call: Tree._call, ast.Name: Tree._name, ast.Attribute: Tree._attribute, ast.Constant: Tree._constant,
+    ast.Assign: Tree._assign, ast.AnnAssign: Tree._annotated, ast.AugAssign: Tree._augmented,
+    ast.NamedExpr: Tree._walrus, ast.For: Tree._for, ast.AsyncFor: Tree._for, ast.While: Tree._while,
+    ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with, ast.If: Tree._if,
+    ast.Break: Tree._exit, ast.Continue: Tree._exit, ast.ExceptHandler: Tree._except, ast.MatchAs: Tree._match,
+    ast.MatchStar: Tree._match, ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function,
+    ast.ClassDef: Tree._class, ast.arg: Tree._parameter, ast.Return: Tree._return, ast.Yield: Tree._yield,
+    ast.YieldFrom: Tree._yield, ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
+}  # fmt: skip

@@ -1,0 +1,312 @@
+"""Where a value comes from: through names, unpacking, attributes, parameters, helpers' returns.
+
+`origins` follows one value to the expressions that made it; `closure` collects everything that had a part in it. Both
+are cached, bounded and silent where the trail is lost. They never compute a value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.arguments import UNKNOWN
+from grader.checks.calls import Calls
+from grader.checks.definition import FUNCTIONS, Definition, Function
+from grader.checks.names import Names
+from grader.checks.scopes import Scopes
+from grader.checks.tree import Tree
+
+# Methods that return the object itself (or the same module elsewhere): the value stays who it is.
+_SAME_OBJECT = {
+    "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
+    "xpu",
+}  # fmt: skip
+_SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
+_LOADER_PARTS = {"sampler", "batch_sampler", "dataset"}
+_MAX_DEPTH = 25
+_MAX_NODES = 4000
+
+
+class Values:
+    """Data flow over all files."""
+
+    def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
+        self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
+        self._origins: dict[tuple[ast.AST, bool], tuple[ast.AST, ...]] = {}
+        self._closures: dict[ast.AST, frozenset[ast.AST]] = {}
+
+    def origins(self, node: ast.AST, *, returns: bool = True) -> tuple[ast.AST, ...]:
+        """Expressions (or parameters, loops, imports) that a value may have come from.
+
+        With `returns=False` a call of one of the submission's own functions stays one origin per call, so that two
+        models from one factory are two.
+        """
+        return self._follow(node, returns, 0)
+
+    def constant(self, node: ast.AST | None) -> object:
+        """The value of an expression where all its origins are one and the same literal; `UNKNOWN` otherwise."""
+        if node is None:
+            return UNKNOWN
+        found = [o.value if isinstance(o, ast.Constant) else UNKNOWN for o in self.origins(node)]
+        return found[0] if found and all(f is not UNKNOWN and f == found[0] for f in found) else UNKNOWN
+
+    def closure(self, node: ast.AST) -> frozenset[ast.AST]:
+        """All nodes that have a part in a value, as far as assignments and the submission's own functions show."""
+        if node not in self._closures:
+            self._closures[node] = frozenset(self._collect(node))
+        return self._closures[node]
+
+    def _follow(self, node: ast.AST, returns: bool, depth: int) -> tuple[ast.AST, ...]:
+        key = (node, returns)
+        if key not in self._origins:
+            if depth > _MAX_DEPTH:
+                return (node,)
+            self._origins[key] = ()  # what a cycle adds to itself is nothing new
+            found = dict.fromkeys(self._step(node, returns, depth + 1))
+            self._origins[key] = tuple(found)
+        return self._origins[key]
+
+    def _step(self, node: ast.AST, returns: bool, depth: int) -> Iterable[ast.AST]:
+        if isinstance(node, ast.Name):
+            if node is UNKNOWN:
+                yield node
+                return
+            definitions = self._scopes.reaching(node.id, node)
+            if not definitions:
+                yield node
+            for definition in definitions:
+                yield from self._from_definition(definition, node, returns, depth)
+        elif isinstance(node, ast.Attribute):
+            yield from self._from_attribute(node, returns, depth)
+        elif isinstance(node, ast.Subscript):
+            yield from self._from_subscript(node, returns, depth)
+        elif isinstance(node, ast.Call):
+            yield from self._from_call(node, returns, depth)
+        elif isinstance(node, ast.IfExp):
+            yield from self._follow(node.body, returns, depth)
+            yield from self._follow(node.orelse, returns, depth)
+        elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            # `x or default` hands a value on; `a and b` is a condition and stays one.
+            for value in node.values:
+                kept = tuple(self._follow(value, returns, depth))
+                if any(isinstance(o, ast.Compare | ast.BoolOp | ast.UnaryOp) for o in kept):
+                    yield node
+                    return
+            for value in node.values:
+                yield from self._follow(value, returns, depth)
+        elif isinstance(node, ast.NamedExpr | ast.Await):
+            yield from self._follow(node.value, returns, depth)
+        else:
+            yield node
+
+    def _from_definition(
+        self, definition: Definition, node: ast.AST, returns: bool, depth: int
+    ) -> Iterable[ast.AST]:
+        value = definition.value
+        if definition.kind == "parameter":
+            yield from self._from_parameter(definition, returns, depth)
+        elif definition.kind == "import":
+            found = self._names.module_value(definition.dotted)
+            if not found or found[0].kind in ("function", "class"):
+                yield self._names.local(definition.dotted) or node
+            for inner in found:
+                if inner.kind not in ("function", "class"):
+                    yield from (
+                        self._from_definition(inner, node, returns, depth + 1)
+                        if depth < _MAX_DEPTH
+                        else (node,)
+                    )
+        elif definition.kind in ("assign", "with") and value is not None:
+            found_values = self._follow(value, returns, depth)
+            for index in definition.path:
+                found_values = tuple(self._element(o, index, returns, depth) for o in found_values)
+            for origin in found_values:
+                # An element of a display is an expression of its own and has origins of its own.
+                yield from self._follow(origin, returns, depth) if definition.path else (origin,)
+        elif definition.kind == "for" and value is not None:
+            for origin in self._follow(value, returns, depth):
+                if isinstance(origin, ast.Tuple | ast.List) and not definition.path:
+                    for element in origin.elts:
+                        yield from self._follow(element, returns, depth)
+                else:
+                    yield definition.node
+        else:
+            yield definition.node
+
+    def _element(self, origin: ast.AST, index: int, returns: bool, depth: int) -> ast.AST:
+        if isinstance(origin, ast.Tuple | ast.List) and 0 <= index < len(origin.elts):
+            return origin.elts[index]
+        return origin
+
+    def _from_parameter(self, definition: Definition, returns: bool, depth: int) -> Iterable[ast.AST]:
+        parameter = definition.node
+        if not isinstance(parameter, ast.arg):
+            yield parameter
+            return
+        above = self._names.tree(parameter).parent
+        function = above[above[parameter]]
+        if not isinstance(function, FUNCTIONS):
+            yield parameter
+            return
+        sites = self._calls.sites(function)
+        missing = not sites
+        for site in sites:
+            given = self._calls.bound(site, function, parameter.arg)
+            if given is None:
+                missing = True
+            elif given is UNKNOWN:
+                yield parameter
+            elif site.spawned and given is site.call:
+                yield given
+            else:
+                yield from self._follow(given, returns, depth)
+        if missing:
+            default = _default(function, parameter)
+            if default is not None and sites:
+                yield from self._follow(default, returns, depth)
+            else:
+                yield parameter
+
+    def _from_attribute(self, node: ast.Attribute, returns: bool, depth: int) -> Iterable[ast.AST]:
+        module_level = self._names.module_value(self._names.qualified(node))
+        if module_level:
+            for definition in module_level:
+                yield from self._from_definition(definition, node, returns, depth)
+            return
+        if isinstance(node.value, ast.Name):
+            reached = self._scopes.reaching(f"{node.value.id}.{node.attr}", node)
+            if reached:
+                for definition in reached:
+                    yield from self._from_definition(definition, node, returns, depth)
+                return
+        owners: list[ast.ClassDef] = []
+        for origin in self._follow(node.value, returns, depth):
+            owner = self._calls.built_class(origin)
+            if owner is not None:
+                owners.append(owner)
+            elif isinstance(origin, ast.Call) and node.attr in _LOADER_PARTS:
+                part = self._calls.argument(origin, node.attr)
+                if part is not None and self._names.qualified(origin.func) == "torch.utils.data.DataLoader":
+                    yield from self._follow(part, returns, depth)
+                    return
+        own = self._own_class(node.value)
+        stores = list(self._stores(node.attr, [own] if own else owners))
+        for tree, scope, definition in stores:
+            if definition in self._scopes.at_end(tree, scope, definition.name):
+                yield from self._from_definition(definition, node, returns, depth)
+        if not stores:
+            yield node
+
+    def _own_class(self, value: ast.expr) -> ast.ClassDef | None:
+        if isinstance(value, ast.Name):
+            tree = self._names.tree(value)
+            function = tree.function(value)
+            owner = tree.enclosing_class(function) if function is not None else None
+            if owner is not None and value.id == "self":
+                return owner
+        return None
+
+    def _stores(
+        self, attribute: str, owners: list[ast.ClassDef]
+    ) -> Iterable[tuple[Tree, ast.AST, Definition]]:
+        """Assignments to an attribute: of the given classes and their bases, or of any plain object."""
+        family = [b for o in owners for b in (o, *self._calls.bases(o))]
+        for tree in self._trees:
+            for definition in tree.attributes.get(attribute, ()):
+                scope = tree.scope(definition.node)
+                owner = tree.enclosing_class(definition.node) if definition.name.startswith("self.") else None
+                if owner in family if owners else owner is None:
+                    yield tree, scope, definition
+            for owner in tree.classes:
+                if owner in family or not owners:
+                    for definition in tree.definitions.get(owner, {}).get(attribute, ()):
+                        if definition.kind == "assign":
+                            yield tree, owner, definition
+
+    def _from_subscript(self, node: ast.Subscript, returns: bool, depth: int) -> Iterable[ast.AST]:
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else UNKNOWN
+        if isinstance(node.value, ast.Name) and key is not UNKNOWN:
+            reached = self._scopes.reaching(f"{node.value.id}[{key!r}]", node)
+            if reached:
+                for definition in reached:
+                    yield from self._from_definition(definition, node, returns, depth)
+                return
+        found = False
+        for origin in self._follow(node.value, returns, depth):
+            for element in _items(origin, key):
+                found = True
+                yield from self._follow(element, returns, depth)
+        if not found:
+            yield node
+
+    def _from_call(self, node: ast.Call, returns: bool, depth: int) -> Iterable[ast.AST]:
+        func = node.func
+        name = self._names.qualified(func)
+        if isinstance(func, ast.Attribute) and func.attr in _SAME_OBJECT and name is None:
+            yield from self._follow(func.value, returns, depth)
+            return
+        if name in _SAME_ARGUMENT and node.args:
+            yield from self._follow(node.args[0], returns, depth)
+            return
+        followed = False
+        for target in self._calls.targets(node) if returns else ():
+            tree = self._names.tree(target)
+            made = [r.value for r in tree.returns.get(target, ()) if r.value is not None]
+            generator = target in tree.yields
+            if isinstance(target, FUNCTIONS) and target.name != "__init__" and made and not generator:
+                followed = True
+                for value in made:
+                    yield from self._follow(value, returns, depth)
+        if not followed:
+            yield node
+
+    def _collect(self, node: ast.AST) -> set[ast.AST]:
+        seen: set[ast.AST] = set()
+        work = [node]
+        while work and len(seen) < _MAX_NODES:
+            current = work.pop()
+            if current in seen or current is UNKNOWN:
+                continue
+            seen.add(current)
+            work.extend(ast.iter_child_nodes(current))
+            name = None
+            if isinstance(current, ast.Name) and isinstance(current.ctx, ast.Load):
+                name = current.id
+            elif isinstance(current, ast.Attribute) and isinstance(current.value, ast.Name):
+                name = f"{current.value.id}.{current.attr}"
+            if name is not None:
+                for definition in self._scopes.reaching(name, current):
+                    if definition.value is not None:
+                        work.append(definition.value)
+                        if definition.kind == "augment":
+                            seen.add(definition.node)
+                    elif definition.kind == "parameter":
+                        work.extend(o for o in self._from_parameter(definition, False, 1) if o not in seen)
+            elif isinstance(current, ast.Call):
+                for target in self._calls.targets(current):
+                    tree = self._names.tree(target)
+                    work.extend(r.value for r in tree.returns.get(target, ()) if r.value is not None)
+        return seen
+
+
+def _items(origin: ast.AST, key: object) -> Iterable[ast.expr]:
+    if isinstance(origin, ast.Tuple | ast.List):
+        if isinstance(key, int) and -len(origin.elts) <= key < len(origin.elts):
+            yield origin.elts[key]
+    elif isinstance(origin, ast.Dict):
+        for name, value in zip(origin.keys, origin.values, strict=True):
+            if isinstance(name, ast.Constant) and (key is UNKNOWN or name.value == key):
+                yield value
+    elif isinstance(origin, ast.DictComp):
+        yield origin.value
+
+
+def _default(function: Function, parameter: ast.arg) -> ast.expr | None:
+    spec = function.args
+    positional = [*spec.posonlyargs, *spec.args]
+    if parameter in positional:
+        index = positional.index(parameter) - (len(positional) - len(spec.defaults))
+        return spec.defaults[index] if index >= 0 else None
+    if parameter in spec.kwonlyargs:
+        return spec.kw_defaults[spec.kwonlyargs.index(parameter)]
+    return None

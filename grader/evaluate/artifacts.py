@@ -1,0 +1,281 @@
+"""Read weights that a stranger wrote: opened without following anything, checked before memory is given, tensors only.
+
+Used in a child of the scorer that may be killed without loss. Never unpickles anything but tensors and never trusts a
+size that a file claims about itself.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import struct
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grader.model.evaluation import ArtifactProblem
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ARTIFACTS = ("model.pt", "model.safetensors")
+MAX_BYTES = 512 << 20
+MAX_PICKLE_BYTES = 8 << 20
+MAX_HEADER_BYTES = 8 << 20
+MAX_MEMBERS = 20_000
+MAX_SUMS = 512
+_WRAPPERS = ("module.", "_orig_mod.", "_forward_module.")
+_SAVE = "`torch.save(model.module.state_dict(), path)`"
+
+
+class RefusedError(Exception):
+    """An artifact cannot be scored; data for the learner, never a fault of ours."""
+
+    def __init__(self, problem: ArtifactProblem, detail: str, artifact: str = "", size: int = 0) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.detail = detail
+        self.artifact = artifact
+        self.size = size
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Tensors by name without prefix, and where they came from."""
+
+    artifact: str
+    size: int
+    prefix: str
+    tensors: dict[str, Tensor]
+
+
+def read_plain_file(folder: Path, name: str, max_bytes: int) -> bytes | None:
+    """Content of a regular file directly in `folder`; None where there is none.
+
+    Raises:
+        RefusedError: it is anything but a plain file of at most `max_bytes` with one name.
+    """
+    try:
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        descriptor = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory
+        )
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        # ELOOP is how O_NOFOLLOW says symbolic link; ENXIO how a socket says no.
+        raise RefusedError(
+            ArtifactProblem.REFUSED, f"{name} is not a plain file ({error.strerror}).", name
+        ) from None
+    finally:
+        os.close(directory)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise RefusedError(ArtifactProblem.REFUSED, f"{name} is not a plain file.", name)
+        if status.st_nlink != 1:
+            raise RefusedError(ArtifactProblem.REFUSED, f"{name} is a hard link to another file.", name)
+        if status.st_size > max_bytes:
+            said = f"{name} has {status.st_size:,} bytes; at most {max_bytes:,} are read."
+            raise RefusedError(ArtifactProblem.REFUSED, said, name, status.st_size)
+        return file.read(max_bytes)
+
+
+def load_weights(folder: Path, expected: dict[str, Tensor]) -> Weights:
+    """The run's weights, checked against the task's network.
+
+    Args:
+        folder: the output folder.
+        expected: state dict of a freshly built network: names, shapes and kinds of numbers.
+
+    Raises:
+        RefusedError: there are none, or they are not this network's weights.
+    """
+    for name in ARTIFACTS:
+        content = read_plain_file(folder, name, MAX_BYTES)
+        if content is not None:
+            break
+    else:
+        raise RefusedError(ArtifactProblem.MISSING, _missing(folder))
+    try:
+        loaded = _safetensors(content) if name.endswith(".safetensors") else _torch_file(content, name)
+        prefix, tensors = _strip(_named_tensors(loaded, name), expected)
+        _compare(tensors, expected, name)
+    except RefusedError as refused:
+        raise RefusedError(refused.problem, refused.detail, name, len(content)) from None
+    return Weights(name, len(content), prefix, tensors)
+
+
+def fingerprint(tensors: dict[str, Tensor]) -> tuple[float, ...]:
+    """One float64 sum per floating-point tensor, by sorted name, at most 512: comparable to the probe's SAVE event."""
+    import torch
+
+    floats = [tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()]
+    # Summed as the probe sums: the order of additions decides the last bits.
+    return tuple(float(tensor.sum(dtype=torch.float64).item()) for tensor in floats[:MAX_SUMS])
+
+
+def not_finite(tensors: dict[str, Tensor]) -> list[str]:
+    """Names of tensors that hold an infinity or a NaN, sorted."""
+    import torch
+
+    return sorted(
+        n for n, t in tensors.items() if t.is_floating_point() and not bool(torch.isfinite(t).all())
+    )
+
+
+def _missing(folder: Path) -> str:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))[:5]
+    except OSError:
+        names = []
+    there = (
+        f" The folder holds {', '.join(re.sub(r'[^ -~]', '?', n)[:60] for n in names)}."
+        if names
+        else " The folder is empty."
+    )
+    return f"The run left no model.pt and no model.safetensors in $OUTPUT_DIR.{there}"
+
+
+def _refuse(text: str) -> RefusedError:
+    return RefusedError(ArtifactProblem.REFUSED, text)
+
+
+def _mismatch(text: str) -> RefusedError:
+    return RefusedError(ArtifactProblem.MISMATCH, text)
+
+
+def _safetensors(content: bytes) -> Any:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    length = struct.unpack("<Q", content[:8])[0] if len(content) >= 8 else 0
+    if not 2 <= length <= min(MAX_HEADER_BYTES, len(content) - 8):
+        raise _refuse(f"model.safetensors is damaged: its header says it is {length:,} bytes long.")
+    try:
+        return load(content)
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise _refuse(f"model.safetensors is damaged: {_one_line(error)}.") from None
+
+
+def _torch_file(content: bytes, name: str) -> Any:
+    import pickle
+
+    import torch
+
+    _check_archive(content, name)
+    try:
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        # torch names the class, in words that differ between versions.
+        found = re.search(r"(?:GLOBAL|global:?)\s+`?([\w.]+\.\w+)", str(error))
+        what = f" (`{found[1]}`)" if found else ""
+        raise _refuse(
+            f"{name} holds Python objects besides tensors{what}; only tensors are loaded. Save the state dict, "
+            f"not the model: {_SAVE}."
+        ) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  torch's reader raises whatever a damaged file makes it stumble over
+        raise _refuse(f"{name} cannot be read by torch.load: {_one_line(error)}.") from None
+
+
+def _check_archive(content: bytes, name: str) -> None:
+    """Refuse what `torch.save` does not write: anything but a zip archive of stored members that fit the file."""
+    if not content:
+        raise _refuse(
+            f"{name} is empty: the script ended before the file was written, or opened it without saving."
+        )
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error):
+        raise _refuse(
+            f"{name} was not written by `torch.save` of torch 1.6 or newer, or it was cut short. Save with {_SAVE}, "
+            "on one rank."
+        ) from None
+    if len(members) > MAX_MEMBERS:
+        raise _refuse(f"{name} has {len(members):,} members; at most {MAX_MEMBERS:,} are read.")
+    if any(m.compress_type != zipfile.ZIP_STORED for m in members):
+        raise _refuse(f"{name} is a compressed archive; `torch.save` writes none. Save with {_SAVE}.")
+    if sum(m.file_size for m in members) > len(content):
+        raise _refuse(f"{name} claims to hold more than its own size.")
+    if any(m.file_size > MAX_PICKLE_BYTES for m in members if m.filename.endswith(".pkl")):
+        raise _refuse(f"{name} describes more objects than a state dict has.")
+
+
+def _named_tensors(loaded: Any, name: str) -> dict[str, Tensor]:
+    import torch
+
+    if isinstance(loaded, torch.Tensor) or not isinstance(loaded, dict):
+        raise _mismatch(f"{name} holds a {type(loaded).__name__}, not a state dict. Save with {_SAVE}.")
+    odd = [key for key, value in loaded.items() if not isinstance(key, str) or not _is_plain(value)]
+    if odd:
+        keys = ", ".join(f"`{_shown(key)}`" for key in list(loaded)[:6])
+        raise _mismatch(
+            f"{name} holds a dictionary with the keys {keys}; `{_shown(odd[0])}` is no tensor. The file must be the "
+            f"network's state dict itself: {_SAVE}."
+        )
+    return dict(loaded)
+
+
+def _is_plain(value: Any) -> bool:
+    """A dense CPU tensor whose memory is really there."""
+    import torch
+
+    return (
+        type(value) in {torch.Tensor, torch.nn.Parameter}
+        and value.layout is torch.strided
+        and value.device.type == "cpu"
+        and not value.is_quantized
+        and not value.is_complex()
+    )
+
+
+def _strip(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
+    """Take off what wrappers put before every name."""
+    prefix = ""
+    while tensors and tensors.keys() != expected.keys():
+        wrapper = next((w for w in _WRAPPERS if all(name.startswith(w) for name in tensors)), None)
+        if wrapper is None:
+            break
+        prefix += wrapper
+        tensors = {name.removeprefix(wrapper): tensor for name, tensor in tensors.items()}
+    return prefix, tensors
+
+
+def _compare(tensors: dict[str, Tensor], expected: dict[str, Tensor], name: str) -> None:
+    missing = [n for n in expected if n not in tensors]
+    extra = [n for n in tensors if n not in expected]
+    if missing or extra:
+        parts = []
+        if missing:
+            parts.append(f"{len(missing)} of {len(expected)} names are missing, such as `{missing[0]}`")
+        if extra:
+            parts.append(f"{len(extra)} are not the network's, such as `{_shown(extra[0])}`")
+        raise _mismatch(f"{name} does not fit the task's network: {'; '.join(parts)}.")
+    for key, want in expected.items():
+        got = tensors[key]
+        if got.shape != want.shape:
+            raise _mismatch(
+                f"{name} does not fit the task's network: `{key}` has shape {tuple(got.shape)}, "
+                f"the network's has {tuple(want.shape)}."
+            )
+        if got.is_floating_point() != want.is_floating_point():
+            raise _mismatch(
+                f"{name} does not fit the task's network: `{key}` is {got.dtype}, the network's {want.dtype}."
+            )
+
+
+def _shown(key: object) -> str:
+    return re.sub(r"[^ -~]", "?", str(key))[:120]
+
+
+def _one_line(error: BaseException) -> str:
+    return _shown(str(error).strip().split("\n", 1)[0].rstrip("."))[:200] or type(error).__name__

@@ -1,0 +1,95 @@
+"""Parse `metrics.json`, a file that a script wrote about itself: display and cross-checks only, never points.
+
+Strict, because what is shown to people must be numbers: one wrong value makes the file invalid, and the reason is told.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from grader.model.evaluation import ReportedMetrics
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 16
+MAX_EPOCHS = 10_000
+KEYS = ("train_loss", "val_accuracy", "val_loss", "seconds")
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def parse(content: bytes) -> ReportedMetrics:
+    """The epochs as reported; keys other than `KEYS` are left out.
+
+    Raises:
+        ValueError: it is not `{"schema": 1, "epochs": [{…}, …]}` with finite numbers; the text says where.
+    """
+    _check_depth(content)
+    try:
+        document = json.loads(
+            content.decode("utf-8"), parse_constant=_constant, parse_float=_float, object_pairs_hook=_object
+        )
+    except UnicodeDecodeError:
+        raise ValueError("metrics.json is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"metrics.json is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        ) from None
+    if (
+        not isinstance(document, dict)
+        or document.get("schema") != 1
+        or isinstance(document.get("schema"), bool)
+    ):
+        raise ValueError('metrics.json does not start as {"schema": 1, "epochs": […]}')
+    epochs = document.get("epochs")
+    if not isinstance(epochs, list):
+        raise ValueError('metrics.json has no list "epochs"')
+    if len(epochs) > MAX_EPOCHS:
+        raise ValueError(f"metrics.json reports {len(epochs):,} epochs; at most {MAX_EPOCHS:,} are read")
+    return ReportedMetrics(tuple(_epoch(number, epoch) for number, epoch in enumerate(epochs, start=1)))
+
+
+def _epoch(number: int, epoch: Any) -> dict[str, float]:
+    if not isinstance(epoch, dict):
+        raise ValueError(f"metrics.json: epoch {number} is no object")
+    return {key: _number(f"epoch {number}, {key}", epoch[key]) for key in KEYS if key in epoch}
+
+
+def _number(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"metrics.json: {where} is no number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"metrics.json: {where} is larger than any float") from None
+    return number
+
+
+def _constant(name: str) -> float:
+    raise ValueError(f"metrics.json holds {name}, which is no JSON number; the training may have diverged")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"metrics.json holds {text[:40]}, which is larger than any float")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"metrics.json has the key {twice[:40]!r} twice in one object")
+    return found
+
+
+def _check_depth(content: bytes) -> None:
+    depth = 0
+    for bracket in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", content)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"metrics.json is nested more than {MAX_DEPTH} deep")

@@ -1,0 +1,205 @@
+"""From findings and measures to a verdict and points. Pure: the same evidence gives the same outcome, to the byte.
+
+Decides; looks at nothing itself. A verdict stands on what was seen from outside and by the scorer, the data-parallel
+items on checks; what could not be seen is neither passed nor failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.evaluate.rubric import Facts, accuracy_target, costs, judge_item
+from grader.evaluate.throughput import images_per_s, num_epochs, num_steps
+from grader.evaluate.timing import Timing, timing, too_fast
+from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation
+from grader.model.finding import Finding, Severity
+from grader.model.grade import CheckResult, RubricResult, State, Verdict
+from grader.model.run import Ending, RunRecord
+from grader.model.task import Profile, Task
+from grader.model.trace import Trace
+
+_ENDINGS = {
+    Ending.TIMED_OUT: Verdict.TIMED_OUT,
+    Ending.DEADLOCKED: Verdict.DEADLOCKED,
+    Ending.OUT_OF_MEMORY: Verdict.OUT_OF_MEMORY,
+    Ending.CRASHED: Verdict.CRASHED,
+}
+_HELD = "Held for review: a person looks at this attempt before it is graded. No attempt is lost."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a grade says; meanings as in `model.grade.Grade`. `review` has the reasons for holding, for staff."""
+
+    verdict: Verdict
+    reason: str
+    rubric: tuple[RubricResult, ...]
+    points: float
+    max_points: float
+    metrics: dict[str, float | None]
+    notes: tuple[str, ...]
+    review: tuple[str, ...] = ()
+
+
+def score(
+    task: Task,
+    profile: Profile,
+    dataset: str,
+    findings: tuple[Finding, ...],
+    checks: tuple[CheckResult, ...],
+    *,
+    record: RunRecord | None = None,
+    trace: Trace | None = None,
+    evaluation: Evaluation | None = None,
+    calibration: Calibration | None = None,
+    repeated_s: tuple[float, ...] = (),
+) -> Outcome:
+    """Judge one attempt.
+
+    Args:
+        task, profile, dataset: what it is judged on.
+        findings, checks: results of the checks.
+        record, trace: the run; None where nothing was run because the submission does not parse.
+        evaluation: the scorer's result; calibration: what time is held against; None where there is none.
+        repeated_s: times of repeated runs (see `timing.needs_repeat`).
+    """
+    time = timing(task, profile, record, calibration, repeated_s)
+    completed = record is not None and record.ending is Ending.COMPLETED
+    facts = Facts(findings, checks, completed, evaluation, time, dataset)
+    rubric = tuple(judge_item(item, task, facts) for item in task.rubric)
+    points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
+    review = _review(task, findings, rubric, time, calibration, completed)
+    verdict, reason = _verdict(task, findings, rubric, record, review, f"{points:g} of {max_points:g} points")
+    return Outcome(
+        verdict=verdict,
+        reason=reason,
+        rubric=rubric,
+        points=points,
+        max_points=max_points,
+        metrics=_metrics(task, dataset, record, trace, evaluation, calibration, time),
+        notes=_notes(task, calibration, time, record),
+        review=review if verdict is Verdict.HELD else (),
+    )
+
+
+def _verdict(
+    task: Task,
+    findings: tuple[Finding, ...],
+    rubric: tuple[RubricResult, ...],
+    record: RunRecord | None,
+    review: tuple[str, ...],
+    points: str,
+) -> tuple[Verdict, str]:
+    if record is None:
+        first = next((f for f in findings if f.severity is Severity.ERROR), None)
+        return (
+            Verdict.REJECTED,
+            f"Nothing was run. {first.message if first else 'The submission cannot be started.'}",
+        )
+    if record.ending is Ending.INTERRUPTED:
+        return Verdict.JUDGE_ERROR, f"The judging was stopped from our side: {record.ending_reason}"
+    if any(_holds(f) for f in findings):
+        return Verdict.HELD, _HELD
+    if record.ending in _ENDINGS:
+        return _ENDINGS[record.ending], record.ending_reason
+    if missed := _missed(task, findings, rubric):
+        return Verdict.REJECTED, "What must be right is not yet: " + "; ".join(missed) + "."
+    # Only what would otherwise be accepted needs a person: a learner who misses a target is told so at once.
+    if review:
+        return Verdict.HELD, _HELD
+    return Verdict.ACCEPTED, f"Everything that must be right was seen to be right: {points}."
+
+
+def _holds(finding: Finding) -> bool:
+    """Review findings hold an attempt unless they say that they only inform."""
+    return finding.severity is Severity.REVIEW and finding.details.get("holds", True) is not False
+
+
+def _missed(task: Task, findings: tuple[Finding, ...], rubric: tuple[RubricResult, ...]) -> list[str]:
+    """What gates acceptance and was found wrong, in the order of the rubric, then single codes."""
+    missed, named = [], set[str]()
+    for item in rubric:
+        if item.must and item.state is State.CONTRADICTED:
+            codes = f" ({', '.join(item.codes)})" if item.codes else ""
+            missed.append(f"“{item.title}”{codes or ': ' + item.reason.rstrip('.')}")
+            named |= set(item.codes)
+    gating = {f.code for f in findings if costs(f) and (f.severity is Severity.ERROR or f.code in task.must)}
+    if rest := sorted(gating - named):
+        missed.append(", ".join(rest))
+    return missed
+
+
+def _review(
+    task: Task,
+    findings: tuple[Finding, ...],
+    rubric: tuple[RubricResult, ...],
+    time: Timing,
+    calibration: Calibration | None,
+    completed: bool,
+) -> tuple[str, ...]:
+    reasons = [f"{f.code}: {f.message}" for f in findings if _holds(f)]
+    for item in rubric if completed else ():
+        unseen = item.full_points - item.points
+        if unseen > task.max_points / 10:
+            reasons.append(
+                f"{unseen:g} of {item.full_points:g} points of “{item.title}” could not be observed: {item.reason}"
+            )
+    if calibration is not None and too_fast(time, calibration):
+        reasons.append(f"{time.seconds:.1f} s is far below every calibrated run.")
+    return tuple(reasons)
+
+
+def _metrics(
+    task: Task,
+    dataset: str,
+    record: RunRecord | None,
+    trace: Trace | None,
+    evaluation: Evaluation | None,
+    calibration: Calibration | None,
+    time: Timing,
+) -> dict[str, float | None]:
+    hidden = evaluation.hidden if evaluation is not None else {}
+    validation = evaluation.validation if evaluation is not None else {}
+    speed, alone = images_per_s(trace), calibration.one_rank_images_per_s if calibration is not None else None
+    speedup = speed / alone if speed and alone else None
+    return {
+        "accuracy": hidden.get("accuracy"),
+        "accuracy_target": accuracy_target(task, dataset),
+        "loss": hidden.get("loss"),
+        "validation_accuracy": validation.get("accuracy"),
+        "validation_loss": validation.get("loss"),
+        "cpu_s": record.slowest_cpu_s if record is not None else None,
+        "wall_s": record.wall_s if record is not None else None,
+        "time_s": time.seconds,
+        "time_target_s": time.target_s,
+        "images_per_s": speed,
+        "images_per_s_one_rank": alone,
+        "speedup": speedup,
+        "efficiency": speedup / record.world_size if speedup is not None and record is not None else None,
+        "num_epochs": num_epochs(trace),
+        "num_steps": num_steps(trace),
+    }
+
+
+def _notes(
+    task: Task, calibration: Calibration | None, time: Timing, record: RunRecord | None
+) -> tuple[str, ...]:
+    if record is None or task.target("time") is None:
+        return ()
+    notes = []
+    if calibration is None:
+        notes.append(
+            f"There is no reference time for this machine; `grader calibrate {task.name}` measures one."
+        )
+    elif calibration.provisional:
+        notes.append(
+            "Time is held against one provisional run of the reference on this machine, and speed-up against one run "
+            f"on one rank; `grader calibrate {task.name}` measures them properly."
+        )
+    if time.num_repeats:
+        notes.append(
+            f"The first run missed the time target within the measured spread ({time.spread:.0%}), so it was repeated: "
+            f"the median of {time.num_repeats + 1} runs decides, and only in your favour."
+        )
+    return tuple(notes)

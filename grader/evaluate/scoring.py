@@ -1,0 +1,171 @@
+"""Score one run in the scorer's child: the task's network, the run's weights, every sample of a split once.
+
+Runs the task's `evaluate.py`, which is trusted; reads the run's files, which are not, through `artifacts`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import math
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from grader.evaluate import reported
+from grader.evaluate.artifacts import RefusedError, fingerprint, load_weights, not_finite, read_plain_file
+from grader.evaluate.stored import evaluation_to_dict
+from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+READING, SCORING = b"reading\n", b"scoring\n"
+"""Marks of progress: what fails between them is the file's fault, what fails elsewhere is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run to be scored; folders are absolute. `wall_s` limits the child."""
+
+    op: str
+    evaluate: str
+    visible: str
+    hidden: str
+    data_version: str
+    outputs: str = ""
+    wall_s: float = 60.0
+
+
+class TaskFaultError(Exception):
+    """The task's own evaluate.py failed."""
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What is kept between requests: modules by path and content, splits by folder and version."""
+
+    modules: dict[tuple[str, str], ModuleType] = field(default_factory=dict)
+    splits: dict[tuple[str, str, str], tuple[NDArray[np.uint8], NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
+
+    def module(self, path: str) -> ModuleType:
+        """The task's evaluate.py, imported once per content."""
+        content = Path(path).read_bytes()
+        key = (path, hashlib.sha256(content).hexdigest())
+        if key not in self.modules:
+            spec = importlib.util.spec_from_file_location(f"task_evaluate_{len(self.modules)}", path)
+            if spec is None or spec.loader is None:
+                raise TaskFaultError(f"{path} cannot be imported")
+            module = importlib.util.module_from_spec(spec)
+            _author(lambda: spec.loader.exec_module(module), "importing it")  # type: ignore[union-attr]
+            self.modules[key] = module
+        return self.modules[key]
+
+    def split(self, folder: str, version: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden."""
+        from grader.catalog.idx import read_split
+
+        key = (folder, version, "t10k")
+        if key not in self.splits:
+            self.splits[key] = read_split(Path(folder) / "FashionMNIST" / "raw", "t10k")
+        return self.splits[key]
+
+
+def score_run(request: Request, shelf: Shelf, mark: Callable[[bytes], object]) -> dict[str, Any]:
+    """Score one run and return the answer to its request.
+
+    Args:
+        request: what to score; shelf: modules and splits.
+        mark: called with `READING` before the run's files are touched and with `SCORING` after the last byte of them.
+    """
+    module = shelf.module(request.evaluate)
+    try:
+        model = _author(module.build_model, "`build_model()`")
+        expected: dict[str, Tensor] = _author(model.state_dict, "`build_model().state_dict()`")
+    except TaskFaultError as error:
+        return {"task_error": str(error)}
+    mark(READING)
+    metrics, metrics_problem = _reported(Path(request.outputs))
+    found = Evaluation(None, reported=metrics, reported_problem=metrics_problem)
+    try:
+        weights = load_weights(Path(request.outputs), expected)
+    except RefusedError as refused:
+        found = replace(
+            found,
+            problem=refused.problem,
+            detail=refused.detail,
+            artifact=refused.artifact,
+            artifact_bytes=refused.size,
+        )
+        return {"evaluation": evaluation_to_dict(found)}
+    bad = not_finite(weights.tensors)
+    found = replace(found, artifact=weights.artifact, artifact_bytes=weights.size, prefix=weights.prefix)
+    if bad:
+        detail = (
+            f"{len(bad)} of {len(weights.tensors)} tensors in {weights.artifact} hold infinities or NaN, such as "
+            f"`{bad[0]}`: the training diverged."
+        )
+        return {
+            "evaluation": evaluation_to_dict(
+                replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail)
+            )
+        }
+    found = replace(found, sums=fingerprint(weights.tensors))
+    model.load_state_dict(weights.tensors)
+    mark(SCORING)
+    try:
+        hidden, num_hidden = _metrics(module, model, shelf.split(request.hidden, request.data_version))
+        validation, num_validation = _metrics(
+            module, model, shelf.split(request.visible, request.data_version)
+        )
+    except TaskFaultError as error:
+        return {"task_error": str(error)}
+    scored = replace(
+        found, hidden=hidden, validation=validation, num_hidden=num_hidden, num_validation=num_validation
+    )
+    return {"evaluation": evaluation_to_dict(scored)}
+
+
+def _metrics(
+    module: ModuleType, model: Any, split: tuple[NDArray[np.uint8], NDArray[np.int64]]
+) -> tuple[dict[str, float], int]:
+    import torch
+
+    images, labels = torch.from_numpy(split[0].copy()), torch.from_numpy(split[1].copy())
+    model.eval()
+    with torch.inference_mode():
+        metrics = _author(lambda: module.evaluate(model, images, labels), "`evaluate()`")
+    accuracy = metrics.get("accuracy") if isinstance(metrics, dict) else None
+    if not isinstance(accuracy, float) or not 0 <= accuracy <= 1:
+        raise TaskFaultError("`evaluate()` did not return a dictionary with an `accuracy` between 0 and 1")
+    # Finite weights can still overflow: a loss that is no number is left out rather than written as one.
+    return {str(k): float(v) for k, v in metrics.items() if math.isfinite(v)}, len(labels)
+
+
+def _reported(outputs: Path) -> tuple[ReportedMetrics | None, str]:
+    try:
+        content = read_plain_file(outputs, "metrics.json", reported.MAX_BYTES)
+        return (None, "") if content is None else (reported.parse(content), "")
+    except RefusedError as refused:
+        return None, refused.detail.rstrip(".")
+    except (ValueError, RecursionError) as error:
+        return None, str(error)
+
+
+def _author(call: Callable[[], Any], what: str) -> Any:
+    try:
+        return call()
+    except MemoryError:
+        raise
+    except BaseException as error:
+        # A task's code may do anything, sys.exit included.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        raise TaskFaultError(f"{what} failed at {place}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,46 @@
+"""How fast a run trained, from its own trace: shown, compared with one rank, never worth points by itself."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from grader.checks.passes import passes_of
+from grader.model.trace import RankTrace, Trace
+
+
+def images_per_s(trace: Trace | None) -> float | None:
+    """Samples per second in training steps, all ranks together; None where too little was told.
+
+    Per rank: samples of its steps over the time of its steps (waiting for data, forward and backward, optimizer);
+    validation, checkpoints and start-up lie outside. The first step is left out: it pays for what is made lazily.
+    """
+    if trace is None:
+        return None
+    rates = [rate for rank in trace.ranks if (rate := _rate(rank)) is not None]
+    return sum(rates) if rates and len(rates) == len(trace.ranks) else None
+
+
+def _rate(rank: RankTrace) -> float | None:
+    steps = rank.steps[1:]
+    # A step's record carries the previous optimizer time, so the last one's is missing: its median stands in.
+    optimizer = [s.optimizer_s for s in steps if s.optimizer_s is not None]
+    seconds = sum(s.data_s + s.compute_s for s in steps) + (
+        median(optimizer) * len(steps) if optimizer else 0.0
+    )
+    samples = sum(s.samples for s in steps)
+    return samples / seconds if samples > 0 and seconds > 0 else None
+
+
+def num_epochs(trace: Trace | None) -> int | None:
+    """Passes over training loaders on the lowest rank that took steps; None where no loader was seen training."""
+    for rank in trace.ranks if trace is not None else ():
+        if rank.steps:
+            return sum(1 for p in passes_of(rank) if p.kind == "training") or None
+    return None
+
+
+def num_steps(trace: Trace | None) -> int | None:
+    """Optimizer steps of the rank that took most; None where nothing was told."""
+    if trace is None or all(rank.start is None for rank in trace.ranks):
+        return None
+    return max(len(rank.steps) for rank in trace.ranks)

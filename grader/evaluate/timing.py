@@ -1,0 +1,105 @@
+"""A run's time against its target: which clock counts, where the target lies, when a second look is fair.
+
+Pure. Miss is miss: a run that did not complete has no time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from grader.model.calibration import Calibration
+from grader.model.run import Ending, RunRecord
+from grader.model.task import Profile, Task
+
+_MAX_SPREAD = 0.5
+TOO_FAST = 0.25
+"""Share of the fastest calibrated run below which a person looks: no honest run of ours comes near it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A run's time and what it is held against.
+
+    Attributes:
+        seconds: what counts, repeats considered; None where the run did not complete.
+        target_s: the target; None without calibration or where the task sets none.
+        spread: relative spread of the calibrated runs.
+        clock: what was measured, in words.
+        num_repeats: repeated runs considered.
+    """
+
+    seconds: float | None
+    target_s: float | None
+    spread: float
+    clock: str
+    num_repeats: int
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is met."""
+        return self.seconds is not None and self.target_s is not None and self.seconds <= self.target_s
+
+
+def measured_s(record: RunRecord, profile: Profile) -> float | None:
+    """Seconds that count: CPU time of the slowest rank under gloo, wall time on GPUs; None unless completed.
+
+    Two ranks on shared cores wait for each other and for the neighbours, so that wall time there says more about the
+    machine than about the script.
+    """
+    if record.ending is not Ending.COMPLETED:
+        return None
+    return record.slowest_cpu_s if profile.backend == "gloo" else record.wall_s
+
+
+def timing(
+    task: Task,
+    profile: Profile,
+    record: RunRecord | None,
+    calibration: Calibration | None,
+    repeated_s: tuple[float, ...] = (),
+) -> Timing:
+    """Hold a run against the calibration.
+
+    Args:
+        task, profile, record, calibration: as given to `score`.
+        repeated_s: times of repeated runs, by the same clock. With them the median decides, and it can only help: a run
+            that met the target stays a run that met it.
+    """
+    seconds = measured_s(record, profile) if record is not None else None
+    if seconds is not None and repeated_s:
+        seconds = min(seconds, median((seconds, *repeated_s)))
+    target, slowest = task.target("time"), calibration.slowest if calibration is not None else None
+    target_s = None
+    if target is not None and target.factor is not None and slowest is not None:
+        target_s = target.factor * slowest.median_s
+    clock = "CPU time of the slowest rank" if profile.backend == "gloo" else "wall time"
+    spread = min(calibration.spread, _MAX_SPREAD) if calibration is not None else 0.0
+    return Timing(seconds, target_s, spread, clock, len(repeated_s))
+
+
+def needs_repeat(
+    task: Task,
+    profile: Profile,
+    record: RunRecord | None,
+    calibration: Calibration | None,
+    repeated_s: tuple[float, ...] = (),
+) -> bool:
+    """Whether the run should be repeated: it misses the target by no more than calibrated runs differ.
+
+    Asked again after each repeat; three runs in all decide.
+    """
+    if len(repeated_s) >= 2:
+        return False
+    first = timing(task, profile, record, calibration)
+    if first.seconds is None or first.target_s is None or first.met:
+        return False
+    return first.seconds <= first.target_s * (1 + first.spread)
+
+
+def too_fast(found: Timing, calibration: Calibration | None) -> bool:
+    """Whether the time lies beyond anything calibrated; never with a provisional calibration, which knows no band."""
+    if calibration is None or calibration.provisional or found.seconds is None:
+        return False
+    fastest = min((s for style in calibration.styles for s in style.seconds), default=0.0)
+    return found.seconds < TOO_FAST * fastest

@@ -1,0 +1,79 @@
+"""How a run ended, judged from how its ranks ended; and the end of whatever still runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.launch.failure import last_words
+from grader.launch.processes import descendants, send_all
+from grader.launch.record import crash_reason
+from grader.launch.spec import LaunchSpec
+from grader.launch.watched import WatchedRank
+
+
+def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool) -> tuple[str, str]:
+    """The ending of a run that nobody stopped for its time, memory or standstill, and a sentence for people.
+
+    Args:
+        spec: the run.
+        ranks: all of them, ended.
+        kernel_killed: the kernel ended some process for lack of memory meanwhile.
+    """
+    failed = [rank for rank in ranks if rank.exit_code and not rank.killed_by_judge]
+    failed.sort(key=lambda rank: rank.ended_s or 0.0)
+    for rank in failed:
+        if rank.exit_code == -signal.SIGKILL and kernel_killed:
+            return "out_of_memory", f"The kernel ended rank {rank.rank}: the machine had no memory left."
+        words = last_words(rank.err.end_text())
+        if words is not None and words.out_of_memory:
+            return "out_of_memory", f"An allocation failed: {crash_reason(spec, rank)}."
+    if failed:
+        reason = crash_reason(spec, failed[0])
+        return "crashed", f"{reason[0].upper()}{reason[1:]}."
+    if any(rank.exit_code is None for rank in ranks):
+        missing = ", ".join(str(rank.rank) for rank in ranks if rank.exit_code is None)
+        return "crashed", f"The launcher ended without starting rank {missing}."
+    return "completed", f"All {len(ranks)} ranks ended by themselves with exit code 0."
+
+
+def kernel_oom_kills() -> int:
+    """How many processes this kernel has ever ended for lack of memory; 0 where it does not say."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+def end_descendants(limit_s: float, reap: Callable[[], None] | None = None) -> int:
+    """SIGKILL every descendant until none is left; returns how many are, after `limit_s` seconds.
+
+    A process that forks as fast as it is killed loses: all of a snapshot are stopped before any is killed.
+    """
+    deadline = time.monotonic() + limit_s
+    while True:
+        if reap is not None:
+            reap()
+        else:
+            _bury()
+        seen = descendants(os.getpid())
+        living = {pid: one for pid, one in seen.items() if not one.zombie}
+        if not seen or time.monotonic() > deadline:
+            return len(living)
+        if len(living) > 4:
+            send_all(living, signal.SIGSTOP)
+        send_all(living, signal.SIGKILL)
+        time.sleep(0.002)
+
+
+def _bury() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return

@@ -1,0 +1,92 @@
+"""The environment of a rank: torchrun's variables, folders of its own, and nothing else.
+
+What is not listed here does not reach a learner's script: no token, no address of a service.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from grader.launch.spec import LaunchSpec
+
+# Where a machine keeps its GPU libraries and devices: needed to compute, says nothing about anybody.
+_PASSED_ON = (
+    "LD_LIBRARY_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+)
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment() -> dict[str, str]:
+    """What the warm parent itself may know: the way to Python, a language, one thread."""
+    bindir = str(Path(sys.executable).parent)
+    environment = {
+        "PATH": f"{bindir}:{_SYSTEM_PATH}",
+        "LANG": "C.UTF-8",
+        "USER": "learner",
+        "OMP_NUM_THREADS": "1",
+        # A look at the driver's tables instead of a CUDA context, which no process could fork from.
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+    }
+    return environment | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+
+
+def job_environment(spec: LaunchSpec) -> dict[str, str]:
+    """What all ranks of a run share, and what the torchrun command is started with."""
+    scratch = spec.scratch_dir
+    return clean_environment() | {
+        "HOME": scratch,
+        "TMPDIR": f"{scratch}/tmp",
+        "MPLCONFIGDIR": f"{scratch}/matplotlib",
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
+        "TRITON_CACHE_DIR": f"{scratch}/triton",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+        "DATA_DIR": spec.data_dir,
+        "OUTPUT_DIR": spec.output_dir,
+    }
+
+
+def prepare_folders(spec: LaunchSpec) -> None:
+    """Make the folders that `job_environment` names."""
+    for name in ("tmp", "matplotlib", "inductor", "triton"):
+        Path(spec.scratch_dir, name).mkdir(mode=0o700, exist_ok=True)
+
+
+def rank_environment(spec: LaunchSpec, rank: int, port: int) -> dict[str, str]:
+    """One rank's whole environment, name for name what torchrun would set on one node."""
+    world = str(spec.nproc_per_node)
+    variables = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "GROUP_RANK": "0",
+        "ROLE_RANK": str(rank),
+        "ROLE_NAME": "default",
+        "WORLD_SIZE": world,
+        "LOCAL_WORLD_SIZE": world,
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_WORLD_SIZE": world,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RUN_ID": spec.attempt,
+        # The rendezvous store lives outside the ranks, as torchrun's agent keeps it (see `store`).
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_ERROR_FILE": f"{spec.scratch_dir}/tmp/error{rank}.json",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+    }
+    if _torchrun_tells_signals():
+        variables["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
+    return job_environment(spec) | variables
+
+
+def _torchrun_tells_signals() -> bool:
+    # Newer versions only; the launcher's own configuration says which one this is.
+    from torch.distributed.launcher.api import LaunchConfig
+
+    return hasattr(LaunchConfig, "signals_to_handle")

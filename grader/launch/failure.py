@@ -1,0 +1,69 @@
+"""The last words of a rank: the traceback at the end of its standard error, taken apart.
+
+A script can print any text there, so this is for display and hints only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from grader.launch.stacks import StackFrame
+
+_HEADER = "Traceback (most recent call last):"
+_FRAME = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
+_ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
+_LONGEST_MESSAGE = 2000
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
+
+
+@dataclass(frozen=True, slots=True)
+class LastWords:
+    """What a rank's traceback says; frames innermost first, paths absolute."""
+
+    type: str
+    message: str
+    frames: tuple[StackFrame, ...]
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether an allocation failed."""
+        if self.type in ("MemoryError", "OutOfMemoryError"):
+            return True
+        return any(words in self.message for words in _OUT_OF_MEMORY)
+
+
+def last_words(stderr: str) -> LastWords | None:
+    """Parse the last traceback (or syntax error) of a standard error text; None where there is none."""
+    lines = stderr.splitlines()
+    start = next((i for i in range(len(lines) - 1, -1, -1) if lines[i] == _HEADER), None)
+    if start is None:
+        # A script that does not compile has no frames, hence no header.
+        start = next((i for i in range(len(lines) - 1, -1, -1) if _FRAME.match(lines[i])), None)
+        if start is None:
+            return None
+        start -= 1
+    frames: list[StackFrame] = []
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        frame = _FRAME.match(line)
+        if frame is not None:
+            frames.append(StackFrame(frame["path"], int(frame["line"]), frame["function"] or ""))
+        elif line and not line[0].isspace():
+            error = _ERROR.match(line)
+            if error is None:
+                return None
+            message = "\n".join([error["message"] or "", *_rest(lines[number + 1 :])]).strip()
+            name = error["type"].rpartition(".")[2]
+            return LastWords(name, message[:_LONGEST_MESSAGE], tuple(reversed(frames)))
+    return None
+
+
+def _rest(lines: list[str]) -> list[str]:
+    # C++ exceptions append their own stack, which tells a learner nothing.
+    kept = []
+    for line in lines:
+        if line.startswith("Exception raised from ") or len(kept) == 20:
+            break
+        kept.append(line)
+    return kept

@@ -1,0 +1,105 @@
+"""How ranks come into being: what the supervisor asks of a launcher, and the one that forks.
+
+The other one, the real torchrun command, is in `torchrun`. A launcher starts ranks and learns of their ends; it
+decides nothing about them.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import Protocol
+
+from grader.launch.environment import rank_environment
+from grader.launch.rank import become_rank
+from grader.launch.spec import LaunchSpec
+from grader.launch.store import start_store
+from grader.launch.watched import WatchedRank
+
+
+class Launcher(Protocol):
+    """Starts ranks and says when they ended.
+
+    Attributes:
+        own_pids: its helpers: processes that are neither ranks nor a learner's.
+        descriptors: what the supervisor should wake up for.
+        over: True when no rank can run any more, also ranks that were never seen to start.
+    """
+
+    own_pids: set[int]
+
+    @property
+    def descriptors(self) -> list[int]: ...
+
+    @property
+    def over(self) -> bool: ...
+
+    def start(self, origin: float) -> None:
+        """Start all ranks; `origin` is `time.monotonic()` at time zero of the run."""
+        ...
+
+    def serve(self, now_s: float, owners: dict[int, int]) -> None:
+        """Look after its helpers; called at every turn of the supervisor's loop."""
+        ...
+
+    def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
+        """A child of the supervisor ended; True where it was a rank or a helper of this launcher."""
+        ...
+
+    def close(self, now_s: float) -> None:
+        """Everything is dead: fill in what can only be known now, free what is held."""
+        ...
+
+
+class ForkLauncher:
+    """Forks every rank from the warm process that the supervisor itself was forked from."""
+
+    def __init__(self, spec: LaunchSpec, ranks: list[WatchedRank]) -> None:
+        self._spec = spec
+        self._ranks = ranks
+        self.own_pids: set[int] = set()
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Nothing beyond the signal of an ended child."""
+        return []
+
+    @property
+    def over(self) -> bool:
+        """Whether all ranks were reaped."""
+        return not any(rank.alive for rank in self._ranks)
+
+    def start(self, origin: float) -> None:
+        """Start the store, then fork the ranks; raises OSError where the machine has no room for them."""
+        store, port = start_store()
+        self.own_pids.add(store)
+        parent = os.getpid()
+        environments = [rank_environment(self._spec, rank.rank, port) for rank in self._ranks]
+        for rank, environment in zip(self._ranks, environments, strict=True):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    become_rank(self._spec, rank.rank, rank.ends, environment, origin, parent)
+                finally:
+                    os._exit(1)
+            rank.pid = pid
+            rank.hand_over()
+
+    def serve(self, now_s: float, owners: dict[int, int]) -> None:
+        """Nothing to look after."""
+
+    def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
+        """Note a rank's end, with what the kernel counted for it and the children it waited for."""
+        if pid in self.own_pids:
+            return True
+        rank = next((rank for rank in self._ranks if rank.pid == pid), None)
+        if rank is None:
+            return False
+        rank.ended(exit_code, now_s)
+        rank.cpu_user_s += used.ru_utime
+        rank.cpu_system_s += used.ru_stime
+        rank.peak_rss_bytes = used.ru_maxrss * 1024
+        return True
+
+    def close(self, now_s: float) -> None:
+        """Nothing is held."""

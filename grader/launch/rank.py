@@ -1,0 +1,144 @@
+"""A rank between the fork and the script's first line: its session, descriptors, limits, environment, seeds.
+
+Runs in the child only. Leaves nothing of the supervisor reachable: no descriptor, no handler, no variable.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import os
+import random
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from grader.launch.processes import die_with_parent
+from grader.launch.script import run_as_main
+from grader.launch.spec import LaunchSpec
+from grader.launch.stacks import STACK_SIGNAL
+
+# High numbers, so that a script that closes or counts low descriptors neither hits these nor sees a difference.
+_TRACE_FD = 1000
+_STACKS_FD = 1001
+_FILE_BYTES = 1 << 30
+_NUM_FILES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnds:
+    """The rank's ends of everything that leads to the supervisor: descriptors."""
+
+    out: int
+    err: int
+    trace: int
+    stacks: int
+
+
+def rank_seed(seed: int, rank: int) -> int:
+    """A rank's own seed, below 2**32, unrelated to its neighbours'."""
+    return int.from_bytes(hashlib.sha256(f"{seed}:{rank}".encode()).digest()[:4], "big")
+
+
+def become_rank(
+    spec: LaunchSpec, rank: int, ends: RankEnds, environment: dict[str, str], origin: float, parent: int
+) -> NoReturn:
+    """Turn a freshly forked child into a rank and run the script; never returns.
+
+    Args:
+        spec: the run.
+        rank: global rank, on one node also the local rank.
+        ends: descriptors of this rank.
+        environment: the whole environment of the rank.
+        origin: `time.monotonic()` of the ranks' start.
+        parent: process id of the process that forked it.
+
+    Raises:
+        OSError: never to the caller: what fails before the script is written to standard error, exit code 1.
+    """
+    os.setsid()
+    die_with_parent(parent)
+    _keep_only(ends)
+    _default_signals()
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
+    _limit(resource.RLIMIT_NOFILE, _NUM_FILES)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(spec.submission_dir)
+    faulthandler.register(STACK_SIGNAL, file=_STACKS_FD, all_threads=True, chain=False)
+    seed = rank_seed(spec.seed, rank)
+    _reseed(seed)
+    script = Path(spec.submission_dir, spec.entry_point)
+    finished = _install_probe(spec, rank, origin, seed) if spec.probe else _nothing
+    run_as_main(script, spec.argv, finished)
+
+
+def _keep_only(ends: RankEnds) -> None:
+    # Copies above everything first: the numbers to be taken may be in use by another end.
+    null = os.open(os.devnull, os.O_RDONLY)
+    wanted = {0: null, 1: ends.out, 2: ends.err, _TRACE_FD: ends.trace, _STACKS_FD: ends.stacks}
+    _raise_file_limit()
+    import fcntl
+
+    copies = {target: fcntl.fcntl(source, fcntl.F_DUPFD, _STACKS_FD + 1) for target, source in wanted.items()}
+    for target, copy in copies.items():
+        os.dup2(copy, target, inheritable=target <= 2)
+    os.closerange(3, _TRACE_FD)
+    os.closerange(_STACKS_FD + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _raise_file_limit() -> None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _limit(kind: int, value: int) -> None:
+    _soft, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def _default_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGQUIT):
+        signal.signal(signum, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _reseed(seed: int) -> None:
+    # Forked twins share every generator's state; ranks that only look synchronised because they do the same work
+    # must show.
+    random.seed(seed)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(seed)
+
+
+def _nothing(error: BaseException | None) -> None:
+    """The script ended and nobody wants to know."""
+
+
+def _install_probe(
+    spec: LaunchSpec, rank: int, origin: float, seed: int
+) -> Callable[[BaseException | None], None]:
+    from grader.probe.install import finish, install
+
+    install(
+        fd=_TRACE_FD,
+        origin=origin,
+        rank=rank,
+        local_rank=rank,
+        world_size=spec.nproc_per_node,
+        seed=seed,
+        submission_dir=spec.submission_dir,
+        output_dir=spec.output_dir,
+    )
+    return finish

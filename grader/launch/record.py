@@ -1,0 +1,119 @@
+"""The supervisor's findings as JSON: field for field what the grader's `RunRecord` reads.
+
+The runtime that asked for the run fills in what only it knows (its name, the files it collected).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+from grader.launch.failure import LastWords, last_words
+from grader.launch.spec import LaunchSpec
+from grader.launch.stacks import StackFrame, in_folder, operation
+from grader.launch.streams import safe_text
+from grader.launch.watched import WatchedRank
+
+_LONGEST_STACK = 64
+_LONGEST_NAME = 300
+
+
+def rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
+    """One `RankRecord`."""
+    words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
+    exit_code = rank.exit_code
+    if rank.killed_by_judge and exit_code is not None and exit_code < 0:
+        # The judge's own signal says nothing about the rank.
+        exit_code = None
+    return {
+        "rank": rank.rank,
+        "exit_code": exit_code,
+        "killed_by_judge": rank.killed_by_judge,
+        "started_s": round(rank.started_s, 6),
+        "ended_s": round(rank.ended_s or 0.0, 6),
+        "cpu_user_s": round(rank.cpu_user_s, 6),
+        "cpu_system_s": round(rank.cpu_system_s, 6),
+        "peak_rss_bytes": rank.peak_rss_bytes,
+        "stdout_bytes": rank.out.num_bytes,
+        "stderr_bytes": rank.err.num_bytes,
+        "stdout_lines": rank.out.num_lines,
+        "output_cut": rank.out.cut or rank.err.cut,
+        "trace_bytes": rank.trace.num_bytes,
+        "trace_cut": rank.trace.cut,
+        "waiting": _waiting(spec, rank),
+        "failure": _failure(spec, words),
+        "leftovers": rank.leftovers,
+    }
+
+
+def crash_reason(spec: LaunchSpec, rank: WatchedRank) -> str:
+    """How a rank that failed came to its end, as a sentence without its full stop."""
+    code = rank.exit_code
+    if code is not None and code < 0:
+        return f"rank {rank.rank} was ended by {signal_name(-code)}"
+    words = last_words(rank.err.end_text())
+    if words is None:
+        return f"rank {rank.rank} ended with exit code {code}"
+    site = next((f for f in words.frames if in_folder(f.path, spec.submission_dir)), None)
+    where = f" at {_relative(spec, site.path)}:{site.line}" if site is not None else ""
+    return f"rank {rank.rank} raised {words.type}{where} (exit code {code})"
+
+
+def signal_name(signum: int) -> str:
+    """`SIGSEGV` for 11; `signal 62` where there is no name."""
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        return f"signal {signum}"
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a file that is either whole or not there."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps(value, indent=1) + "\n")
+    beside.replace(path)
+
+
+def _waiting(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any] | None:
+    if rank.stack is None:
+        return None
+    frames = [_frame(spec, frame) for frame in rank.stack.frames[:_LONGEST_STACK]]
+    return {
+        "frames": frames,
+        "operation": operation(rank.stack.frames, spec.submission_dir),
+        "site": next((frame for frame in frames if frame["in_submission"]), None),
+    }
+
+
+def _failure(spec: LaunchSpec, words: LastWords | None) -> dict[str, Any] | None:
+    if words is None:
+        return None
+    frames = [_frame(spec, frame) for frame in words.frames[:_LONGEST_STACK]]
+    message = _without_folders(spec, words.message)
+    return {"type": words.type[:_LONGEST_NAME], "message": message, "frames": frames}
+
+
+def _frame(spec: LaunchSpec, frame: StackFrame) -> dict[str, Any]:
+    return {
+        "path": _relative(spec, frame.path),
+        "line": frame.line,
+        "function": frame.function[:_LONGEST_NAME],
+        "in_submission": in_folder(frame.path, spec.submission_dir),
+    }
+
+
+def _relative(spec: LaunchSpec, path: str) -> str:
+    if in_folder(path, spec.submission_dir):
+        path = path[len(spec.submission_dir.rstrip(os.sep)) + 1 :]
+    return safe_text(path.encode("utf-8", errors="replace"))[:_LONGEST_NAME]
+
+
+def _without_folders(spec: LaunchSpec, text: str) -> str:
+    # The learner knows the folders by their variables; where they lie on this machine tells nothing.
+    for folder, name in ((spec.output_dir, "$OUTPUT_DIR"), (spec.data_dir, "$DATA_DIR")):
+        text = re.sub(re.escape(folder) + r"(?=[/'\"\s]|$)", lambda _match, name=name: name, text)  # type: ignore[misc]
+    return text.replace(spec.submission_dir.rstrip(os.sep) + os.sep, "")

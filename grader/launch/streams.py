@@ -1,0 +1,203 @@
+"""What ranks send: pipes that never block them, caps that hold, text that is safe to keep and to show.
+
+Nothing here waits for the end of a pipe: a daemonised grandchild may hold it open for ever. No content is
+interpreted beyond counting lines.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+
+PIPE_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 18
+_TAIL_SHARE = 4
+_LONGEST_LINE_BYTES = 8 << 20
+# Everything that could steer a terminal, end a string early or hide text: controls, bidi overrides, surrogates.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def open_pipe() -> tuple[int, int]:
+    """A pipe as large as the system allows; its reading end never blocks. Returns (reader, writer)."""
+    reader, writer = os.pipe()
+    try:
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        # Over the user's quota of pipe memory: the usual 64 KiB work too, the writer then waits more often.
+        pass
+    os.set_blocking(reader, False)
+    return reader, writer
+
+
+def safe_text(raw: bytes) -> str:
+    """Text without terminal codes, NUL, control or direction characters; undecodable bytes become U+FFFD."""
+    text = raw.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    # A lone carriage return is a progress bar drawing over itself: one line per drawing.
+    text = _TERMINAL_CODES.sub("", text).replace("\r", "\n")
+    return _UNSAFE.sub("\ufffd", text)
+
+
+class Source:
+    """The reading end of a pipe; counts what came."""
+
+    def __init__(self, reader: int) -> None:
+        self.reader = reader
+        self.num_bytes = 0
+        self.full = False
+
+    def drain(self) -> bool:
+        """Take what is there now, without waiting; True when something was."""
+        if self.reader < 0:
+            return False
+        moved = False
+        for _ in range(8):
+            try:
+                chunk = os.read(self.reader, _CHUNK_BYTES)
+            except BlockingIOError:
+                break
+            except OSError:
+                chunk = b""
+            if not chunk:
+                self.close()
+                break
+            moved = True
+            self.num_bytes += len(chunk)
+            self._take(chunk)
+            if len(chunk) < _CHUNK_BYTES:
+                break
+        return moved
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self.reader >= 0:
+            os.close(self.reader)
+            self.reader = -1
+
+    def _take(self, chunk: bytes) -> None:
+        raise AssertionError("a source must take what it drains")
+
+
+class Capture(Source):
+    """Output of a rank: the first three quarters of the cap and the last quarter are kept, the middle is cut."""
+
+    def __init__(self, reader: int, cap_bytes: int) -> None:
+        super().__init__(reader)
+        self._tail_bytes = cap_bytes // _TAIL_SHARE
+        self._head_bytes = cap_bytes - self._tail_bytes
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._num_newlines = 0
+        self._last_byte = b"\n"
+        self._num_lost = 0
+
+    @property
+    def cut(self) -> bool:
+        """Whether the middle had to go."""
+        return self._num_lost > 0
+
+    @property
+    def num_lines(self) -> int:
+        """Lines written, an unfinished last one included."""
+        return self._num_newlines + (self._last_byte != b"\n")
+
+    def _take(self, chunk: bytes) -> None:
+        self._num_newlines += chunk.count(b"\n")
+        self._last_byte = chunk[-1:]
+        room = self._head_bytes - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:] if room > 0 else chunk
+        excess = len(self._tail) - self._tail_bytes
+        # Trimming moves the whole tail, so it waits until a good part of it is stale.
+        if excess > self._tail_bytes:
+            self._trim()
+
+    def _trim(self) -> None:
+        excess = len(self._tail) - self._tail_bytes
+        if excess > 0:
+            del self._tail[:excess]
+            self._num_lost += excess
+
+    def take_file(self, path: Path) -> None:
+        """Take what a file holds, as if it had come through the pipe."""
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                self.num_bytes += len(chunk)
+                self._take(chunk)
+
+    def text(self) -> str:
+        """All that is kept, safe, with a mark where it was cut."""
+        self._trim()
+        if not self._num_lost:
+            return safe_text(bytes(self._head + self._tail))
+        mark = f"\n[… {self._num_lost:,} bytes cut here: the output was larger than is kept …]\n"
+        return safe_text(bytes(self._head)) + mark + safe_text(bytes(self._tail))
+
+    def end_text(self) -> str:
+        """The last quarter of the cap alone, safe: where a traceback stands."""
+        self._trim()
+        return safe_text(bytes(self._tail)) if self._num_lost else self.text()
+
+    def last_line(self) -> str:
+        """The last line with anything on it, safe and short."""
+        recent = bytes((self._tail or self._head)[-2000:])
+        lines = [line.strip() for line in safe_text(recent).splitlines()]
+        return next((line[:200] for line in reversed(lines) if line), "")
+
+
+class TraceSink(Source):
+    """Probe lines of one rank: stamped with the time of receipt and written at once, unbuffered, up to a cap."""
+
+    def __init__(self, reader: int, path: Path, cap_bytes: int) -> None:
+        super().__init__(reader)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._cap_bytes = cap_bytes
+        self._kept_bytes = 0
+        self._partial = bytearray()
+        self.cut = False
+        self.num_steps = 0
+        self.now_s = 0.0
+        """Time of receipt of what `drain` takes, seconds after the ranks' start; set by the caller."""
+
+    def _take(self, chunk: bytes) -> None:
+        # For the progress line only: a forged event can make it lie, nothing else.
+        self.num_steps += chunk.count(b'"e": "step"') + chunk.count(b'"e":"step"')
+        if self.cut:
+            return
+        self._partial += chunk
+        end = self._partial.rfind(b"\n") + 1
+        if not end and len(self._partial) > _LONGEST_LINE_BYTES:
+            end = len(self._partial)
+        if end:
+            lines = bytes(self._partial[:end]).split(b"\n")
+            del self._partial[:end]
+            self._write([line for line in lines if line])
+
+    def _write(self, lines: list[bytes]) -> None:
+        stamp = b"%.6f\t" % self.now_s
+        for index, line in enumerate(lines):
+            self._kept_bytes += len(stamp) + len(line) + 1
+            if self._kept_bytes > self._cap_bytes:
+                self.cut = True
+                lines = lines[:index]
+                break
+        if lines:
+            _write_all(self._file, b"".join(stamp + line + b"\n" for line in lines))
+
+    def finish(self) -> None:
+        """Keep an unfinished last line as it is and close the file."""
+        if self._partial and not self.cut:
+            self._write([bytes(self._partial)])
+        self._partial.clear()
+        self.close()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

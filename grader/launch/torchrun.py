@@ -1,0 +1,224 @@
+"""The second launcher: the real torchrun command, with every rank still seen from outside.
+
+The command reports no exit code but its own (always 1), mixes the ranks' output and reaps them itself. So, where the
+probe is wanted, it is given `bootstrap.py` to start instead of the script: each bootstrap process fetches its rank's
+descriptors from the supervisor through a Unix socket, forks, lets the child become the rank, and tells how the child
+ended and what the kernel counted for it. torchrun sees the same process, the same exit code, the same signals.
+
+Without the probe the command is the plain one that a learner would type, with nothing of ours in it (`--redirects`
+and `--log-dir` apart): the oracle of the other launcher. Then output is read from torchrun's files, exit codes are
+those of torchrun's own failure table, processor time is what `/proc` said last, and there are no stacks.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import re
+import resource
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from grader.launch import bootstrap
+from grader.launch.environment import job_environment
+from grader.launch.processes import usage
+from grader.launch.spec import LaunchSpec
+from grader.launch.streams import Capture, open_pipe
+from grader.launch.watched import WatchedRank
+
+_LOG_BYTES = 1 << 20
+_FAILED = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d+)")
+
+
+class TorchrunLauncher:
+    """Starts ranks through `python -m torch.distributed.run`."""
+
+    def __init__(self, spec: LaunchSpec, ranks: list[WatchedRank]) -> None:
+        self._spec = spec
+        self._ranks = ranks
+        self.own_pids: set[int] = set()
+        self._agent_pid = 0
+        self._agent_exit: int | None = None
+        self._told: dict[int, WatchedRank] = {}
+        self._partial: dict[int, bytes] = {}
+        self._connections: dict[int, socket.socket] = {}
+        self._origin = 0.0
+        self._log_dir = Path(spec.scratch_dir, "torchrun")
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # An abstract name: no file that would have to be found, shared or removed.
+        self._address = f"grader-{secrets.token_hex(16)}"
+        reader, self._agent_writer = open_pipe()
+        self._agent_log = Capture(reader, _LOG_BYTES)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Where bootstraps call."""
+        return [self._listener.fileno(), *self._connections]
+
+    @property
+    def over(self) -> bool:
+        """Whether the command itself has ended, and every rank that called us has told its end."""
+        return self._agent_exit is not None and not self._connections
+
+    def start(self, origin: float) -> None:
+        """Start the command; raises OSError where this machine has no room for it."""
+        spec = self._spec
+        self._origin = origin
+        self._listener.bind(f"\0{self._address}")
+        self._listener.listen(spec.nproc_per_node)
+        self._listener.setblocking(False)
+        command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
+        # The agent chooses a free port itself, and no name needs to be looked up.
+        command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
+        command += [f"--rdzv-id={spec.attempt}"]
+        if spec.probe:
+            command += [bootstrap.__file__, self._address, spec.to_json()]
+        else:
+            command += [f"--log-dir={self._log_dir}", "--redirects=3", spec.entry_point, *spec.argv]
+        with open(os.devnull, "rb") as null:
+            agent = subprocess.Popen(
+                command,
+                cwd=spec.submission_dir,
+                env=job_environment(spec),
+                stdin=null,
+                stdout=self._agent_writer,
+                stderr=self._agent_writer,
+                start_new_session=True,
+            )
+        os.close(self._agent_writer)
+        self._agent_pid = agent.pid
+        # Reaped by the supervisor's own loop, with everything else.
+        agent.returncode = 0
+        self.own_pids.add(agent.pid)
+
+    def serve(self, now_s: float, owners: dict[int, int]) -> None:
+        """Take calls of bootstraps and what they tell; find ranks of the plain command by their environment."""
+        self._agent_log.drain()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                connection, _address = self._listener.accept()
+                connection.setblocking(False)
+                self._connections[connection.fileno()] = connection
+                self._partial[connection.fileno()] = b""
+        for descriptor in list(self._connections):
+            self._hear(descriptor, now_s)
+        if not self._spec.probe:
+            self._find_ranks(now_s, owners)
+
+    def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
+        """The command ended; ranks are reaped by it or by their bootstraps."""
+        if pid != self._agent_pid:
+            return False
+        self._agent_exit = exit_code
+        return True
+
+    def close(self, now_s: float) -> None:
+        """Fill in what only the command knew, keep its own log."""
+        self._listener.close()
+        self._agent_log.drain()
+        text = self._agent_log.text()
+        Path(self._spec.record_dir, "logs", "torchrun.err").write_text(text, encoding="utf-8")
+        self._agent_log.close()
+        if self._spec.probe:
+            return
+        codes = {int(rank): int(code) for rank, code in _FAILED.findall(text)}
+        for rank in self._ranks:
+            if rank.alive and rank.pid:
+                rank.ended(codes.get(rank.rank, 0 if self._agent_exit == 0 else 1), now_s)
+            elif rank.rank in codes:
+                rank.exit_code = codes[rank.rank]
+            self._read_logs(rank)
+
+    def _hear(self, descriptor: int, now_s: float) -> None:
+        connection = self._connections[descriptor]
+        try:
+            chunk = connection.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        self._partial[descriptor] += chunk
+        *lines, self._partial[descriptor] = self._partial[descriptor].split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+                self._understand(descriptor, json.loads(line), now_s)
+        if not chunk:
+            rank = self._told.pop(descriptor, None)
+            if rank is not None and rank.alive:
+                # The bootstrap was ended before it could tell; its rank dies with it.
+                rank.ended(-signal.SIGKILL, now_s)
+                rank.killed_by_judge = rank.killed_by_judge or self._another_failed(rank)
+            connection.close()
+            del self._connections[descriptor], self._partial[descriptor]
+
+    def _understand(self, descriptor: int, message: dict[str, int | float], now_s: float) -> None:
+        rank = self._told.get(descriptor)
+        if rank is None:
+            rank = self._ranks[int(message["rank"])]
+            if rank.pid:
+                raise ValueError("a second process claims this rank")
+            self._told[descriptor] = rank
+            ends = rank.ends
+            rights = array.array("i", [ends.out, ends.err, ends.trace, ends.stacks])
+            hello = json.dumps({"origin": self._origin}).encode()
+            self._connections[descriptor].sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            rank.hand_over()
+            rank.started_s = rank.last_moved_s = now_s
+            rank.pid = -1
+        elif "pid" in message:
+            rank.pid = int(message["pid"])
+        else:
+            rank.ended(int(message["exit_code"]), now_s)
+            rank.cpu_user_s += float(message["user_s"])
+            rank.cpu_system_s += float(message["system_s"])
+            rank.peak_rss_bytes = int(message["peak_rss_bytes"])
+            if rank.exit_code == -signal.SIGTERM and self._another_failed(rank):
+                # torchrun ends the others when one fails, as the judge does in its own launcher.
+                rank.killed_by_judge = True
+
+    def _another_failed(self, rank: WatchedRank) -> bool:
+        return any(other.exit_code for other in self._ranks if other is not rank)
+
+    def _find_ranks(self, now_s: float, owners: dict[int, int]) -> None:
+        for pid in list(owners) + _children_of(self._agent_pid):
+            number = _rank_of(pid)
+            if number is not None and number < len(self._ranks) and not self._ranks[number].pid:
+                self._ranks[number].pid = pid
+                self._ranks[number].started_s = now_s
+        for rank in self._ranks:
+            if rank.pid and rank.alive:
+                seen = usage(rank.pid)
+                if seen is None or seen.zombie:
+                    rank.ended(0, now_s)
+                else:
+                    rank.last_moved_s = now_s
+                    rank.cpu_user_s = seen.cpu_s
+                    rank.peak_rss_bytes = max(rank.peak_rss_bytes, seen.rss_bytes)
+
+    def _read_logs(self, rank: WatchedRank) -> None:
+        for stream, name in ((rank.out, "stdout.log"), (rank.err, "stderr.log")):
+            for path in self._log_dir.glob(f"*/attempt_0/{rank.rank}/{name}"):
+                stream.take_file(path)
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return []
+
+
+def _rank_of(pid: int) -> int | None:
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    values = dict(variable.split(b"=", 1) for variable in variables if b"=" in variable)
+    rank = values.get(b"RANK", b"").decode(errors="replace")
+    return int(rank) if rank.isdigit() and values.get(b"LOCAL_RANK") else None

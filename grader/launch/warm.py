@@ -1,0 +1,173 @@
+"""The warm parent: has imported torch, waits for runs, forks a supervisor for each, one at a time.
+
+    python -u -m grader.launch.warm
+
+Runs no tensor operation and keeps to one thread, because neither thread pools nor GPU contexts survive a fork;
+holds no secret, because ranks inherit its memory. Reads one `LaunchSpec` per line on standard input, or
+`{"stop": true}`; writes JSON lines on standard output: `ready`, then per run the supervisor's `progress` and at last
+`ended` or `failed`. Its own end, or the end of its input, ends the run and everything that descends from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from typing import Any, NoReturn
+
+from grader.launch.ending import end_descendants
+from grader.launch.machine import environment_facts
+from grader.launch.processes import adopt_orphans, die_with_parent, send
+from grader.launch.spec import LaunchSpec
+
+_LOOK_S = 0.5
+_STOP_S = 5.0
+
+
+def _import_everything() -> None:
+    # Whatever a training script is likely to import, as long as importing it starts nothing.
+    import numpy  # noqa: F401, ICN001
+    import torch
+    import torch._dynamo
+    import torch.distributed
+    import torch.distributed.launcher.api
+    import torch.nn.parallel
+    import torch.optim
+    import torch.utils.data
+    import torch.utils.data.distributed
+    import torchvision
+    import torchvision.datasets
+    import torchvision.transforms  # noqa: F401
+
+    with contextlib.suppress(ImportError):
+        import safetensors.torch  # noqa: F401
+    import grader.launch.supervisor
+    import grader.probe.install  # noqa: F401
+
+
+class WarmParent:
+    """Serves runs until its input ends or its parent is gone."""
+
+    def __init__(self) -> None:
+        # The protocol moves away from 0 and 1, where ranks and stray prints would find it.
+        self._requests = os.dup(0)
+        self._replies = os.dup(1)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        self._starter = os.getppid()
+        self._received = b""
+        self._over = False
+
+    def serve(self) -> None:
+        """Answer requests one after the other."""
+        adopt_orphans()
+        _import_everything()
+        # What is alive now will be shared by all ranks: keep collections from touching, hence copying, its pages.
+        gc.collect()
+        gc.freeze()
+        threads = len(os.listdir("/proc/self/task"))
+        if threads != 1:
+            raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")
+        self._say({"event": "ready", "environment": environment_facts()})
+        while (request := self._next_request()) is not None:
+            if "stop" not in request:
+                self._run(request)
+
+    def _run(self, request: dict[str, Any]) -> None:
+        try:
+            spec = LaunchSpec.from_json(json.dumps(request))
+        except (KeyError, TypeError, ValueError) as error:
+            self._say({"event": "failed", "reason": f"not a launch spec: {error}"})
+            return
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_supervisor(spec, parent)
+        exit_code = self._wait(pid)
+        left = end_descendants(_STOP_S)
+        if exit_code == 0 and not left:
+            self._say({"event": "ended", "attempt": spec.attempt})
+        else:
+            reason = f"the supervisor ended with {exit_code}" + (f", {left} processes left" if left else "")
+            self._say({"event": "failed", "attempt": spec.attempt, "reason": reason})
+
+    def _become_supervisor(self, spec: LaunchSpec, parent: int) -> NoReturn:
+        exit_code = 1
+        try:
+            # Ours to handle from the first moment: the parent's death must end the ranks, not only us.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            die_with_parent(parent, signal.SIGTERM)
+            os.close(self._requests)
+            from grader.launch.supervisor import supervise
+
+            supervise(spec, self._replies)
+            exit_code = 0
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
+        finally:
+            os._exit(exit_code)
+
+    def _wait(self, pid: int) -> int:
+        """Wait for the supervisor; passes on a stop, and stops it when nobody is there to be told any more."""
+        handle = os.pidfd_open(pid)
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        poller.register(self._requests, select.POLLIN)
+        deadline: float | None = None
+        while True:
+            ready = {descriptor for descriptor, _event in poller.poll(_LOOK_S * 1000)}
+            if handle in ready:
+                break
+            if self._requests in ready and not self._receive():
+                poller.unregister(self._requests)
+            stop = self._over or os.getppid() != self._starter or b'"stop"' in self._received
+            if stop and deadline is None:
+                self._received = b""
+                deadline = time.monotonic() + _STOP_S
+                send(pid, signal.SIGTERM)
+            if deadline is not None and time.monotonic() > deadline:
+                send(pid, signal.SIGKILL)
+        os.close(handle)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def _next_request(self) -> dict[str, Any] | None:
+        poller = select.poll()
+        poller.register(self._requests, select.POLLIN)
+        while b"\n" not in self._received:
+            if self._over or os.getppid() != self._starter:
+                return None
+            if poller.poll(_LOOK_S * 1000):
+                self._receive()
+        line, _newline, self._received = self._received.partition(b"\n")
+        request = json.loads(line)
+        return request if isinstance(request, dict) else {}
+
+    def _receive(self) -> bool:
+        chunk = os.read(self._requests, 1 << 16)
+        self._received += chunk
+        self._over = not chunk
+        return bool(chunk)
+
+    def _say(self, event: dict[str, Any]) -> None:
+        os.write(self._replies, (json.dumps(event) + "\n").encode())
+
+
+def main() -> int:
+    """Serve; 0 when the input ended."""
+    try:
+        WarmParent().serve()
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

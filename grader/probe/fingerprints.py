@@ -1,0 +1,69 @@
+"""Sums that stand for tensors: equal tensors give equal bits, different ones practically never.
+
+Reads values only; adds no collective and keeps no graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+NUM_CHOSEN = 4
+SMALL = 1 << 16
+"""Elements up to which a tensor is summed in a few microseconds."""
+
+MAX_HASHED = 256
+_ELEMENTS_PER_SAMPLE = 1024
+
+
+def choose(params: Sequence[Any]) -> list[int]:
+    """Positions of four parameters that stand for all: the first, the last and two between, small ones preferred."""
+    small = [i for i, p in enumerate(params) if 0 < p.numel() <= SMALL]
+    if len(small) < NUM_CHOSEN:
+        by_size = sorted(range(len(params)), key=lambda i: params[i].numel())
+        small = sorted(by_size[:NUM_CHOSEN])
+    last = len(small) - 1
+    return sorted({small[round(last * k / (NUM_CHOSEN - 1))] for k in range(NUM_CHOSEN)}) if small else []
+
+
+def is_sharded(tensor: Any) -> bool:
+    """Whether the tensor is a DTensor, of which every rank holds its own part."""
+    return type(tensor).__name__ == "DTensor" and hasattr(tensor, "to_local")
+
+
+def sums(tensors: Iterable[Any]) -> list[float | None]:
+    """One float64 sum per tensor, of the local part where it is sharded; None in place of a missing tensor."""
+    import torch
+
+    found: list[Any] = []
+    with torch.no_grad():
+        for tensor in tensors:
+            if tensor is None:
+                found.append(None)
+                continue
+            local = tensor.to_local() if is_sharded(tensor) else tensor.detach()
+            if local.is_sparse:
+                local = local.coalesce().values()
+            found.append(local.sum(dtype=torch.float64))
+        present = [one for one in found if one is not None]
+        if present and present[0].device.type != "cpu":
+            # One synchronisation with the device instead of one for each tensor.
+            values = iter(torch.stack([one.to(present[0].device) for one in present]).tolist())
+            return [None if one is None else next(values) for one in found]
+        return [None if one is None else one.item() for one in found]
+
+
+def sample_hashes(batch: Any) -> list[str]:
+    """One hash per sample of a batch, at most 256, each from at most 1,024 evenly spread elements."""
+    rows = batch.detach()[:MAX_HASHED]
+    rows = rows.reshape(rows.shape[0], -1) if rows.dim() > 1 else rows.reshape(-1, 1)
+    stride = -(-rows.shape[1] // _ELEMENTS_PER_SAMPLE) or 1
+    rows = rows[:, ::stride].contiguous().cpu()
+    width = rows.shape[1] * rows.element_size()
+    address = rows.data_ptr()
+    return [
+        hashlib.blake2b(ctypes.string_at(address + i * width, width), digest_size=8).hexdigest()
+        for i in range(rows.shape[0])
+    ]

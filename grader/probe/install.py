@@ -1,0 +1,146 @@
+"""The probe's two entry points: `install` in a rank before the script, `finish` when the script has ended.
+
+Neither ever raises, and neither changes what the script computes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from grader.probe import (
+    downloads,
+    events,
+    files,
+    groups,
+    loaders,
+    models,
+    optimizers,
+    processes,
+    saves,
+    seeds,
+    sites,
+    wrappers,
+)
+from grader.probe.patches import guarded
+from grader.probe.tally import tally
+from grader.probe.writer import writer
+
+OLDEST_TORCH = (2, 6)
+
+_MAX_MESSAGE = 2000
+
+
+def install(
+    *,
+    fd: int,
+    origin: float,
+    rank: int,
+    local_rank: int,
+    world_size: int,
+    seed: int,
+    submission_dir: str,
+    output_dir: str,
+) -> None:
+    """Begin to write down what this process does.
+
+    Args:
+        fd: descriptor of the rank's own pipe to the supervisor.
+        origin: the ranks' start on the system's monotonic clock, seconds.
+        rank: global rank; local_rank, world_size: as in the environment.
+        seed: what the rank's generators were seeded with.
+        submission_dir: folder whose files count as the script's.
+        output_dir: folder that the script may write to.
+    """
+    try:
+        writer.open(fd, origin)
+        sites.set_root(submission_dir)
+        version = _torch_version()
+        writer.write(
+            events.START,
+            torch=version,
+            python=platform.python_version(),
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            pid=os.getpid(),
+            seed=seed,
+            probe=events.VERSION,
+        )
+    except Exception:  # noqa: BLE001  # without a pipe there is nobody to tell
+        return
+    _try("files", lambda: files.install(output_dir))
+    _try("processes", processes.install)
+    if not _supported(version):
+        needed = ".".join(map(str, OLDEST_TORCH))
+        writer.write(events.UNSUPPORTED, reason=f"torch {needed} or newer is needed, this is {version or 'none'}")
+        return
+    for room in (models, loaders, optimizers, wrappers, groups, saves, downloads, seeds):
+        _try(room.__name__.rpartition(".")[2], room.install)
+
+
+def finish(error: BaseException | None) -> None:
+    """Write down how the script ended: its exception, or the parameters that it leaves.
+
+    Args:
+        error: what the script raised, `SystemExit` included; None where it ran to its end.
+    """
+    failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
+    if failed and error is not None:
+        _exception(error)
+    if _supported(_torch_version()):
+        _try("loaders", loaders.close)
+        # After an exception ranks stop at different places, so that their parameters can't be compared.
+        _try("models", models.end_evaluation if failed else models.write_finals)
+    _end()
+
+
+def _try(name: str, action: Callable[[], Any]) -> None:
+    guarded(name)(action)()
+
+
+@guarded("exception")
+def _exception(error: BaseException) -> None:
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  # the script's own exception class, with a broken __str__
+        message = ""
+    writer.write(
+        events.EXCEPTION,
+        type=type(error).__name__,
+        message=message[:_MAX_MESSAGE],
+        frames=sites.of_traceback(error.__traceback__),
+    )
+
+
+@guarded("end")
+def _end() -> None:
+    torch = sys.modules.get("torch")
+    on_device = torch is not None and torch.cuda.is_initialized()
+    writer.write(
+        events.END,
+        steps=tally.steps,
+        backwards=tally.backwards,
+        forwards=tally.forwards,
+        group_destroyed=groups.destroyed(),
+        sequence=groups.sequence() if torch is not None else None,
+        peak_device_bytes=torch.cuda.max_memory_allocated() if torch is not None and on_device else None,
+    )
+
+
+def _torch_version() -> str:
+    try:
+        import torch
+    except ImportError:
+        return ""
+    return str(torch.__version__)
+
+
+def _supported(version: str) -> bool:
+    numbers = []
+    for part in version.split(".")[:2]:
+        numbers.append(int(part) if part.isdigit() else 0)
+    return tuple(numbers) >= OLDEST_TORCH

@@ -1,0 +1,288 @@
+"""What the trained models are given, and how: through their wrapper or around it, in training or in evaluation.
+
+Watches classes, never instances, so that models stay picklable and copyable; a class is watched once one of its
+instances is wrapped or handed to an optimizer.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from grader.probe import events, sites
+from grader.probe.fingerprints import is_sharded, sample_hashes, sums
+from grader.probe.patches import guarded, replace, skip_compiling
+from grader.probe.tally import tally
+from grader.probe.writer import writer
+
+_MAX_BYPASSES = 8
+_MAX_DEVICE_FEED_STEPS = 50
+_MAX_FINAL = 512
+_MAX_OWNERS = 256
+
+
+class Tracked:
+    """A model that is trained, or about to be.
+
+    Attributes:
+        model: the module whose calls are watched (inside the wrapper, where there is one).
+        wrapper: the DistributedDataParallel around it, or None.
+        wrap: id of its WRAP event, or None.
+        trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
+        versions: in-place change counters of some parameters after the last step.
+    """
+
+    __slots__ = ("__weakref__", "model", "trained", "versions", "wrap", "wrapper")
+
+    def __init__(self, model: Any) -> None:
+        self.model = weakref.ref(model, functools.partial(_forget, id(model)))
+        self.wrapper: Any = None
+        self.wrap: int | None = None
+        self.trained: list[tuple[str, Any]] = []
+        self.versions: list[int] = []
+
+
+class _Evaluation:
+    """A run of forward passes outside training."""
+
+    __slots__ = ("forwards", "key", "samples")
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+        self.forwards = 0
+        self.samples = 0
+
+
+_tracked: dict[int, Tracked] = {}
+_owners: dict[int, Any] = {}
+_evaluation: _Evaluation | None = None
+_num_bypasses = 0
+_ddp: Any = None
+_inside = False  # during the forward pass of a tracked model: those inside it belong to it
+
+before_forward: list[Callable[[], None]] = []
+"""Called at each forward pass of a tracked model, before anything else."""
+
+_finals: list[Tracked] = []
+
+
+def _forget(key: int, _: object) -> None:
+    _tracked.pop(key, None)
+
+
+def track(model: Any) -> Tracked:
+    """Watch the calls of this module from now on."""
+    known = _tracked.get(id(model))
+    if known is None:
+        known = _tracked[id(model)] = Tracked(model)
+        replace([type(model)], "__call__", _wrap_call)
+    return known
+
+
+def owners_of(params: list[Any]) -> list[Tracked]:
+    """The models that these parameters belong to; every module that may be one of them is tracked from now on.
+
+    Wrapped models come first. Where there is none it is the smallest module that holds all the parameters, or, where
+    none holds all of them, the modules that consist of nothing else.
+    """
+    wanted = {id(p) for p in params}
+    modules = [ref() for ref in list(_owners.values())]
+    modules = [m.module if isinstance(m, _ddp) else m for m in modules if m is not None]
+    modules += [known.model() for known in list(_tracked.values())]
+    wrapped, whole, parts = [], [], []
+    for module in {id(m): m for m in modules if m is not None}.values():
+        held = {id(p) for p in module.parameters()}
+        if not held & wanted:
+            continue
+        known = _tracked.get(id(module))
+        if known is not None and known.wrap is not None:
+            wrapped.append(known)
+        elif wanted <= held:
+            whole.append((len(held), track(module)))
+        elif held <= wanted:
+            parts.append(track(module))
+    if wrapped or not whole:
+        return wrapped or parts
+    return [min(whole, key=lambda pair: pair[0])[1]]
+
+
+def mark_trained(known: Tracked) -> None:
+    """An optimizer has stepped over this model's parameters: they belong to the run's result."""
+    model = known.model()
+    if model is None or known.trained:
+        return
+    known.trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad][:_MAX_FINAL]
+    _finals.append(known)
+    for old in _finals[:-2]:
+        old.trained = []  # no more than two models are kept from being freed
+    del _finals[:-2]
+
+
+def note_versions(known: Tracked) -> None:
+    """Remember how often a few parameters had been changed in place when the last step was over."""
+    known.versions = [p._version for _, p in known.trained[:4]]
+
+
+def write_finals() -> None:
+    """Write the parameters of the trained models as the script leaves them."""
+    end_evaluation()
+    for known in _finals:
+        _write_final(known)
+
+
+@guarded("final")
+def _write_final(known: Tracked) -> None:
+    writer.write(
+        events.FINAL,
+        wrap=known.wrap,
+        names=[name for name, _ in known.trained],
+        sums=sums(p for _, p in known.trained),
+        sharded=any(is_sharded(p) for _, p in known.trained),
+        touched=known.versions != [p._version for _, p in known.trained[:4]],
+    )
+
+
+def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from torch import Tensor
+
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, (list, tuple, dict)):
+            parts = value.values() if isinstance(value, dict) else value
+            for part in parts:
+                if isinstance(part, Tensor):
+                    return part
+    return None
+
+
+@guarded("forward")
+def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    import torch
+
+    for action in before_forward:
+        action()
+    tally.forwards += 1
+    tally.unfed_batches = 0
+    wrapper = known.wrapper() if known.wrapper is not None else None
+    through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
+    batch = _first_tensor(args, kwargs)
+    size = 0 if batch is None else (int(batch.shape[0]) if batch.dim() else 1)
+    if not (model.training and torch.is_grad_enabled()):
+        tally.credit = max(0, tally.credit - size)
+        tally.data_s = 0.0  # the waiting was for evaluation
+        _evaluate(known, wrapper is not None and through, model.training, size)
+        return
+    if _evaluation is not None:
+        end_evaluation()
+    if tally.compute_from is None:
+        tally.compute_from = writer.now()
+    tally.fed += size
+    if wrapper is not None:
+        tally.synced = bool(through and wrapper.require_backward_grad_sync)
+        tally.bypass = None if through else (known.wrap or 0, sites.here())
+    if tally.explained or tally.credit > 0:
+        tally.credit = max(0, tally.credit - size)
+    elif batch is not None and size and (batch.device.type == "cpu" or tally.steps < _MAX_DEVICE_FEED_STEPS):
+        writer.write(events.FEED, step=tally.steps, hashes=sample_hashes(batch), size=size)
+
+
+def _evaluate(known: Tracked, through: bool, training: bool, size: int) -> None:
+    global _evaluation
+    import torch
+
+    site = sites.here()
+    key = (known.wrap, through, training, torch.is_grad_enabled(), site)
+    if _evaluation is None or _evaluation.key != key:
+        end_evaluation()
+        _evaluation = _Evaluation(key)
+        _write_evaluation("begin", _evaluation)
+    _evaluation.forwards += 1
+    _evaluation.samples += size
+
+
+def _write_evaluation(op: str, evaluation: _Evaluation) -> None:
+    wrap, through, training, grad, site = evaluation.key
+    writer.write(
+        events.EVALUATION,
+        op=op,
+        wrap=wrap,
+        through_wrapper=through,
+        site=site,
+        num_forwards=evaluation.forwards,
+        num_samples=evaluation.samples,
+        training_mode=training,
+        grad_enabled=grad,
+    )
+
+
+@guarded("evaluation")
+def end_evaluation() -> None:
+    """Training goes on, or the script ends: the run of evaluating passes is over."""
+    global _evaluation
+    if _evaluation is not None:
+        finished, _evaluation = _evaluation, None
+        _write_evaluation("end", finished)
+
+
+def confirm_bypass() -> None:
+    """A backward pass follows: a forward pass around the wrapper has counted."""
+    global _num_bypasses
+    if tally.bypass is None:
+        return
+    wrap, site = tally.bypass
+    tally.bypass = None
+    if _num_bypasses < _MAX_BYPASSES:
+        writer.write(events.BYPASS, wrap=wrap, site=site, n=_num_bypasses)
+    _num_bypasses += 1
+
+
+def install() -> None:
+    """Notice which modules are asked for their parameters: optimizers are built from them."""
+    global _ddp
+    from torch import nn
+
+    _ddp = nn.parallel.DistributedDataParallel
+    replace([nn.Module], "named_parameters", _wrap_named_parameters)
+
+
+def _wrap_named_parameters(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def named_parameters(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if (
+            not is_compiling()
+            and id(self) not in _owners
+            and len(_owners) < _MAX_OWNERS
+            and kwargs.get("recurse", True)  # DDP asks every submodule for its own ones
+        ):
+            key = id(self)
+            _owners[key] = weakref.ref(self, lambda _: _owners.pop(key, None))
+        return original(self, *args, **kwargs)
+
+    return named_parameters
+
+
+def _wrap_call(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        global _inside
+        if is_compiling():
+            return original(self, *args, **kwargs)
+        known = _tracked.get(id(self))
+        if known is None or _inside:
+            return original(self, *args, **kwargs)
+        _inside = True
+        try:
+            _forward(known, self, args, kwargs)
+            return original(self, *args, **kwargs)
+        finally:
+            _inside = False
+
+    skip_compiling(__call__)
+    return __call__

@@ -1,0 +1,266 @@
+"""Optimizer steps as they happen: their number, pace, loss and learning rate, and fingerprints of what they step on.
+
+Uses torch's public global step hooks. Counts the outermost optimizer only: a sharding optimizer steps others inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import weakref
+from types import FrameType
+from typing import Any
+
+from grader.probe import events, models, sites
+from grader.probe.fingerprints import choose, sums
+from grader.probe.models import Tracked
+from grader.probe.patches import guarded, outermost, replace, skip_compiling
+from grader.probe.tally import tally
+from grader.probe.writer import writer
+
+FIRST_SAMPLED = 8
+"""Steps of an optimizer that are all fingerprinted."""
+
+_EVERY = 8
+_EVERY_ON_DEVICE = 32
+_ELEMENTS_PER_SAMPLE = 1 << 18
+_MAX_BACKWARDS = 8
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class _Optimizer:
+    """What is known about one optimizer.
+
+    Attributes:
+        models: those that it trains.
+        chosen: fingerprinted parameters with their positions; names: theirs.
+        every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
+            nothing but the parameters.
+        due: the step after which parameter sums are still to be written, or None.
+    """
+
+    __slots__ = ("chosen", "due", "every", "id", "models", "names", "seconds", "steps")
+
+    def __init__(self, number: int, optimizer: Any) -> None:
+        self.id = number
+        self.steps = 0
+        self.seconds: float | None = None
+        self.due: int | None = None
+        params = [p for group in optimizer.param_groups for p in group["params"]]
+        self.models: list[Tracked] = models.owners_of(params)
+        named: dict[int, str] = {}
+        for known in self.models:
+            model = known.model()
+            if model is not None:
+                named |= {id(p): name for name, p in model.named_parameters()}
+        self.chosen = [(i, params[i]) for i in choose(params)]
+        self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
+        elements = sum(p.numel() for _, p in self.chosen)
+        on_device = any(p.device.type != "cpu" for _, p in self.chosen)
+        self.every = (_EVERY_ON_DEVICE if on_device else _EVERY) * (1 + elements // _ELEMENTS_PER_SAMPLE)
+
+    def sampled(self) -> bool:
+        """Whether the step that is about to be taken is fingerprinted."""
+        return self.steps < FIRST_SAMPLED or self.steps % self.every == 0
+
+
+_optimizers: dict[int, _Optimizer] = {}
+_num_optimizers = 0
+_running: list[Any] = []
+_running_from = 0.0
+_due: list[_Optimizer] = []
+_in_backward = False
+
+
+def _known(optimizer: Any) -> _Optimizer:
+    global _num_optimizers
+    known = _optimizers.get(id(optimizer))
+    if known is None:
+        known = _optimizers[id(optimizer)] = _Optimizer(_num_optimizers, optimizer)
+        _num_optimizers += 1
+        weakref.finalize(optimizer, _optimizers.pop, id(optimizer), None).atexit = False
+    return known
+
+
+def _within(frame: FrameType | None, optimizer: Any) -> bool:
+    """Whether the stack really is inside that optimizer's step, not after one that raised."""
+    while frame is not None:
+        if frame.f_locals.get("self") is optimizer:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _memory() -> tuple[int | None, int | None]:
+    import torch
+
+    rss = None
+    try:
+        descriptor = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            rss = int(os.read(descriptor, 256).split()[1]) * _PAGE_BYTES
+        finally:
+            os.close(descriptor)
+    except (OSError, IndexError, ValueError):
+        pass
+    device = torch.cuda.memory_allocated() if torch.cuda.is_initialized() else None
+    return rss, device
+
+
+@guarded("step")
+def _before_step(optimizer: Any, has_closure: bool) -> None:
+    global _running_from
+    if _running and _running[0] is not optimizer and _within(sys._getframe(2), _running[0]):
+        _running.append(optimizer)
+        return
+    del _running[:]
+    models.end_evaluation()
+    t = writer.now()
+    known = _known(optimizer)
+    if known in _due:
+        _write_params(known)
+    for model in known.models:
+        models.mark_trained(model)
+    sampled = known.sampled()
+    grads = sums(p.grad for _, p in known.chosen) if sampled and not has_closure else None
+    rss_bytes, device_bytes = _memory() if sampled else (None, None)
+    compute_from = tally.compute_from
+    compute_s = t - compute_from if compute_from is not None else max(0.0, t - tally.step_ended - tally.data_s)
+    writer.write(
+        events.STEP,
+        n=tally.steps,
+        optimizer=known.id,
+        kind=type(optimizer).__name__,
+        lr=[float(group.get("lr", 0.0)) for group in optimizer.param_groups],
+        samples=tally.fed or tally.delivered,
+        data_s=round(tally.data_s, 6),
+        compute_s=round(compute_s, 6),
+        optimizer_s=known.seconds,
+        loss=tally.loss,
+        grads=grads,
+        grad_names=known.names if sampled else (),
+        synced=tally.synced,
+        rss_bytes=rss_bytes,
+        device_bytes=device_bytes,
+        site=sites.here(),
+    )
+    if sampled:
+        known.due = tally.steps
+        _due.append(known)
+    known.steps += 1
+    tally.steps += 1
+    tally.start_next_step()
+    _running.append(optimizer)
+    _running_from = writer.now()
+
+
+@guarded("after step")
+def _after_step(optimizer: Any) -> None:
+    if _running and _running[0] is not optimizer:
+        return
+    del _running[:]
+    tally.step_ended = writer.now()
+    known = _optimizers.get(id(optimizer))
+    if known is not None:
+        known.seconds = round(tally.step_ended - _running_from, 6)
+        for model in known.models:
+            models.note_versions(model)
+
+
+def _write_params(known: _Optimizer) -> None:
+    _due.remove(known)
+    writer.write(events.PARAMS, n=known.due, names=known.names, sums=sums(p for _, p in known.chosen))
+
+
+def _write_due() -> None:
+    while _due:
+        _write_params(_due[0])
+
+
+@guarded("backward")
+def _backward(tensors: Any) -> None:
+    _write_due()
+    models.confirm_bypass()
+    tally.backwards += 1
+    tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
+    device = getattr(tensor, "device", None)
+    if device is not None and device.type == "cpu" and tensor.numel() == 1:
+        tally.loss = tensor.item()
+    if tally.backwards <= _MAX_BACKWARDS:
+        writer.write(events.BACKWARD, loss=tally.loss, site=sites.here())
+
+
+def _pre_hook(optimizer: Any, _args: Any, kwargs: dict[str, Any]) -> None:
+    from torch.compiler import is_compiling
+
+    if not is_compiling():
+        _before_step(optimizer, kwargs.get("closure") is not None or len(_args) > 1)
+
+
+def _post_hook(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    from torch.compiler import is_compiling
+
+    if not is_compiling():
+        _after_step(optimizer)
+
+
+@guarded("optimizer")
+def _built(optimizer: Any) -> None:
+    # Only to watch the model from its first forward pass on; parameters may still be added or moved.
+    models.owners_of([p for group in optimizer.param_groups for p in group["params"]])
+
+
+def _scheduled(_result: None, _started_s: float, scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
+    writer.write(events.LR_SCHEDULER, kind=type(scheduler).__name__, site=sites.here())
+
+
+def install() -> None:
+    """Hook optimizers, schedulers and backward passes."""
+    import torch
+    from torch.optim import lr_scheduler
+    from torch.optim.optimizer import (
+        Optimizer,
+        register_optimizer_step_post_hook,
+        register_optimizer_step_pre_hook,
+    )
+
+    register_optimizer_step_pre_hook(_pre_hook)
+    register_optimizer_step_post_hook(_post_hook)
+    models.before_forward.append(_write_due)
+    replace([Optimizer], "__init__", _wrap_built)
+    replace([torch.autograd], "backward", _wrap_backward)
+    scheduled = outermost("lr scheduler", _scheduled)
+    for name in ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler"):
+        kind = getattr(lr_scheduler, name, None)
+        if kind is not None and "__init__" in vars(kind):
+            replace([kind], "__init__", scheduled)
+
+
+def _wrap_built(original: Any) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        original(self, *args, **kwargs)
+        _built(self)
+
+    return __init__
+
+
+def _wrap_backward(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        global _in_backward
+        if is_compiling() or _in_backward:  # inside: checkpointing recomputes and goes backward on its own
+            original(tensors, *args, **kwargs)
+            return
+        _in_backward = True
+        try:
+            _backward(tensors)
+            original(tensors, *args, **kwargs)
+        finally:
+            _in_backward = False
+
+    skip_compiling(backward)
+    return backward

@@ -1,0 +1,121 @@
+"""How hooks are put in place so that a fault of ours never becomes a fault of the script.
+
+Wraps classes and modules, never instances: models must stay picklable and copyable. Knows no event of its own but the
+one that says that a hook broke.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+from grader.probe import events
+from grader.probe.writer import writer
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_MAX_FAILURES = 8
+
+
+def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
+    """Make a hook harmless: nothing happens outside the rank's own process, and nothing is ever raised.
+
+    The first failure is written as an event; after the eighth the hook stays off.
+    """
+
+    def decorate(hook: Callable[_P, _R]) -> Callable[_P, _R | None]:
+        failures = 0
+
+        @functools.wraps(hook)
+        def safe(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
+            nonlocal failures
+            if failures >= _MAX_FAILURES or not writer.here():
+                return None
+            try:
+                return hook(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  # whatever broke, the script goes on as if we were not there
+                failures += 1
+                if failures == 1:
+                    try:
+                        reason = f"hook {name} failed: {type(error).__name__}: {error}"[:500]
+                        writer.write(events.UNSUPPORTED, reason=reason)
+                    except Exception:  # noqa: BLE001  # not even the message could be made
+                        failures = _MAX_FAILURES
+                return None
+
+        return safe
+
+    return decorate
+
+
+def replace(owners: Iterable[Any], name: str, make: Callable[[Any], Any]) -> bool:
+    """Put `make(original)` in place of `name`, in each owner that holds the same original.
+
+    Returns:
+        False where no owner has that name.
+    """
+    holders = [owner for owner in owners if owner is not None and hasattr(owner, name)]
+    if not holders:
+        return False
+    original = getattr(holders[0], name)
+    if getattr(original, "__probe__", False):
+        return True
+    changed = make(original)
+    try:
+        changed.__probe__ = True
+    except AttributeError:
+        pass  # a descriptor that takes no attributes; its owner is only ever given to us once
+    for owner in holders:
+        if getattr(owner, name) is original:
+            setattr(owner, name, changed)
+    return True
+
+
+def outermost(name: str, after: Callable[..., None]) -> Callable[[Any], Any]:
+    """Make a wrapper that reports a finished call unless it runs inside another one of the same name.
+
+    `after(result, started_s, *args, **kwargs)` is called once the original has returned; calls that raise are not
+    reported. Under torch.compile the original alone is traced.
+    """
+    report = guarded(name)(after)
+    depth = _depths.setdefault(name, _Depth())
+
+    def make(original: Any) -> Any:
+        from torch.compiler import is_compiling
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or depth.level:
+                return original(*args, **kwargs)
+            started_s = writer.now()
+            depth.level = 1
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                depth.level = 0
+            report(result, started_s, *args, **kwargs)
+            return result
+
+        return wrapper
+
+    return make
+
+
+class _Depth(threading.local):
+    level = 0
+
+
+_depths: dict[str, _Depth] = {}
+
+
+def skip_compiling(function: Any) -> None:
+    """Tell torch.compile not to compile this function's own frame, only what it calls."""
+    try:
+        from torch._C._dynamo.eval_frame import skip_code
+
+        skip_code(function.__code__)
+    except (ImportError, AttributeError):
+        pass  # an older or newer torch without it: the frame is compiled, and its hook rests while it is

@@ -1,0 +1,140 @@
+"""Modules wrapped for data parallelism, by whichever library.
+
+Accelerate and Fabric build DistributedDataParallel themselves; `via` says so. Never keeps a module alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from grader.probe import events, models, sites
+from grader.probe.imports import once_imported
+from grader.probe.patches import guarded, outermost, replace
+from grader.probe.writer import writer
+
+_MAX_NO_SYNC = 64
+_MAX_WRAPS = 64
+_LIBRARIES = {
+    "accelerate": "accelerate",
+    "lightning_fabric": "fabric",
+    "lightning": "fabric",
+    "pytorch_lightning": "fabric",
+}
+
+_num_wraps = 0
+_num_no_sync = 0
+_wraps: dict[int, int] = {}
+
+
+def _via() -> str:
+    frame = sys._getframe(1)
+    for _ in range(60):
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in _LIBRARIES:
+            return _LIBRARIES[package]
+    return ""
+
+
+def _write_wrap(kind: str, module: Any, outer: Any) -> int | None:
+    global _num_wraps
+    from torch import nn
+
+    number = _num_wraps
+    _num_wraps += 1
+    if number >= _MAX_WRAPS:
+        return None
+    params = [p for p in module.parameters() if p.requires_grad]
+    inside = list(module.modules())
+    device_ids = getattr(outer, "device_ids", None)
+    writer.write(
+        events.WRAP,
+        id=number,
+        kind=kind,
+        via=_via(),
+        site=sites.here(),
+        module=type(module).__name__,
+        num_params=sum(p.numel() for p in params),
+        num_tensors=len(params),
+        gradient_bytes=sum(p.numel() * p.element_size() for p in params),
+        num_buffers=sum(1 for _ in module.buffers()),
+        num_batchnorm=sum(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in inside),
+        num_sync_batchnorm=sum(isinstance(m, nn.SyncBatchNorm) for m in inside),
+        param_devices=sorted({str(p.device) for p in params}),
+        device_ids=[getattr(d, "index", d) for d in device_ids] if device_ids else None,
+        broadcast_buffers=getattr(outer, "broadcast_buffers", None),
+        find_unused_parameters=getattr(outer, "find_unused_parameters", None),
+    )
+    return number
+
+
+def _wrapped_ddp(_result: None, _started_s: float, ddp: Any, *_args: Any, **_kwargs: Any) -> None:
+    known = models.track(ddp.module)
+    known.wrapper = weakref.ref(ddp)
+    known.wrap = _write_wrap("ddp", ddp.module, ddp)
+    if known.wrap is not None:
+        _wraps[id(ddp)] = known.wrap
+        weakref.finalize(ddp, _wraps.pop, id(ddp), None).atexit = False
+
+
+def _wrapped_data_parallel(_result: None, _started_s: float, outer: Any, *_args: Any, **_kwargs: Any) -> None:
+    models.track(outer).wrap = _write_wrap("data_parallel", outer.module, outer)
+
+
+def _wrapped_fsdp(_result: None, _started_s: float, outer: Any, *_args: Any, **_kwargs: Any) -> None:
+    models.track(outer).wrap = _write_wrap("fsdp", outer, outer)
+
+
+def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **_kwargs: Any) -> None:
+    for one in module if isinstance(module, (list, tuple)) else (module,):
+        models.track(one).wrap = _write_wrap("fsdp2", one, one)
+
+
+@guarded("no_sync")
+def _note_no_sync(op: str, ddp: Any) -> None:
+    global _num_no_sync
+    _num_no_sync += 1
+    if _num_no_sync <= _MAX_NO_SYNC:
+        writer.write(events.NO_SYNC, op=op, wrap=_wraps.get(id(ddp)), site=sites.here())
+
+
+def _wrap_no_sync(original: Any) -> Any:
+    @functools.wraps(original)
+    @contextlib.contextmanager
+    def no_sync(self: Any) -> Iterator[None]:
+        _note_no_sync("enter", self)
+        with original(self):
+            yield
+        _note_no_sync("exit", self)
+
+    return no_sync
+
+
+def _hook_fsdp() -> None:
+    modules = sys.modules
+    replace(
+        [getattr(modules.get("torch.distributed.fsdp"), "FullyShardedDataParallel", None)],
+        "__init__",
+        outermost("fsdp", _wrapped_fsdp),
+    )
+    names = ("torch.distributed.fsdp", "torch.distributed.fsdp._fully_shard", "torch.distributed._composable.fsdp")
+    replace([modules.get(name) for name in names], "fully_shard", outermost("fully_shard", _wrapped_fsdp2))
+
+
+def install() -> None:
+    """Hook the wrappers, now or when their module is imported."""
+    from torch import nn
+
+    ddp = nn.parallel.DistributedDataParallel
+    replace([ddp], "__init__", outermost("ddp", _wrapped_ddp))
+    replace([ddp], "no_sync", _wrap_no_sync)
+    replace([nn.parallel.DataParallel], "__init__", outermost("data_parallel", _wrapped_data_parallel))
+    for name in ("torch.distributed.fsdp", "torch.distributed._composable.fsdp"):
+        once_imported(name, _hook_fsdp)

@@ -1,0 +1,198 @@
+"""One attempt as one HTML file that needs nothing else: no script, no font, no image from anywhere.
+
+Everything is escaped by the template engine; what a learner's script wrote is made visible first, so that control and
+bidirectional characters neither act nor hide. The page says what the grade says and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from grader.model.attempt import Attempt
+from grader.model.finding import Finding
+from grader.model.grade import CheckResult, Grade, State, Verdict
+from grader.model.submission import Submission
+from grader.report import cards, endings, wording
+from grader.report.audience import Audience, for_audience
+from grader.report.facts import Fact, details_facts, environment_facts, phase_bars
+from grader.report.gauges import gauges
+from grader.report.highlight import highlighted
+from grader.report.plots import draw_plots
+from grader.report.prose import inline, page
+from grader.report.safe_text import one_line, visible
+
+_MAX_SOURCE_LINES = 3000
+_LOG_HEAD, _LOG_TAIL, _LOG_WIDTH = 100, 300, 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One file: (line number, highlighted line, cards that point at it); number of lines left out at its end."""
+
+    path: str
+    lines: tuple[tuple[int, Markup, tuple[cards.Card, ...]], ...]
+    num_left_out: int
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One output stream of one rank, shortened in the middle."""
+
+    rank: int
+    stream: str
+    text: str
+    num_lines: int
+
+
+def to_html(
+    attempt: Attempt, pages: Mapping[str, str] | None = None, audience: Audience = Audience.LEARNER
+) -> str:
+    """The whole report of one attempt.
+
+    Args:
+        attempt: what was judged and all its evidence.
+        pages: rule pages in Markdown by code; shown folded beside the findings.
+        audience: learners do not get review findings.
+    """
+    pages = pages or {}
+    grade = for_audience(attempt.grade, audience)
+    titles = {code: cards.title_of(code, text) for code, text in pages.items()}
+    groups = cards.group_cards(grade.findings, attempt.submission, grade.rubric, titles)
+    waits = endings.wait_rows(attempt)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            attempt=attempt,
+            grade=grade,
+            task=attempt.task,
+            tone=wording.TONES[grade.verdict],
+            headline=wording.HEADLINES[grade.verdict],
+            groups=groups,
+            next_step=_next_step(grade, groups),
+            pages={code: page(_below_title(text)) for code, text in pages.items()},
+            titles=titles,
+            gauges=gauges(attempt),
+            waits=waits,
+            wait_sentence=endings.wait_sentence(waits),
+            failures=endings.failure_rows(attempt),
+            ranks=endings.rank_rows(attempt),
+            right=_checks(grade, State.VERIFIED),
+            unseen=_checks(grade, State.NOT_OBSERVABLE),
+            plots=draw_plots(attempt) if attempt.record is not None else (),
+            phases=phase_bars(grade.phases),
+            listings=tuple(_listings(attempt, groups)),
+            logs=tuple(_logs(attempt.logs)),
+            environment=environment_facts(grade.environment),
+            staff=audience is Audience.STAFF,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Every text that reaches the page is made visible, wherever a template prints it.
+        finalize=lambda value: (
+            visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
+    )
+    environment.filters |= {
+        "inline": inline,
+        "one_line": one_line,
+        "safe_svg": Markup,
+        "points": wording.points_text,
+        "seconds": wording.seconds_text,
+        "bytes": wording.bytes_text,
+        "number": wording.number_text,
+        "details": _details,
+    }
+    environment.globals |= {
+        "EVIDENCES": wording.EVIDENCES,
+        "STATES": wording.STATES,
+        "STATE_TONES": wording.STATE_TONES,
+        "SEVERITY_TONES": wording.SEVERITY_TONES,
+        "SYMBOLS": wording.SYMBOLS,
+        "VERDICTS": wording.VERDICTS,
+        "plural": wording.plural,
+        "findings_text": wording.findings_text,
+    }
+    return environment
+
+
+def _details(finding: Finding) -> tuple[Fact, ...]:
+    return details_facts(finding.details)
+
+
+def _next_step(grade: Grade, groups: tuple[cards.Group, ...]) -> str:
+    """One sentence: what to do next."""
+    first = groups[0].cards[0] if groups else None
+    if grade.verdict is Verdict.JUDGE_ERROR:
+        return "Nothing to do on your side: hand it in again, the attempt does not count."
+    if grade.verdict is Verdict.HELD:
+        return ""
+    if grade.verdict is Verdict.ACCEPTED:
+        return "There is nothing that you must change." + (" The advice below is free." if first else "")
+    if first is None:
+        return "Look at the table of the ranks and at their output below."
+    place = f" at `{first.quotes[0].place}`" if first.quotes else ""
+    return f"Start with {first.finding.code}{place}, the first card below."
+
+
+def _below_title(text: str) -> str:
+    lines = text.strip().split("\n")
+    rest = lines[1:]
+    # An underlined title takes its line with it.
+    while rest and (not rest[0].strip() or set(rest[0].strip()) <= {"=", "-"}):
+        rest = rest[1:]
+    return "\n".join(rest)
+
+
+def _checks(grade: Grade, state: State) -> tuple[CheckResult, ...]:
+    return tuple(check for check in grade.checks if check.state is state)
+
+
+def _listings(attempt: Attempt, groups: Iterable[cards.Group]) -> Iterable[Listing]:
+    pointing: dict[tuple[str, int], list[cards.Card]] = {}
+    for group in groups:
+        for card in group.cards:
+            for place in dict.fromkeys((place.path, place.line) for place in card.finding.where):
+                pointing.setdefault(place, []).append(card)
+    submission: Submission = attempt.submission
+    for file in submission.files:
+        source = submission.lines(file.path)
+        lines = tuple(
+            (number, text, tuple(pointing.get((file.path, number), ())))
+            for number, text in enumerate(highlighted(source[:_MAX_SOURCE_LINES]), start=1)
+        )
+        pointed = any(path == file.path for path, _ in pointing)
+        entry = file.path == attempt.task.entry_point or len(submission.files) == 1
+        yield Listing(file.path, lines, max(0, len(source) - _MAX_SOURCE_LINES), pointed or entry)
+
+
+def _logs(logs: tuple[tuple[str, str], ...]) -> Iterable[Log]:
+    for rank, streams in enumerate(logs):
+        for name, text in zip(("standard output", "standard error"), streams, strict=True):
+            if text.strip():
+                lines = text.rstrip("\n").split("\n")
+                yield Log(rank, name, _shortened(lines), len(lines))
+
+
+def _shortened(lines: list[str]) -> str:
+    kept = [line if len(line) <= _LOG_WIDTH else f"{line[:_LOG_WIDTH]} … (line cut)" for line in lines]
+    if len(kept) > _LOG_HEAD + _LOG_TAIL:
+        gap = f"… {len(kept) - _LOG_HEAD - _LOG_TAIL:,} lines left out …"
+        kept = [*kept[:_LOG_HEAD], gap, *kept[-_LOG_TAIL:]]
+    return "\n".join(kept)

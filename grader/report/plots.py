@@ -1,0 +1,47 @@
+"""The plots of a report: which there are, what each says in words, and what is said where there is nothing to draw.
+
+Each plot is an inline SVG with a legend and a sentence that tells the same in words. Figures are decoration around
+evidence: no verdict is ever read off them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.model.attempt import Attempt
+from grader.report import curves, shards, timing
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One figure of the report.
+
+    Attributes:
+        name: id in the page.
+        title: heading.
+        svg: the drawing, "" where there is nothing to draw.
+        summary: what it shows, or why it is missing; one or two sentences.
+        legend: (CSS variable of the colour, label).
+        wide: whether it takes the full width.
+    """
+
+    name: str
+    title: str
+    svg: str
+    summary: str
+    legend: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
+
+
+def draw_plots(attempt: Attempt) -> tuple[Plot, ...]:
+    """All plots in the order of the report."""
+    return (
+        Plot("plot-loss", "Loss", *curves.loss(attempt)),
+        Plot("plot-accuracy", "Accuracy", *curves.accuracy(attempt)),
+        Plot("plot-coverage", "Which rank saw which sample", *shards.coverage(attempt), wide=True),
+        Plot("plot-timeline", "What each rank did with its time", *timing.timeline(attempt), wide=True),
+        Plot("plot-throughput", "Images per second", *curves.throughput(attempt)),
+        Plot("plot-time", "Time against the target", *timing.against_target(attempt)),
+        Plot("plot-learning-rate", "Learning rate", *curves.learning_rate(attempt)),
+        Plot("plot-memory", "Memory", *curves.memory(attempt)),
+    )

@@ -1,0 +1,211 @@
+"""The runtime without isolation: ranks are plain processes of this machine, with the judge's own rights.
+
+For demos, tests and trusted reference runs. Isolates nothing and says so; what it promises is the same launch, the
+same record, the same limits in time and output, and that nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from grader.errors import InfraError
+from grader.launch.record import write_json
+from grader.launch.spec import LaunchSpec
+from grader.model.run import WrittenFile
+from grader.run.collect import Collection, collect
+from grader.run.runtime import Availability, Job, Progress
+from grader.run.warm_parent import ParentLost, WarmParent
+from grader.run.workspace import Workspace
+
+_ENDING_S = 12.0
+_PREFIX = "grader-run-"
+
+
+class ProcessRuntime:
+    """Runs jobs as processes of this machine, forked from one warm parent."""
+
+    name = "process"
+    isolates = False
+
+    def __init__(self) -> None:
+        self._parent: WarmParent | None = None
+
+    def __enter__(self) -> Self:
+        _remove_stale_folders()
+        self._parent = WarmParent()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._parent is not None:
+            self._parent.close()
+            self._parent = None
+
+    def self_test(self) -> Availability:
+        """Linux with process descriptors, torch at hand."""
+        if not sys.platform.startswith("linux"):
+            return Availability(False, f"it needs Linux; this is {sys.platform}")
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+        except OSError as error:
+            return Availability(False, f"it needs process descriptors (Linux 5.3 or newer): {error.strerror}")
+        if importlib.util.find_spec("torch") is None:
+            return Availability(False, "torch is not installed beside the grader")
+        return Availability(True, "no isolation: a submission runs with your own rights")
+
+    def warm(self) -> None:
+        """Wait until torch is imported; a parent that died meanwhile is replaced, once."""
+        try:
+            self._warm_parent().wait_ready()
+        except ParentLost:
+            self._replace_parent().wait_ready()
+
+    def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
+        """Run a job; see the protocol.
+
+        Raises:
+            InfraError: this runtime has one node, or this machine failed twice.
+        """
+        if job.nnodes != 1:
+            raise InfraError(f"The process runtime has one node; this job needs {job.nnodes}.")
+        started = time.monotonic()
+        for folder in (workspace.submission, workspace.outputs):
+            _make_empty(folder)
+        _lay_out(job, workspace.submission)
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+        try:
+            spec = _spec(job, workspace, folder)
+            # The script's own copy: what it writes beside itself must not change what is judged.
+            _lay_out(job, Path(spec.submission_dir))
+            self.warm()
+            ready = time.monotonic()
+            self._drive(spec, on_progress)
+            ran = time.monotonic()
+            collection = collect(Path(spec.output_dir), workspace.outputs, job.limits.output_bytes)
+            self._complete(workspace, collection, ready - started, time.monotonic() - ran)
+        except OSError as error:
+            raise InfraError(f"The run could not be prepared or collected: {error}") from error
+        finally:
+            _remove(folder)
+
+    def _drive(self, spec: LaunchSpec, on_progress: Callable[[Progress], None]) -> None:
+        def pass_on(event: dict[str, Any]) -> None:
+            if event.get("event") == "progress":
+                on_progress(Progress("run", event["elapsed_s"], tuple(event["steps"]), event["line"]))
+
+        parent = self._warm_parent()
+        try:
+            parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
+        except ParentLost:
+            # Whatever half a run has left is in the way of the next one.
+            parent.close()
+            self._parent = None
+            raise
+        except BaseException:
+            parent.stop_run()
+            raise
+
+    def _complete(
+        self, workspace: Workspace, collection: Collection, prepare_s: float, collect_s: float
+    ) -> None:
+        record = json.loads(workspace.record.read_text(encoding="utf-8"))
+        origin = record["environment"]["started_unix_s"]
+        outputs = [
+            asdict(WrittenFile(file.path, file.size_bytes, round(file.mtime_unix_s - origin, 3)))
+            for file in collection.files
+        ]
+        record |= {"runtime": self.name, "isolated": self.isolates, "outputs": outputs}
+        record["phases_s"] |= {"prepare": round(prepare_s, 4), "collect": round(collect_s, 4)}
+        record["environment"]["refused_outputs"] = [list(refused) for refused in collection.refused]
+        write_json(workspace.record, record)
+
+    def _warm_parent(self) -> WarmParent:
+        if self._parent is None or not self._parent.alive:
+            return self._replace_parent()
+        return self._parent
+
+    def _replace_parent(self) -> WarmParent:
+        if self._parent is not None:
+            self._parent.close()
+        self._parent = WarmParent()
+        return self._parent
+
+
+RUNTIME = ProcessRuntime
+
+
+def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
+    for name in ("submission", "output", "scratch"):
+        (folder / name).mkdir(mode=0o700)
+    return LaunchSpec(
+        attempt=job.attempt,
+        launcher=job.launcher,
+        nproc_per_node=job.nproc_per_node,
+        entry_point=job.entry_point,
+        argv=job.argv,
+        submission_dir=str(folder / "submission"),
+        data_dir=str(job.data_dir.resolve()),
+        output_dir=str(folder / "output"),
+        scratch_dir=str(folder / "scratch"),
+        record_dir=str(workspace.root.resolve()),
+        wall_s=job.limits.wall_s,
+        memory_bytes=job.limits.memory_bytes,
+        log_bytes=job.limits.log_bytes,
+        seed=job.seed,
+        probe=job.probe,
+    )
+
+
+def _lay_out(job: Job, folder: Path) -> None:
+    for file in job.submission.files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, encoding="utf-8", newline="")
+
+
+def _make_empty(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of a run, also where a script took away its own permissions."""
+
+    def open_up(function: Callable[..., Any], path: str, _error: Any) -> None:
+        with contextlib.suppress(OSError):
+            os.chmod(Path(path).parent, stat.S_IRWXU)
+            if not Path(path).is_symlink():
+                os.chmod(path, stat.S_IRWXU)
+            function(path)
+
+    shutil.rmtree(folder, onerror=open_up)
+    if folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_stale_folders() -> None:
+    # A grader that was killed outright could not tidy up; its process id in the name says that it is gone.
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if (
+                owner.isdigit()
+                and not Path(f"/proc/{owner}").exists()
+                and folder.lstat().st_uid == os.getuid()
+            ):
+                _remove(folder)

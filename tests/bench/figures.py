@@ -1,0 +1,42 @@
+"""One measured figure with its spread, and the bar it is held against."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Values of one measure in one setting; `unit` is `s`, `ratio` or `share`; lower is better."""
+
+    measure: str
+    setting: str
+    unit: str
+    bar: float
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, measure: str, setting: str, unit: str, bar: float, values: Sequence[float]) -> Figure:
+        return cls(measure, setting, unit, bar, tuple(values))
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def met(self) -> bool:
+        return self.median <= self.bar
+
+    def to_json(self) -> dict[str, object]:
+        key = "median_s" if self.unit == "s" else "median"
+        return {
+            key: round(self.median, 5),
+            "min": round(min(self.values), 5),
+            "max": round(max(self.values), 5),
+            "bar": self.bar,
+            "met": self.met,
+            "runs": len(self.values),
+            "unit": self.unit,
+        }
