@@ -77,13 +77,29 @@ def open_attempt(folder: Path) -> Workspace:
     """
     workspace = Workspace(folder.resolve())
     if not workspace.attempt.is_file():
-        raise UsageError(f"{folder} is not an attempt's folder: it has no attempt.json; `grader grade` names the folder it writes")
+        raise UsageError(
+            f"{folder} is not an attempt's folder: it has no attempt.json; `grader grade` names the folder it writes"
+        )
     return workspace
+
+
+def read_logs(workspace: Workspace, num_ranks: int) -> tuple[tuple[str, str], ...]:
+    """Kept standard output and standard error of each rank; "" where there is none."""
+
+    def text(rank: int, stream: str) -> str:
+        try:
+            return workspace.log(rank, stream).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    return tuple((text(rank, "out"), text(rank, "err")) for rank in range(num_ranks))
 
 
 def write_facts(facts: AttemptFacts, workspace: Workspace) -> None:
     """Store what is to be judged, before anything runs."""
-    workspace.attempt.write_text(json.dumps(asdict(facts), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    workspace.attempt.write_text(
+        json.dumps(asdict(facts), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def read_facts(workspace: Workspace) -> AttemptFacts:
@@ -98,4 +114,6 @@ def read_facts(workspace: Workspace) -> AttemptFacts:
         files = tuple(SourceFile(**file) for file in submission["files"])
         return AttemptFacts(submission=Submission(submission["name"], files), **fields)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UsageError(f"{workspace.attempt} cannot be read ({error}); grade the submission again") from error
+        raise UsageError(
+            f"{workspace.attempt} cannot be read ({error}); grade the submission again"
+        ) from error

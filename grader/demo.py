@@ -18,7 +18,11 @@ from grader.run.workspace import Workspace
 from grader.verify import broken_promises
 
 TASK = "ddp-fashion"
-SHOWN = ("accepted/distributed_sampler.py", "rejected/no_distributed_sampler.py", "deadlocked/barrier_on_rank_zero.py")
+SHOWN = (
+    "accepted/distributed_sampler.py",
+    "rejected/no_distributed_sampler.py",
+    "deadlocked/barrier_on_rank_zero.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,13 @@ def demonstrate(out: Path, on_progress: Callable[[Progress], None]) -> Iterator[
     by_path = {p.path.relative_to(task.folder / "submissions").as_posix(): p for p in submissions_of(task)}
     missing = [path for path in SHOWN if path not in by_path]
     if missing:
-        raise TaskError(f"the demo shows {', '.join(missing)} of task {TASK}, which {'is' if len(missing) == 1 else 'are'} not there")
+        raise TaskError(
+            f"the demo shows {', '.join(missing)} of task {TASK}, which {'is' if len(missing) == 1 else 'are'} not there"
+        )
     find_dataset(task, "digits")
-    with Pipeline(Options(dataset="digits", nproc_per_node=2, runtime="process", profile="cpu"), on_progress) as pipeline:
+    with Pipeline(
+        Options(dataset="digits", nproc_per_node=2, runtime="process", profile="cpu"), on_progress
+    ) as pipeline:
         for path in SHOWN:
             promised = by_path[path]
             folder = out / Path(path).with_suffix("").as_posix().replace("/", "-")

@@ -49,12 +49,20 @@ def diagnose() -> tuple[Diagnosis, ...]:
 
 def _python() -> Iterator[Diagnosis]:
     version = platform.python_version()
-    yield Diagnosis("Python", sys.version_info >= (3, 11), True, version, "" if sys.version_info >= (3, 11) else "install 3.11 or newer")
+    yield Diagnosis(
+        "Python",
+        sys.version_info >= (3, 11),
+        True,
+        version,
+        "" if sys.version_info >= (3, 11) else "install 3.11 or newer",
+    )
     for name in ("torch", "torchvision"):
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Diagnosis(name, False, True, "not installed", "run `make setup`, or install it into this environment")
+            yield Diagnosis(
+                name, False, True, "not installed", "run `make setup`, or install it into this environment"
+            )
             continue
         old = name == "torch" and tuple(int(part) for part in found.split(".")[:2]) < OLDEST_TORCH
         yield Diagnosis(name, not old, True, found, "the probe needs torch 2.6 or newer" if old else "")
@@ -63,26 +71,54 @@ def _python() -> Iterator[Diagnosis]:
 def _machine() -> Iterator[Diagnosis]:
     cores = len(os.sched_getaffinity(0))
     yield Diagnosis(
-        "CPU cores", cores >= 2, False, str(cores), "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing"
+        "CPU cores",
+        cores >= 2,
+        False,
+        str(cores),
+        "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing",
     )
     shm = shutil.disk_usage("/dev/shm")
     small = shm.free < ENOUGH_SHM_BYTES
     yield Diagnosis(
-        "shared memory", not small, False, f"{shm.free >> 20} MiB free in /dev/shm", "make /dev/shm larger (in Docker: --shm-size=1g)" if small else ""
+        "shared memory",
+        not small,
+        False,
+        f"{shm.free >> 20} MiB free in /dev/shm",
+        "make /dev/shm larger (in Docker: --shm-size=1g)" if small else "",
     )
-    gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*")) if Path("/proc/driver/nvidia/gpus").is_dir() else []
-    yield Diagnosis("NVIDIA GPUs", bool(gpus), False, f"{len(gpus)} found", "" if gpus else "only cpu profiles can be judged here")
+    gpus = (
+        sorted(Path("/proc/driver/nvidia/gpus").glob("*"))
+        if Path("/proc/driver/nvidia/gpus").is_dir()
+        else []
+    )
+    yield Diagnosis(
+        "NVIDIA GPUs",
+        bool(gpus),
+        False,
+        f"{len(gpus)} found",
+        "" if gpus else "only cpu profiles can be judged here",
+    )
     state = settings().state_dir
     parent = next(p for p in (state, *state.parents) if p.exists())
     writable = os.access(parent, os.W_OK)
-    yield Diagnosis("state folder", writable, True, str(state), "" if writable else "set GRADER_STATE_DIR to a folder you may write to")
+    yield Diagnosis(
+        "state folder",
+        writable,
+        True,
+        str(state),
+        "" if writable else "set GRADER_STATE_DIR to a folder you may write to",
+    )
 
 
 def _runtimes() -> Iterator[Diagnosis]:
     for name, runtime in sorted(find_runtimes().items()):
         availability = runtime().self_test()
         yield Diagnosis(
-            f"runtime {name}", availability.usable, name == "process", availability.reason, "" if availability.usable else "see the reason"
+            f"runtime {name}",
+            availability.usable,
+            name == "process",
+            availability.reason,
+            "" if availability.usable else "see the reason",
         )
 
 
@@ -109,5 +145,9 @@ def _tasks() -> Iterator[Diagnosis]:
 def _extras() -> Iterator[Diagnosis]:
     compiler = shutil.which("g++") or shutil.which("clang++")
     yield Diagnosis(
-        "C++ compiler", compiler is not None, False, compiler or "not found", "" if compiler else "submissions that call torch.compile will fail"
+        "C++ compiler",
+        compiler is not None,
+        False,
+        compiler or "not found",
+        "" if compiler else "submissions that call torch.compile will fail",
     )

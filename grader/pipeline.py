@@ -6,25 +6,32 @@ same bytes. Rendering is `report`'s.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader.attempts import AttemptFacts, new_attempt_name, new_workspace, read_facts, write_facts
-from grader.catalog import load_task, read_submission, reference
-from grader.catalog.datasets import PreparedDataset, find_dataset
+from grader.attempts import AttemptFacts, new_attempt_name, new_workspace, read_facts, read_logs, write_facts
+from grader.catalog import find_dataset, load_task
 from grader.checks.judge import judge, judge_source_only
-from grader.checks.ledger import build_ledger
+from grader.checks.ledger import Ledger
 from grader.checks.seen import Seen
-from grader.checks.source import parse
-from grader.errors import UsageError
+from grader.checks.source import Script, parse
+from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
-from grader.evaluate.evaluator import Evaluator, read_evaluation
-from grader.evaluate.score import needs_repeat, score
+from grader.evaluate.evaluator import Evaluator
+from grader.evaluate.score import Outcome, score
+from grader.evaluate.stored import read_evaluation
+from grader.evaluate.throughput import images_per_s
+from grader.evaluate.timing import measured_s, needs_repeat
 from grader.model.attempt import Attempt
 from grader.model.calibration import Calibration
+from grader.model.dataset import PreparedDataset
+from grader.model.finding import Finding
+from grader.model.grade import CheckResult, Grade
+from grader.model.run import Ending
 from grader.model.submission import Submission
 from grader.model.task import Profile, Task
 from grader.run.record_reader import read_record
@@ -45,6 +52,17 @@ class Options:
     runtime: str | None = None
     launcher: str | None = None
     seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What one attempt is run on: options and defaults, resolved against the task and this machine."""
+
+    task: Task
+    profile: Profile
+    dataset: PreparedDataset
+    nproc_per_node: int
+    launcher: str
 
 
 class Pipeline:
@@ -76,7 +94,29 @@ class Pipeline:
         finally:
             self.runtime.__exit__(kind, error, trace)
 
-    def warm(self) -> None:
+    def setting(self, task: Task) -> Setting:
+        """Resolve the options against a task.
+
+        Raises:
+            UsageError: the task has no such profile, the data is not prepared, or the number of ranks makes no sense.
+        """
+        name = self.options.profile or settings().profile
+        profile = task.profile(name)
+        if profile is None:
+            known = ", ".join(p.name for p in task.profiles)
+            raise UsageError(f"task {task.name} has no profile {name!r}; it has: {known}")
+        nproc = self.options.nproc_per_node
+        if nproc is not None and not 1 <= nproc <= 64:
+            raise UsageError(f"--nproc-per-node {nproc}: give a number from 1 to 64")
+        return Setting(
+            task=task,
+            profile=profile,
+            dataset=find_dataset(task, self.options.dataset or settings().dataset),
+            nproc_per_node=nproc or profile.nproc_per_node,
+            launcher=self.options.launcher or task.launcher,
+        )
+
+    def warm(self, setting: Setting) -> None:
         """Wait until both can start at once, so that imports are not measured as judging.
 
         Raises:
@@ -84,22 +124,7 @@ class Pipeline:
         """
         self.on_progress(Progress("warm up", 0.0))
         self.runtime.warm()
-        self.evaluator.warm()
-
-    def profile(self, task: Task) -> Profile:
-        """The profile to run in.
-
-        Raises:
-            UsageError: the task has none of that name, or the number of ranks makes no sense.
-        """
-        name = self.options.profile or settings().profile
-        profile = task.profile(name)
-        if profile is None:
-            known = ", ".join(p.name for p in task.profiles)
-            raise UsageError(f"task {task.name} has no profile {name!r}; it has: {known}")
-        if self.options.nproc_per_node is not None and not 1 <= self.options.nproc_per_node <= 64:
-            raise UsageError(f"--nproc-per-node {self.options.nproc_per_node}: give a number from 1 to 64")
-        return profile
+        self.evaluator.warm(setting.task, setting.dataset)
 
     def grade(self, task: Task, submission: Submission, out: Path | None = None) -> tuple[Attempt, Workspace]:
         """Run and judge one submission; the evidence stays in the returned workspace.
@@ -108,109 +133,123 @@ class Pipeline:
             UsageError: a name, number or folder is wrong; nothing is left behind.
             InfraError: the machine or the grader failed; try again.
         """
-        profile = self.profile(task)
-        dataset = find_dataset(task, self.options.dataset or settings().dataset)
-        script = parse(submission)
-        calibration = None
-        if not script.syntax_errors:
-            self.warm()
-            calibration = self.calibration(task, profile, dataset)
+        setting = self.setting(task)
+        runs = not parse(submission).syntax_errors
+        calibration = self.calibration(setting) if runs else None
         workspace = new_workspace(task.name, submission, out)
-        facts = AttemptFacts(
-            attempt=new_attempt_name(submission),
-            task=task.name,
-            task_version=task.version,
-            profile=profile.name,
-            nproc_per_node=self.options.nproc_per_node or profile.nproc_per_node,
-            runtime=self.runtime.name,
-            launcher=self.options.launcher or task.launcher,
-            seed=self.options.seed,
-            dataset=dataset.name,
-            num_train=dataset.num_train,
-            num_validation=dataset.num_validation,
-            num_hidden=dataset.num_hidden,
-            submission=submission,
-        )
+        facts = self._facts(setting, submission)
         write_facts(facts, workspace)
-        if script.syntax_errors:
+        if not runs:
             return regrade(workspace, task), workspace
         if calibration is not None:
-            calibrations.write(calibration, workspace.calibration)
-        self._run(task, profile, dataset, facts, workspace)
-        attempt = regrade(workspace, task)
-        # A run near the target is repeated; the median decides, and may only turn a miss into a hit.
-        while needs_repeat(attempt.grade, calibration, num_repeats=len(workspace.repeats())):
-            self._run(task, profile, dataset, facts, workspace.new_repeat())
-            attempt = regrade(workspace, task)
-        return attempt, workspace
+            calibrations.write(workspace.calibration, calibration)
+        self._run(setting, facts, workspace)
+        # A miss within the measured spread is run again; the median decides, and only in the learner's favour.
+        while needs_repeat(
+            task,
+            setting.profile,
+            read_record(workspace.record),
+            calibration,
+            _repeated_s(workspace, setting.profile),
+        ):
+            self._run(setting, facts, workspace.repeat(workspace.num_repeats))
+        return regrade(workspace, task), workspace
 
-    def calibration(self, task: Task, profile: Profile, dataset: PreparedDataset) -> Calibration | None:
+    def calibration(self, setting: Setting) -> Calibration:
         """The stored calibration, or a provisional one made now: the reference once, the skeleton once on one rank."""
-        world_size = self.options.nproc_per_node or profile.nproc_per_node
-        stored = calibrations.load(task, profile.name, dataset.name, world_size)
-        if stored is not None:
-            return stored
-        return self.calibrate(task, num_runs=0)[0]
+        self.warm(setting)
+        stored = calibrations.load(
+            setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node
+        )
+        return stored or self._calibrate(setting, calibrations.NUM_RUNS, provisional=True)[0]
 
     def calibrate(self, task: Task, num_runs: int) -> tuple[Calibration, Path]:
-        """Measure and store reference times; `num_runs` 0 makes the provisional calibration."""
-        profile = self.profile(task)
-        dataset = find_dataset(task, self.options.dataset or settings().dataset)
-        self.warm()
-        world_size = self.options.nproc_per_node or profile.nproc_per_node
+        """Measure every accepted style `num_runs` times and the skeleton on one rank; store and return the result.
 
-        def measure(submission: Submission, nproc_per_node: int) -> calibrations.Timing:
-            return self._measure(task, profile, dataset, submission, nproc_per_node)
+        Raises:
+            TaskError: one of the task's own submissions does not run to its end.
+        """
+        setting = self.setting(task)
+        self.warm(setting)
+        return self._calibrate(setting, num_runs, provisional=False)
 
-        made = calibrations.make(task, profile.name, dataset.name, world_size, measure, num_runs=num_runs)
-        return made, calibrations.store(made)
+    def _calibrate(self, setting: Setting, num_runs: int, *, provisional: bool) -> tuple[Calibration, Path]:
+        def measure(submission: Submission, nproc_per_node: int) -> calibrations.Measured:
+            return self._measure(setting, submission, nproc_per_node)
+
+        def announce(name: str, number: int, total: int) -> None:
+            self.on_progress(Progress(f"calibrate {number}/{total} {name}", 0.0))
+
+        made = calibrations.make(
+            setting.task,
+            setting.profile,
+            setting.dataset,
+            setting.nproc_per_node,
+            measure,
+            num_runs=num_runs,
+            provisional=provisional,
+            on_progress=announce,
+        )
+        return made, calibrations.save(made, setting.task, setting.dataset)
 
     def _measure(
-        self, task: Task, profile: Profile, dataset: PreparedDataset, submission: Submission, nproc_per_node: int
-    ) -> calibrations.Timing:
+        self, setting: Setting, submission: Submission, nproc_per_node: int
+    ) -> calibrations.Measured:
         """One run of one of the task's own submissions, for calibration."""
-        import tempfile
-
-        self.on_progress(Progress(f"calibrate {submission.name} on {nproc_per_node}", 0.0))
+        facts = self._facts(setting, submission, nproc_per_node)
         with tempfile.TemporaryDirectory(prefix="grader-calibrate-") as folder:
             workspace = Workspace(Path(folder))
-            facts = AttemptFacts(
-                attempt=new_attempt_name(submission),
-                task=task.name,
-                task_version=task.version,
-                profile=profile.name,
-                nproc_per_node=nproc_per_node,
-                runtime=self.runtime.name,
-                launcher=self.options.launcher or task.launcher,
-                seed=self.options.seed,
-                dataset=dataset.name,
-                num_train=dataset.num_train,
-                num_validation=dataset.num_validation,
-                num_hidden=dataset.num_hidden,
-                submission=submission,
-            )
-            self._run(task, profile, dataset, facts, workspace)
-            record = read_record(workspace.record)
+            self._run(setting, facts, workspace)
+            record, evaluation = read_record(workspace.record), read_evaluation(workspace.evaluation)
+            if record.ending is not Ending.COMPLETED or evaluation is None or evaluation.problem is not None:
+                why = (
+                    record.ending_reason
+                    if record.ending is not Ending.COMPLETED
+                    else "it left no weights to score"
+                )
+                raise InfraError(
+                    f"{setting.task.name} cannot be calibrated: {submission.name} on {nproc_per_node} rank(s): {why}"
+                )
             trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
-            return calibrations.Timing.of(record, trace, read_evaluation(workspace.evaluation))
+            return calibrations.Measured(
+                record.slowest_cpu_s, record.wall_s, evaluation.hidden["accuracy"], images_per_s(trace)
+            )
 
-    def _run(
-        self, task: Task, profile: Profile, dataset: PreparedDataset, facts: AttemptFacts, workspace: Workspace
-    ) -> None:
+    def _facts(
+        self, setting: Setting, submission: Submission, nproc_per_node: int | None = None
+    ) -> AttemptFacts:
+        return AttemptFacts(
+            attempt=new_attempt_name(submission),
+            task=setting.task.name,
+            task_version=setting.task.version,
+            profile=setting.profile.name,
+            nproc_per_node=nproc_per_node or setting.nproc_per_node,
+            runtime=self.runtime.name,
+            launcher=setting.launcher,
+            seed=self.options.seed,
+            dataset=setting.dataset.name,
+            num_train=setting.dataset.num_train,
+            num_validation=setting.dataset.num_validation,
+            num_hidden=setting.dataset.num_hidden,
+            submission=submission,
+        )
+
+    def _run(self, setting: Setting, facts: AttemptFacts, workspace: Workspace) -> None:
         """Run and score; everything learned is in the workspace afterwards."""
+        workspace.root.mkdir(parents=True, exist_ok=True)
         job = Job(
             attempt=facts.attempt,
             submission=facts.submission,
-            entry_point=task.entry_point,
-            data_dir=dataset.visible_dir,
+            entry_point=setting.task.entry_point,
+            data_dir=setting.dataset.visible_dir,
             nproc_per_node=facts.nproc_per_node,
-            limits=profile.limits,
+            limits=setting.profile.limits,
             launcher=facts.launcher,
             seed=facts.seed,
         )
         self.runtime.run(job, workspace, self.on_progress)
         self.on_progress(Progress("evaluate", 0.0))
-        self.evaluator.evaluate(task, workspace, dataset)
+        self.evaluator.evaluate(setting.task, workspace, setting.dataset)
 
 
 def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
@@ -222,16 +261,20 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
     """
     facts = read_facts(workspace)
     task = task or load_task(facts.task)
+    profile = task.profile(facts.profile)
+    if profile is None:
+        raise UsageError(
+            f"task {task.name} no longer has the profile {facts.profile!r} that this attempt was run in"
+        )
     script = parse(facts.submission)
     if script.syntax_errors:
-        findings, checks = judge_source_only(task, script)
-        return Attempt(task, facts.submission, score_unrun(task, facts, findings, checks))
+        return _unrun(task, profile, facts, script)
     record = read_record(workspace.record)
     trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
     evaluation = read_evaluation(workspace.evaluation)
     calibration = calibrations.read(workspace.calibration)
-    ledger = build_ledger(trace)
     logs = read_logs(workspace, record.world_size)
+    ledger = Ledger.of(trace, facts.num_train, facts.num_validation)
     seen = Seen(
         script=script,
         record=record,
@@ -244,3 +287,83 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
         logs=logs,
     )
     findings, checks = judge(task, seen)
+    outcome = score(
+        task,
+        profile,
+        facts.dataset,
+        findings,
+        checks,
+        record=record,
+        trace=trace,
+        evaluation=evaluation,
+        calibration=calibration,
+        repeated_s=_repeated_s(workspace, profile),
+    )
+    phases = {**record.phases_s, "run": record.wall_s}
+    if evaluation is not None:
+        phases["evaluate"] = evaluation.seconds
+    notes = (
+        ()
+        if record.isolated
+        else (
+            f"Run in the {record.runtime!r} runtime, which does not isolate: the script had the judge's own rights.",
+        )
+    )
+    return Attempt(
+        task=task,
+        submission=facts.submission,
+        grade=_grade(task, facts, outcome, findings, checks, phases, record.environment, notes),
+        record=record,
+        trace=trace,
+        evaluation=evaluation,
+        calibration=calibration,
+        logs=logs,
+        coverage=ledger.coverage(),
+    )
+
+
+def _unrun(task: Task, profile: Profile, facts: AttemptFacts, script: Script) -> Attempt:
+    """A submission that does not parse: judged by its text alone."""
+    findings, checks = judge_source_only(task, script)
+    outcome = score(task, profile, facts.dataset, findings, checks)
+    return Attempt(task, facts.submission, _grade(task, facts, outcome, findings, checks, {}, {}, ()))
+
+
+def _grade(
+    task: Task,
+    facts: AttemptFacts,
+    outcome: Outcome,
+    findings: tuple[Finding, ...],
+    checks: tuple[CheckResult, ...],
+    phases: dict[str, float],
+    environment: dict[str, object],
+    notes: tuple[str, ...],
+) -> Grade:
+    return Grade(
+        task=task.name,
+        task_version=task.version,
+        submission=facts.submission.name,
+        digest=facts.submission.digest,
+        profile=facts.profile,
+        dataset=facts.dataset,
+        world_size=facts.nproc_per_node,
+        runtime=facts.runtime,
+        verdict=outcome.verdict,
+        verdict_reason=outcome.reason,
+        points=outcome.points,
+        max_points=outcome.max_points,
+        rubric=outcome.rubric,
+        findings=findings,
+        checks=checks,
+        metrics=outcome.metrics,
+        phases=phases,
+        environment=environment,
+        notes=(*notes, *outcome.notes),
+    )
+
+
+def _repeated_s(workspace: Workspace, profile: Profile) -> tuple[float, ...]:
+    """Times of the repeats that completed, seconds."""
+    records = [read_record(workspace.repeat(n).record) for n in range(workspace.num_repeats)]
+    # A repeat that failed is a run that took for ever; it must count, or the loop above would never end.
+    return tuple(time if (time := measured_s(r, profile)) is not None else float("inf") for r in records)

@@ -58,7 +58,10 @@ def verify(
     if not todo:
         raise UsageError(f"no submission matches --only {only!r}; `grader tasks TASK` lists them")
     cases = []
-    with tempfile.TemporaryDirectory(prefix="grader-verify-") as scratch, Pipeline(options, on_progress) as pipeline:
+    with (
+        tempfile.TemporaryDirectory(prefix="grader-verify-") as scratch,
+        Pipeline(options, on_progress) as pipeline,
+    ):
         for number, (task, promised) in enumerate(todo):
             folder = (keep or Path(scratch)) / f"{number:03d}-{task.name}-{promised.name.replace('/', '-')}"
             case = _verify_one(pipeline, task, promised, folder)
@@ -109,7 +112,9 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
         if errors:
             broken.append(f"accepted with findings of severity error: {' '.join(errors)}")
     for marker in promised.markers:
-        places = {(place.path, place.line) for f in grade.findings if f.code == marker.code for place in f.where}
+        places = {
+            (place.path, place.line) for f in grade.findings if f.code == marker.code for place in f.where
+        }
         path, line = marker.where.path, marker.where.line
         if marker.code in codes and (path, line) not in places:
             seen = ", ".join(f"{p}:{n}" for p, n in sorted(places)) or "no line"

@@ -32,6 +32,8 @@ def lines_of(text: str) -> dict[Key, int]:
             if header := _HEADER.match(line):
                 table = _indexed(_parts(header[2]), counts, is_array=header[1] == "[[")
                 found.setdefault(table, number)
+                if header[1] == "[[":
+                    found.setdefault(table[:-1], number)
                 continue
             if assignment := _ASSIGNMENT.match(line):
                 key = table + _parts(assignment[1])

@@ -89,7 +89,7 @@ class Conditions:
     def _judge(self, test: ast.AST, depth: int) -> Condition:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             if self._ranks.rank(test.operand):
-                return Condition(Which.MAIN, self._ranks.rank(test.operand) is Strength.SURE)
+                return Condition(Which.MAIN, self._ranks.rank(test.operand) > Strength.WEAK)
             return self.of(test.operand, depth).negated()
         if isinstance(test, ast.BoolOp):
             parts = [self.of(v, depth) for v in test.values]
@@ -125,7 +125,7 @@ class Conditions:
             return _NOTHING
         strength = self._ranks.rank(test)
         if strength:
-            return Condition(Which.OTHERS, strength is Strength.SURE)
+            return Condition(Which.OTHERS, strength > Strength.WEAK)
         if MAIN_NAME.search(name):
             return Condition(Which.MAIN)
         variable = self._ranks.environment(test)
@@ -160,7 +160,7 @@ class Conditions:
         return _NOTHING
 
     def _rank_against(self, op: ast.cmpop, right: ast.expr, strength: Strength) -> Condition:
-        sure = strength is Strength.SURE
+        sure = strength > Strength.WEAK
         if isinstance(op, ast.In | ast.NotIn):
             values = [self._values.constant(e) for e in getattr(right, "elts", ())]
             which = Which.MAIN if values and set(values) <= {0, -1, "0", "-1"} else Which.SOME

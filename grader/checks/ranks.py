@@ -1,6 +1,7 @@
 """Which expressions hold a rank: from the process group, the launcher's environment, a spawned function's parameter.
 
-Two strengths: `SURE` where the value was followed to its source, `NAMED` where only a name says so. It never decides
+`SURE` where the value was followed to its source, `NAMED` where it is called a rank, `WEAK` where its name is one that
+some scripts give to ranks (`gpu`). It never decides
 what a comparison with a rank means; `guards` does.
 """
 
@@ -27,15 +28,15 @@ _RANK_VARIABLES = {
 }  # fmt: skip
 _WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
 _RANK_NAME = re.compile(
-    r"^_?((global|local|world|node|ddp|dist|proc|process|my|g|l|cur|current|ddp_local)_?)?rank(_?id)?$", re.I
+    r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$", re.IGNORECASE
 )
 _DEVICE_NAME = re.compile(
     r"^_?(gpu|gpu_id|gpu_idx|device_id|local_gpu|proc_id|process_id|(local_)?process_index|local_device)$",
-    re.I,
+    re.IGNORECASE,
 )
 _WORLD_NAME = re.compile(
     r"^_?(ddp_|global_|n_?)?(world(_size)?|n_?procs|num_replicas|n_?gpus|num_gpus|ngpus_per_node|num_processes)$",
-    re.I,
+    re.IGNORECASE,
 )
 # Functions that leave a rank a rank.
 _SAME = {"int", "str", "repr", "float", "format", "torch.device", "min", "max", "abs", "torch.tensor"}
@@ -45,8 +46,9 @@ class Strength(IntEnum):
     """How sure it is that a value is (or shows) a rank."""
 
     NO = 0
-    NAMED = 1
-    SURE = 2
+    WEAK = 1
+    NAMED = 2
+    SURE = 3
 
 
 class Ranks:
@@ -133,7 +135,9 @@ class Ranks:
         name = getattr(origin, "arg", None) or getattr(origin, "attr", None) or getattr(origin, "id", "")
         if what == "world":
             return Strength.NAMED if _WORLD_NAME.match(name) else Strength.NO
-        return Strength.NAMED if _RANK_NAME.match(name) or _DEVICE_NAME.match(name) else Strength.NO
+        if _RANK_NAME.match(name):
+            return Strength.NAMED
+        return Strength.WEAK if _DEVICE_NAME.match(name) else Strength.NO
 
     def _call(self, node: ast.Call, what: str, depth: int) -> Strength:
         variable = self.environment(node)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from grader.checks.arguments import UNKNOWN
 from grader.checks.calls import Calls
+from grader.checks.collectives import INIT, Collectives
 from grader.checks.conditions import Conditions
 from grader.checks.guards import Guards
 from grader.checks.names import Names
@@ -30,7 +31,6 @@ __all__ = ["UNKNOWN", "Script", "SyntaxProblem", "parse"]
 SYNTAX = "SYNTAX"
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _QUOTE_LENGTH = 110
-INIT = "torch.distributed.init_process_group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
-        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training: the questions
-            one can ask, each in its own module.
+        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, collectives: the
+            questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Script:
         self.conditions = Conditions(self.names, self.graph, self.values, self.ranks)
         self.guards = Guards(self.names, self.graph, self.conditions)
         self.training = Training(trees, self.names, self.graph, self.values)
+        self.collectives = Collectives(self.names, self.graph, self.values)
         self._lines: dict[str, list[str]] = {}
 
     @property
@@ -152,9 +153,12 @@ class Script:
     def quote(self, node: ast.AST) -> str:
         """A node as written, on one line, in backquotes, cut where it is long."""
         tree = self.names.tree(node)
-        text = " ".join((ast.get_source_segment(tree.text, node) or "").split()).replace("`", "'")
-        if not text:
-            text = self.line(tree.path, getattr(node, "lineno", 1)).strip()
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1) or 1
+        lines = [self.line(tree.path, n).encode() for n in range(first, last + 1)]
+        # `ast` counts columns in bytes of UTF-8.
+        lines[-1] = lines[-1][: getattr(node, "end_col_offset", None)]
+        lines[0] = lines[0][getattr(node, "col_offset", 0) :]
+        text = " ".join(b" ".join(lines).decode(errors="replace").split()).replace("`", "'")
         return f"`{text[: _QUOTE_LENGTH - 1]}…`" if len(text) > _QUOTE_LENGTH else f"`{text}`"
 
 

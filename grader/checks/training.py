@@ -32,7 +32,9 @@ _FRAMEWORKS = {
 }  # fmt: skip
 _NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"}
 _TRAIN_WORD = re.compile(r"(^|_|\b)(tr|trn|train|training)(_|\b|$|set|loader)|^train", re.IGNORECASE)
-_EVAL_WORD = re.compile(r"(^|_|\b)(val|valid|validation|eval|evaluation|test|testing|dev)(_|\b|$|set|loader)", re.IGNORECASE)
+_EVAL_WORD = re.compile(
+    r"(^|_|\b)(val|valid|validation|eval|evaluation|test|testing|dev)(_|\b|$|set|loader)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,12 @@ class Values:
                     yield from self._follow(part, returns, depth)
                     return
         own = self._own_class(node.value)
+        for owner in [own] if own else owners:
+            method = self._calls.method(owner, node.attr)
+            if method is not None and _is_property(method):
+                for made in self._names.tree(method).returns.get(method, ()) if returns else ():
+                    yield from self._follow(made.value, returns, depth) if made.value is not None else ()
+                return
         stores = list(self._stores(node.attr, [own] if own else owners))
         for tree, scope, definition in stores:
             if definition in self._scopes.at_end(tree, scope, definition.name):
@@ -299,6 +305,11 @@ def _items(origin: ast.AST, key: object) -> Iterable[ast.expr]:
                 yield value
     elif isinstance(origin, ast.DictComp):
         yield origin.value
+
+
+def _is_property(function: Function) -> bool:
+    decorators = [getattr(d, "attr", None) or getattr(d, "id", "") for d in function.decorator_list]
+    return any(d in ("property", "cached_property") for d in decorators)
 
 
 def _default(function: Function, parameter: ast.arg) -> ast.expr | None:

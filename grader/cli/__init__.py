@@ -75,6 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(args: argparse.Namespace, error: GraderError, code: int) -> int:
     if args.json:
-        print(json.dumps({"schema": 1, "error": {"kind": type(error).__name__, "message": str(error)}}, indent=2))
+        print(
+            json.dumps(
+                {"schema": 1, "error": {"kind": type(error).__name__, "message": str(error)}}, indent=2
+            )
+        )
     print(f"grader: {error}", file=sys.stderr)
     return code

@@ -70,7 +70,9 @@ class LiveView:
         """Say how one case of a verification went, as soon as it is known."""
         mark, style = ("✓", "green") if case.ok else ("✗", "red")
         line = Text(f"{mark} ", style=style)
-        line.append(f"{case.task}/{case.submission}  {case.verdict}  {' '.join(case.codes)}  {case.seconds:.1f} s")
+        line.append(
+            f"{case.task}/{case.submission}  {case.verdict}  {' '.join(case.codes)}  {case.seconds:.1f} s"
+        )
         self.console.print(line)
         if not case.ok:
             self.console.print(Text(f"  {case.message}", style="red"))

@@ -38,7 +38,9 @@ def stdout_console() -> Console:
 
 def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff: bool) -> None:
     """One judged attempt."""
-    audience = "staff" if staff else "learner"
+    from grader.report.audience import Audience
+
+    audience = Audience.STAFF if staff else Audience.LEARNER
     if as_json:
         from grader.report.json_report import to_json
 
@@ -47,9 +49,15 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
     from grader.report.terminal import print_attempt
 
     console = stdout_console()
-    print_attempt(attempt, console, audience=audience)
+    print_attempt(attempt, console, _pages(), audience)
     console.print(f"\nreport    {workspace.report}", soft_wrap=True)
     console.print(f"evidence  {workspace.root}", soft_wrap=True)
+
+
+def _pages() -> dict[str, str]:
+    from grader.checks.rule import load_rules
+
+    return {rule.code: rule.page for rule in load_rules()}
 
 
 def print_lint(results: Sequence[tuple[Path, Submission, tuple[Finding, ...]]], *, as_json: bool) -> None:
@@ -160,7 +168,14 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
     for case in cases:
         mark = "[green]✓[/green]" if case.ok else "[red]✗[/red]"
         codes = " ".join(case.codes) or "-"
-        table.add_row(mark, f"{case.task}/{case.submission}", case.expected_verdict, case.verdict, codes, f"{case.seconds:.1f} s")
+        table.add_row(
+            mark,
+            f"{case.task}/{case.submission}",
+            case.expected_verdict,
+            case.verdict,
+            codes,
+            f"{case.seconds:.1f} s",
+        )
     console = stdout_console()
     console.print(table)
     for case in cases:
@@ -187,7 +202,9 @@ def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) ->
         table.add_row(style.submission, f"{style.median_s:.2f} s", runs, accuracies)
     console = stdout_console()
     console.print(table)
-    console.print(f"node class {calibration.node_class}, load {calibration.load:.1f}, stored in {path}", soft_wrap=True)
+    console.print(
+        f"node class {calibration.node_class}, load {calibration.load:.1f}, stored in {path}", soft_wrap=True
+    )
 
 
 def print_diagnoses(diagnoses: Sequence[Diagnosis], *, as_json: bool) -> None:
@@ -200,7 +217,13 @@ def print_diagnoses(diagnoses: Sequence[Diagnosis], *, as_json: bool) -> None:
 
     table = Table(box=None, pad_edge=False, show_header=False)
     for d in diagnoses:
-        mark = Text("✓", style="green") if d.ok else Text("✗", style="red") if d.needed else Text("–", style="yellow")
+        mark = (
+            Text("✓", style="green")
+            if d.ok
+            else Text("✗", style="red")
+            if d.needed
+            else Text("–", style="yellow")
+        )
         table.add_row(mark, Text(d.what), Text(d.found), Text(d.remedy))
     stdout_console().print(table)
 
@@ -210,12 +233,19 @@ def print_datasets(
 ) -> None:
     """Prepared data sets; None stands for one that is not prepared, named in `names`."""
     if as_json:
-        emit_json([asdict(d) if d else {"name": n, "prepared": False} for n, d in zip(names or [""] * len(found), found, strict=True)])
+        emit_json(
+            [
+                asdict(d) if d else {"name": n, "prepared": False}
+                for n, d in zip(names or [""] * len(found), found, strict=True)
+            ]
+        )
         return
     console = stdout_console()
     for number, dataset in enumerate(found):
         if dataset is None:
-            console.print(f"{names[number]}: not prepared (`grader data prepare {names[number]}`)", soft_wrap=True)
+            console.print(
+                f"{names[number]}: not prepared (`grader data prepare {names[number]}`)", soft_wrap=True
+            )
         else:
             console.print(
                 f"{dataset.name}: {dataset.num_train} training, {dataset.num_validation} validation, "
@@ -230,5 +260,5 @@ def print_demo(step: DemoStep) -> None:
 
     console = stdout_console()
     console.rule(step.promised.name)
-    print_attempt(step.attempt, console)
+    print_attempt(step.attempt, console, _pages())
     console.print(f"\nHTML report  {step.workspace.report}\n", soft_wrap=True)

@@ -14,6 +14,11 @@ _HEADER = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
 _ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _LONGEST_MESSAGE = 2000
+# torch writes the rank in front of every line of a traceback once there is a process group.
+_RANK_PREFIX = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
+_TERMINATED = re.compile(
+    r"^terminate called after throwing an instance of '(?P<type>[^']+)'\n\s*what\(\):\s*(?P<message>.*)", re.MULTILINE
+)
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
 
 
@@ -35,13 +40,14 @@ class LastWords:
 
 def last_words(stderr: str) -> LastWords | None:
     """Parse the last traceback (or syntax error) of a standard error text; None where there is none."""
+    stderr = _RANK_PREFIX.sub("", stderr)
     lines = stderr.splitlines()
     start = next((i for i in range(len(lines) - 1, -1, -1) if lines[i] == _HEADER), None)
     if start is None:
         # A script that does not compile has no frames, hence no header.
         start = next((i for i in range(len(lines) - 1, -1, -1) if _FRAME.match(lines[i])), None)
         if start is None:
-            return None
+            return _terminated(stderr)
         start -= 1
     frames: list[StackFrame] = []
     for number in range(start + 1, len(lines)):
@@ -59,9 +65,15 @@ def last_words(stderr: str) -> LastWords | None:
     return None
 
 
+def _terminated(stderr: str) -> LastWords | None:
+    """An exception that no Python frame could catch, as the C++ runtime prints it."""
+    found = _TERMINATED.search(stderr)
+    return LastWords(found["type"], found["message"][:_LONGEST_MESSAGE], ()) if found is not None else None
+
+
 def _rest(lines: list[str]) -> list[str]:
     # C++ exceptions append their own stack, which tells a learner nothing.
-    kept = []
+    kept: list[str] = []
     for line in lines:
         if line.startswith("Exception raised from ") or len(kept) == 20:
             break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from typing import Protocol
 
 from grader.launch.environment import rank_environment
@@ -83,6 +84,7 @@ class ForkLauncher:
                 finally:
                     os._exit(1)
             rank.pid = pid
+            rank.started_s = time.monotonic() - origin
             rank.hand_over()
 
     def serve(self, now_s: float, owners: dict[int, int]) -> None:

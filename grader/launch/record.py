@@ -53,9 +53,10 @@ def rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
 def crash_reason(spec: LaunchSpec, rank: WatchedRank) -> str:
     """How a rank that failed came to its end, as a sentence without its full stop."""
     code = rank.exit_code
-    if code is not None and code < 0:
-        return f"rank {rank.rank} was ended by {signal_name(-code)}"
     words = last_words(rank.err.end_text())
+    if code is not None and code < 0:
+        said = f" ({words.type}: {words.message[:200]})" if words is not None and not words.frames else ""
+        return f"rank {rank.rank} was ended by {signal_name(-code)}{said}"
     if words is None:
         return f"rank {rank.rank} ended with exit code {code}"
     site = next((f for f in words.frames if in_folder(f.path, spec.submission_dir)), None)

@@ -146,14 +146,16 @@ def _drop_modules(main: types.ModuleType, folder: Path) -> None:
                     names[name] = None
         gc.collect()
     for thing in gc.get_objects():
-        if isinstance(thing, io.TextIOWrapper | io.BufferedWriter | io.BufferedRandom):
+        # Not isinstance: proxies answer that by running code of their own.
+        if type(thing) in (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom):
             with contextlib.suppress(Exception):
                 thing.flush()
 
 
 def _modules_of(folder: Path) -> list[types.ModuleType]:
     inside = f"{folder}{os.sep}"
-    modules = [m for m in list(sys.modules.values()) if isinstance(m, types.ModuleType)]
+    # Anything may stand in sys.modules, proxies that import on first touch too.
+    modules = [m for m in list(sys.modules.values()) if type(m) is types.ModuleType]
     return [m for m in modules if str(m.__dict__.get("__file__") or "").startswith(inside)]
 
 

@@ -27,7 +27,7 @@ class Audience(StrEnum):
 
 def for_audience(grade: Grade, audience: Audience) -> Grade:
     """The grade as this audience may read it: unchanged for staff, without review findings for learners."""
-    if audience is Audience.STAFF:
+    if audience == Audience.STAFF:
         return grade
     return replace(
         grade,

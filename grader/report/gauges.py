@@ -44,9 +44,17 @@ def gauges(attempt: Attempt) -> tuple[Gauge, ...]:
     return tuple(gauge for gauge in found if gauge is not None)
 
 
-def time_metric(attempt: Attempt) -> str:
-    """Name of the metric that the time target is about: wall time on GPUs, CPU time elsewhere."""
-    return "wall_s" if attempt.grade.profile == "gpu" else "cpu_s"
+def measured_s(attempt: Attempt) -> float | None:
+    """The time that is held against the target, repeats considered; None where the run has none."""
+    metrics = attempt.grade.metrics
+    if "time_s" in metrics:
+        return metrics["time_s"]
+    return metrics.get("cpu_s" if _on_cpu(attempt) else "wall_s")
+
+
+def _on_cpu(attempt: Attempt) -> bool:
+    profile = attempt.task.profile(attempt.grade.profile)
+    return profile is None or profile.backend == "gloo"
 
 
 def _accuracy(attempt: Attempt) -> Gauge | None:
@@ -85,11 +93,11 @@ def _accuracy_note(evaluation: Evaluation | None, validation: float | None) -> s
 
 def _time(attempt: Attempt) -> Gauge | None:
     metrics = attempt.grade.metrics
-    value, target = metrics.get(time_metric(attempt)), metrics.get("time_target_s")
-    if value is None:
+    value, target = measured_s(attempt), metrics.get("time_target_s")
+    if value is None and target is None:
         return None
-    scale = max(value, target or 0.0) * 1.25 or 1.0
-    on_cpu = time_metric(attempt) == "cpu_s"
+    scale = max(value or 0.0, target or 0.0) * 1.25 or 1.0
+    on_cpu = _on_cpu(attempt)
     what = (
         "CPU time of the slowest rank with its children, from the operating system; waiting for others is not counted."
         if on_cpu
@@ -97,10 +105,10 @@ def _time(attempt: Attempt) -> Gauge | None:
     )
     return Gauge(
         name="CPU time of the slowest rank" if on_cpu else "Run time",
-        value=seconds_text(value),
+        value="–" if value is None else seconds_text(value),
         target=f"at most {seconds_text(target)}" if target is not None else "–",
-        met=None if target is None else value <= target,
-        share=value / scale,
+        met=None if target is None or value is None else value <= target,
+        share=None if value is None else value / scale,
         mark=None if target is None else target / scale,
         note=f"{what} {_calibration_note(attempt, attempt.calibration)}".strip(),
     )

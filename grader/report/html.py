@@ -23,6 +23,7 @@ from grader.report.audience import Audience, for_audience
 from grader.report.facts import Fact, details_facts, environment_facts, phase_bars
 from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
+from grader.report.pages import rule_pages
 from grader.report.plots import draw_plots
 from grader.report.prose import inline, page
 from grader.report.safe_text import one_line, visible
@@ -58,14 +59,14 @@ def to_html(
 
     Args:
         attempt: what was judged and all its evidence.
-        pages: rule pages in Markdown by code; shown folded beside the findings.
+        pages: rule pages in Markdown by code, shown folded beside the findings; None: those of all rules.
         audience: learners do not get review findings.
     """
-    pages = pages or {}
+    pages = rule_pages() if pages is None else pages
     grade = for_audience(attempt.grade, audience)
     titles = {code: cards.title_of(code, text) for code, text in pages.items()}
     groups = cards.group_cards(grade.findings, attempt.submission, grade.rubric, titles)
-    waits = endings.wait_rows(attempt)
+    waits, failures = endings.wait_rows(attempt), endings.failure_rows(attempt)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -76,13 +77,13 @@ def to_html(
             tone=wording.TONES[grade.verdict],
             headline=wording.HEADLINES[grade.verdict],
             groups=groups,
-            next_step=_next_step(grade, groups),
+            next_step=_next_step(grade, groups, failures),
             pages={code: page(_below_title(text)) for code, text in pages.items()},
             titles=titles,
             gauges=gauges(attempt),
             waits=waits,
             wait_sentence=endings.wait_sentence(waits),
-            failures=endings.failure_rows(attempt),
+            failures=failures,
             ranks=endings.rank_rows(attempt),
             right=_checks(grade, State.VERIFIED),
             unseen=_checks(grade, State.NOT_OBSERVABLE),
@@ -91,7 +92,7 @@ def to_html(
             listings=tuple(_listings(attempt, groups)),
             logs=tuple(_logs(attempt.logs)),
             environment=environment_facts(grade.environment),
-            staff=audience is Audience.STAFF,
+            staff=audience == Audience.STAFF,
         )
     )
 
@@ -136,7 +137,9 @@ def _details(finding: Finding) -> tuple[Fact, ...]:
     return details_facts(finding.details)
 
 
-def _next_step(grade: Grade, groups: tuple[cards.Group, ...]) -> str:
+def _next_step(
+    grade: Grade, groups: tuple[cards.Group, ...], failures: tuple[endings.FailureRow, ...]
+) -> str:
     """One sentence: what to do next."""
     first = groups[0].cards[0] if groups else None
     if grade.verdict is Verdict.JUDGE_ERROR:
@@ -145,6 +148,8 @@ def _next_step(grade: Grade, groups: tuple[cards.Group, ...]) -> str:
         return ""
     if grade.verdict is Verdict.ACCEPTED:
         return "There is nothing that you must change." + (" The advice below is free." if first else "")
+    if first is None and failures and failures[0].place:
+        return f"Start at `{failures[0].place}`, where rank {failures[0].rank} failed."
     if first is None:
         return "Look at the table of the ranks and at their output below."
     place = f" at `{first.quotes[0].place}`" if first.quotes else ""

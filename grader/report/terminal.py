@@ -20,6 +20,7 @@ from grader.model.submission import Submission
 from grader.report import cards, endings, wording
 from grader.report.audience import Audience, for_audience
 from grader.report.gauges import gauges
+from grader.report.pages import rule_pages
 from grader.report.quote import Quote
 from grader.report.safe_text import one_line, visible
 
@@ -41,13 +42,13 @@ def print_attempt(
     pages: Mapping[str, str] | None = None,
     audience: Audience = Audience.LEARNER,
 ) -> None:
-    """Prints the whole outcome of one attempt; `pages` are rule pages by code, used for their titles."""
+    """Prints the whole outcome of one attempt; `pages`: rule pages by code, for their titles (None: all)."""
     grade = for_audience(attempt.grade, audience)
     voice = _Voice(console)
     voice.say(_verdict(grade, voice))
     voice.say(_text(grade.verdict_reason))
     _print_endings(attempt, voice)
-    titles = {code: cards.title_of(code, page) for code, page in (pages or {}).items()}
+    titles = _titles(pages)
     _print_groups(
         cards.group_cards(grade.findings, attempt.submission, grade.rubric, titles, context=0), voice
     )
@@ -77,11 +78,16 @@ def print_findings(
 ) -> None:
     """Prints findings alone, as `grader lint` shows them, with a closing count."""
     voice = _Voice(console)
-    titles = {code: cards.title_of(code, page) for code, page in (pages or {}).items()}
+    titles = _titles(pages)
     _print_groups(cards.group_cards(findings, submission, (), titles, context=0), voice)
     if findings:
         voice.gap()
     voice.say(_text(f"{one_line(submission.name)}: {wording.findings_text(findings)}.", "bold"))
+
+
+def _titles(pages: Mapping[str, str] | None) -> dict[str, str]:
+    known = rule_pages() if pages is None else pages
+    return {code: cards.title_of(code, page) for code, page in known.items()}
 
 
 class _Voice:
@@ -196,7 +202,7 @@ def _card_head(card: cards.Card) -> Text:
     head = Text(f"{card.number}. ", style="dim")
     head.append(one_line(finding.code), style=_STYLES[wording.SEVERITY_TONES[finding.severity]])
     if card.title:
-        head.append(f" {one_line(card.title).replace('_', ' ')}", style="bold")
+        head.append(f" {one_line(card.title)}", style="bold")
     seen = wording.EVIDENCES[finding.evidence][0] + (", confirmed" if finding.confirmed else "")
     ranks = f"{card.ranks}; " if card.ranks else ""
     head.append(f"  ({ranks}seen by: {seen})", style="dim")

@@ -8,7 +8,7 @@ from grader.model.attempt import Attempt
 from grader.report import series
 from grader.report.canvas import band, colour, draw_many
 from grader.report.curves import SIZE, Drawing
-from grader.report.gauges import time_metric
+from grader.report.gauges import measured_s
 from grader.report.wording import seconds_text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _ACTIVITIES = {
     "compute": ("rank-0", "forward, backward and gradient exchange"),
     "optimizer": ("rank-1", "optimizer"),
     "data": ("wait", "waiting for data"),
-    "validation": ("rank-3", "validation"),
+    "validation": ("rank-2", "validation"),
 }
 
 
@@ -61,9 +61,9 @@ def timeline(attempt: Attempt) -> Drawing:
 def against_target(attempt: Attempt) -> Drawing:
     """This run's time, the calibrated runs of the accepted styles, the target and its spread."""
     metrics = attempt.grade.metrics
-    value, target = metrics.get(time_metric(attempt)), metrics.get("time_target_s")
+    value, target = measured_s(attempt), metrics.get("time_target_s")
     if value is None:
-        return "", "Not drawn: no time was measured for this attempt.", ()
+        return "", "Not drawn: the run did not reach its end, so it has no time.", ()
     calibration = attempt.calibration
     runs = [(style.submission, list(style.seconds)) for style in calibration.styles] if calibration else []
     alone = calibration.one_rank_s if calibration else None

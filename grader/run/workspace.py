@@ -60,6 +60,15 @@ class Workspace:
         """The self-contained HTML report."""
         return self.root / "report.html"
 
+    @property
+    def num_repeats(self) -> int:
+        """Repeated runs so far (made where the first missed the time target narrowly)."""
+        return len(list((self.root / "repeats").glob("*/record.json")))
+
+    def repeat(self, number: int) -> Workspace:
+        """The workspace of a repeated run, counted from 0."""
+        return Workspace(self.root / "repeats" / str(number))
+
     def trace(self, rank: int) -> Path:
         """Stamped probe lines of one rank."""
         return self.root / "trace" / f"rank{rank}.trace"

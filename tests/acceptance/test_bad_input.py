@@ -88,13 +88,17 @@ def test_a_script_that_does_not_parse_gets_one_finding_and_no_run(cli: Cli, tmp_
 
 
 def test_missing_data_says_how_to_prepare_it(cli: Cli, tmp_path: Path) -> None:
-    result = cli("grade", "ddp-fashion", SKELETON, "--dataset", "fashion-mnist-mini", "--out", tmp_path / "out")
+    result = cli(
+        "grade", "ddp-fashion", SKELETON, "--dataset", "fashion-mnist-mini", "--out", tmp_path / "out"
+    )
     assert result.returncode == 2
     assert "grader data prepare fashion-mnist-mini" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_three_mistakes_in_a_task_file_are_told_at_once(cli: Cli, cli_env: dict[str, str], tmp_path: Path) -> None:
+def test_three_mistakes_in_a_task_file_are_told_at_once(
+    cli: Cli, cli_env: dict[str, str], tmp_path: Path
+) -> None:
     tasks = tmp_path / "tasks"
     shutil.copytree(CHECKOUT / "tasks" / "ddp-fashion", tasks / "ddp-fashion")
     toml = tasks / "ddp-fashion" / "task.toml"

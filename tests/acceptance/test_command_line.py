@@ -48,7 +48,14 @@ def test_a_flawed_submission_is_rejected_with_the_line_to_mend(cli: Cli, tmp_pat
 
 
 def test_a_forged_score_earns_no_accuracy_points(cli: Cli, tmp_path: Path) -> None:
-    result = cli("grade", "ddp-fashion", SUBMISSIONS / "rejected" / "forged_score.py", "--json", "--out", tmp_path / "o")
+    result = cli(
+        "grade",
+        "ddp-fashion",
+        SUBMISSIONS / "rejected" / "forged_score.py",
+        "--json",
+        "--out",
+        tmp_path / "o",
+    )
     assert result.returncode == 1, result.stderr
     grade = json.loads(result.stdout)
     accuracy_items = [item for item in grade["rubric"] if item["id"] == "accuracy"]
@@ -105,7 +112,12 @@ def test_lint_and_pages_do_not_import_torch() -> None:
         "print(sorted(heavy)); sys.exit(3 if heavy else code)"
     )
     result = subprocess.run(
-        [sys.executable, "-c", program, str(REFERENCE)], cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program, str(REFERENCE)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
 

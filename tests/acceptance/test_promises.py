@@ -27,9 +27,7 @@ def pipeline() -> Iterator[Pipeline]:
         yield warm
 
 
-@pytest.mark.parametrize(
-    ("task_name", "promised"), PROMISES, ids=[f"{t}-{p.name}" for t, p in PROMISES]
-)
+@pytest.mark.parametrize(("task_name", "promised"), PROMISES, ids=[f"{t}-{p.name}" for t, p in PROMISES])
 def test_each_submission_keeps_its_promise(
     task_name: str, promised: PromisedSubmission, pipeline: Pipeline, tmp_path: Path
 ) -> None:

@@ -27,7 +27,9 @@ MEASURES: dict[str, Callable[[int], Iterator[Figure]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("measures", nargs="*", choices=[[], *MEASURES], help="default: all")
-    parser.add_argument("--runs", type=int, default=20, help="attempts for M1, pairs elsewhere in proportion (default 20)")
+    parser.add_argument(
+        "--runs", type=int, default=20, help="attempts for M1, pairs elsewhere in proportion (default 20)"
+    )
     parser.add_argument("--out", type=Path, default=Path("build/bench.json"))
     args = parser.parse_args()
     console = Console(stderr=True)
@@ -39,10 +41,16 @@ def main() -> int:
             figures.append(figure)
     table = Table(title=f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores", box=None)
     for heading in ("measure", "setting", "median", "min", "max", "bar", "runs", ""):
-        table.add_column(heading, justify="right" if heading in ("median", "min", "max", "bar", "runs") else "left")
+        table.add_column(
+            heading, justify="right" if heading in ("median", "min", "max", "bar", "runs") else "left"
+        )
     for f in figures:
-        values = [f"{v:.4f}" if f.unit == "s" else f"{v:.3f}" for v in (f.median, min(f.values), max(f.values))]
-        table.add_row(f.measure, f.setting, *values, f"{f.bar:g}", str(len(f.values)), "met" if f.met else "MISSED")
+        values = [
+            f"{v:.4f}" if f.unit == "s" else f"{v:.3f}" for v in (f.median, min(f.values), max(f.values))
+        ]
+        table.add_row(
+            f.measure, f.setting, *values, f"{f.bar:g}", str(len(f.values)), "met" if f.met else "MISSED"
+        )
     Console().print(table)
     written: dict[str, dict[str, object]] = {}
     for f in figures:

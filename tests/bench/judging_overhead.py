@@ -67,7 +67,9 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
             to_html(attempt)
             rendered.append(time.monotonic() - began)
             if number % 4 == 0:
-                hand = _by_hand(task.folder, submission.text("train.py") or "", dataset.visible_dir, dataset.hidden_dir)
+                hand = _by_hand(
+                    task.folder, submission.text("train.py") or "", dataset.visible_dir, dataset.hidden_dir
+                )
                 by_hand_s.append(hand - own)
                 ratios.append((total - own) / (hand - own))
     yield Figure.of("M1", "process", "s", 0.7, judged)
@@ -87,9 +89,17 @@ def _by_hand(task_folder: Path, script: str, visible: Path, hidden: Path) -> flo
         path = Path(folder) / "train.py"
         path.write_text(script, encoding="utf-8")
         env = {**os.environ, "DATA_DIR": str(visible), "OUTPUT_DIR": folder, "OMP_NUM_THREADS": "1"}
-        launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1"]
+        launch = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--nproc_per_node=2",
+            "--master_addr=127.0.0.1",
+        ]
         began = time.monotonic()
-        subprocess.run([*launch, "--master_port=0", str(path)], env=env, check=True, capture_output=True, timeout=300)
+        subprocess.run(
+            [*launch, "--master_port=0", str(path)], env=env, check=True, capture_output=True, timeout=300
+        )
         score = [sys.executable, "-c", SCORE_BY_HAND, str(task_folder), str(hidden), f"{folder}/model.pt"]
         subprocess.run(score, env=env, check=True, capture_output=True, timeout=300)
         return time.monotonic() - began

@@ -59,7 +59,9 @@ def measure_probe_cost(runs: int) -> Iterator[Figure]:
     """Share of step time that the probe adds, one figure per step length."""
     with tempfile.TemporaryDirectory(prefix="grader-bench-") as folder, open_runtime("process") as runtime:
         runtime.warm()
-        base_s = statistics.median(_step_s(runtime, Path(folder) / f"base{n}", 0.0, 200, probe=False) for n in range(3))
+        base_s = statistics.median(
+            _step_s(runtime, Path(folder) / f"base{n}", 0.0, 200, probe=False) for n in range(3)
+        )
         for step_ms, steps in STEPS_MS.items():
             pause = max(0.0, step_ms / 1000 - base_s)
             shares = []

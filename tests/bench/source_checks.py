@@ -24,7 +24,11 @@ def thousand_lines() -> str:
     body, copies = text, 0
     while body.count("\n") < 1_000:
         copies += 1
-        body = text.replace("def ", f"def again_{copies}_").replace("class ", f"class Again{copies}") + "\n" + body
+        body = (
+            text.replace("def ", f"def again_{copies}_").replace("class ", f"class Again{copies}")
+            + "\n"
+            + body
+        )
     # __future__ imports may only stand once, at the top.
     future = "from __future__ import annotations\n"
     return (future if future in body else "") + body.replace(future, "")
@@ -47,6 +51,11 @@ def measure_source_checks(runs: int) -> Iterator[Figure]:
         path.write_text(text, encoding="utf-8")
         for _ in range(max(5, runs // 2)):
             began = time.perf_counter()
-            subprocess.run([sys.executable, "-m", "grader", "lint", str(path)], capture_output=True, timeout=60, check=False)
+            subprocess.run(
+                [sys.executable, "-m", "grader", "lint", str(path)],
+                capture_output=True,
+                timeout=60,
+                check=False,
+            )
             cold.append(time.perf_counter() - began)
     yield Figure.of("M4", "grader lint from cold", "s", 0.4, cold)

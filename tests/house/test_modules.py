@@ -7,8 +7,9 @@ from pathlib import Path
 
 MAX_LINES = 300
 VAGUE_NAMES = {"common", "constants", "helper", "helpers", "misc", "util", "utils"}
-# `launch` and `probe` live beside the learner's code and get torchrun's variables, `run` makes a rank's environment.
-MAY_TOUCH_ENVIRONMENT = {"launch", "probe", "run", "settings.py"}
+# `launch` and `probe` live beside the learner's code and get torchrun's variables; `run` and `evaluate` make the
+# environment of the processes that they start.
+MAY_TOUCH_ENVIRONMENT = {"evaluate", "launch", "probe", "run", "settings.py"}
 
 
 def modules(repository: Path) -> list[Path]:
@@ -37,7 +38,7 @@ def test_no_module_is_named_after_nothing(repository: Path) -> None:
     assert not vague, "name these after the noun they hold:\n" + "\n".join(vague)
 
 
-def test_only_settings_and_the_launching_rooms_touch_the_environment(repository: Path) -> None:
+def test_only_settings_and_the_starting_rooms_touch_the_environment(repository: Path) -> None:
     readers = []
     for path in modules(repository):
         if path.relative_to(repository / "grader").parts[0] in MAY_TOUCH_ENVIRONMENT:

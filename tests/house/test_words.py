@@ -14,7 +14,7 @@ PLACES = {
     "an address of a package index": r"https?://[^\s\"'>]*/s[i]mple\b|py[p]i\.org|pyth[o]nhosted",
     "an option that names a package index": r"(?<!no-emit-)(?:(?:extra-)?ind[e]x-url|f[i]nd-links)\b",
 }
-UNFINISHED = r"\b(?:TO[D]O|FIX[M]E|X[X]X|NotImplemented[E]rror|place[h]older|for n[o]w|simpl[i]fied)\b"
+UNFINISHED = r"\b(?:TO[D]O|FIX[M]E|X[X]X|raise NotImplemented[E]rror|place[h]older|for n[o]w|simpl[i]fied)\b"
 PRODUCT = ("grader/", "tasks/", "skeletons/", "containers/")
 
 

@@ -4,8 +4,8 @@
 A training loader that gives each rank all samples instead of a share of them.
 
 ## Why it matters
-Data-parallel training divides each epoch: with k ranks every rank sees a k-th of the samples. Without that, k devices do
-the same work k times; an epoch costs as much as on one device and teaches nothing more.
+Data-parallel training divides each epoch: with k ranks every rank sees a k-th of the samples. Without that, k
+devices do the same work k times; an epoch costs as much as on one device and teaches nothing more.
 
 ## Example
 ```python

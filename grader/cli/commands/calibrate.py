@@ -12,11 +12,17 @@ ORDER = 60
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader calibrate`."""
     parser.add_argument("task", metavar="TASK", help="name of a task, see `grader tasks`")
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="runs of each accepted style (default 5)")
-    parser.add_argument("--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's")
+    parser.add_argument(
+        "--runs", type=int, default=5, metavar="N", help="runs of each accepted style (default 5)"
+    )
+    parser.add_argument(
+        "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
+    )
     parser.add_argument("--profile", metavar="NAME", help="cpu or gpu; default: $GRADER_PROFILE or cpu")
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
-    parser.add_argument("--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process")
+    parser.add_argument(
+        "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

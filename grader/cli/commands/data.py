@@ -12,8 +12,12 @@ ORDER = 65
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader data`."""
     parser.add_argument("action", choices=("prepare", "list"), help="what to do")
-    parser.add_argument("dataset", metavar="DATASET", nargs="?", help="name of a data set, see `grader data list`")
-    parser.add_argument("--from", dest="source", type=Path, metavar="DIR", help="local folder in the data set's own layout")
+    parser.add_argument(
+        "dataset", metavar="DATASET", nargs="?", help="name of a data set, see `grader data list`"
+    )
+    parser.add_argument(
+        "--from", dest="source", type=Path, metavar="DIR", help="local folder in the data set's own layout"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

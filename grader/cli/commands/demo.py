@@ -12,7 +12,9 @@ ORDER = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader demo`."""
-    parser.add_argument("--out", type=Path, default=Path("build/demo"), metavar="DIR", help="where the reports go")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/demo"), metavar="DIR", help="where the reports go"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,12 +18,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader grade`."""
     parser.add_argument("task", metavar="TASK", help="name of a task, see `grader tasks`")
     parser.add_argument("file", metavar="FILE", type=Path, help="train.py or a folder that holds it")
-    parser.add_argument("--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's")
+    parser.add_argument(
+        "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
+    )
     parser.add_argument("--profile", metavar="NAME", help="cpu or gpu; default: $GRADER_PROFILE or cpu")
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
-    parser.add_argument("--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process")
-    parser.add_argument("--cold", action="store_true", help="launch with the torchrun command, not from a warm process")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for evidence and reports; new or an earlier attempt's")
+    parser.add_argument(
+        "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
+    )
+    parser.add_argument(
+        "--cold", action="store_true", help="launch with the torchrun command, not from a warm process"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for evidence and reports; new or an earlier attempt's"
+    )
     parser.add_argument("--staff", action="store_true", help="show findings meant for instructors, too")
 
 

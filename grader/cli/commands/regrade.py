@@ -11,7 +11,9 @@ ORDER = 31
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader regrade`."""
-    parser.add_argument("dir", metavar="DIR", type=Path, help="an attempt's folder, as `grader grade` names it")
+    parser.add_argument(
+        "dir", metavar="DIR", type=Path, help="an attempt's folder, as `grader grade` names it"
+    )
     parser.add_argument("--staff", action="store_true", help="show findings meant for instructors, too")
 
 

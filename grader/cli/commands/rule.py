@@ -25,7 +25,9 @@ def run(args: argparse.Namespace) -> int:
     rule = rules.get(args.code.upper())
     if rule is None:
         near = ", ".join(difflib.get_close_matches(args.code.upper(), rules, n=3)) or ", ".join(rules)
-        raise UsageError(f"there is no rule {args.code!r}; did you mean {near}? `grader rules` lists them all")
+        raise UsageError(
+            f"there is no rule {args.code!r}; did you mean {near}? `grader rules` lists them all"
+        )
     if args.json:
         emit_json({"code": rule.code, "name": rule.name, "severity": rule.severity.value, "page": rule.page})
         return EXIT_ACCEPTED

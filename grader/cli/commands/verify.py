@@ -14,10 +14,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader verify`."""
     parser.add_argument("tasks", metavar="TASK", nargs="*", help="tasks to verify; default: all")
     parser.add_argument("--only", metavar="TEXT", help="only submissions whose path contains TEXT")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="judge each N times; every time must agree")
-    parser.add_argument("--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="judge each N times; every time must agree"
+    )
+    parser.add_argument(
+        "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
+    )
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
-    parser.add_argument("--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process")
+    parser.add_argument(
+        "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the outcome as JUnit XML, too")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the attempts' folders here")
 

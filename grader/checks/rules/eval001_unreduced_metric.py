@@ -1,0 +1,113 @@
+"""A metric of one rank's share is reported as if it were the whole set's.
+
+## What it finds
+A validation set that is divided among ranks, with no collective that brings the ranks' counts together afterwards.
+
+## Why it matters
+Each rank then knows the score of its own part only. The number that rank 0 prints is measured on a k-th of the set:
+noisier than it looks, different with every number of ranks, and the wrong thing to choose the best checkpoint by.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+val_loader = DataLoader(val_set, batch_size=256, sampler=DistributedSampler(val_set, shuffle=False))
+model.eval()
+correct = total = 0
+with torch.no_grad():
+    for images, labels in val_loader:
+        correct += (model(images).argmax(dim=1) == labels).sum().item()
+        total += len(labels)
+if dist.get_rank() == 0:
+    print(f"validation accuracy {correct / total:.3f}")
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+val_loader = DataLoader(val_set, batch_size=256, sampler=DistributedSampler(val_set, shuffle=False))
+model.eval()
+counts = torch.zeros(2)
+with torch.no_grad():
+    for images, labels in val_loader:
+        counts[0] += (model(images).argmax(dim=1) == labels).sum()
+        counts[1] += len(labels)
+dist.all_reduce(counts)  # sums of all ranks
+if dist.get_rank() == 0:
+    print(f"validation accuracy {(counts[0] / counts[1]).item():.3f}")
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by the samples that each rank's validation loader delivered and the collectives that ran between a validation
+pass and the next training step. The whole set on every rank, or on rank 0 alone, needs no collective. In the source, by a
+divided validation loader with no reduction or gathering of what it counts.
+"""
+
+from __future__ import annotations
+
+from grader.checks.ledger import Stream
+from grader.checks.quote import at, count, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.validation import Parts, combining, divided_passes
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag divided validation passes whose parts were never put together."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so a metric can't be of a share alone.")
+    good: list[str] = []
+    for stream in seen.ledger.validation:
+        parts = divided_passes(seen.ledger, stream)
+        if not parts:
+            if any(s.exhausted for e in stream.epochs for s in e.shards):
+                good.append(
+                    f"{ranks(stream.ranks)} validated on the whole set, so there was nothing to reduce."
+                )
+            continue
+        joined = combining(seen.ledger, seen.trace, stream)
+        if not joined:
+            return flagged(_hit(stream, parts))
+        first = joined[0]
+        good.append(
+            f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
+        )
+    return verified(good[0]) if good else unseen("No complete validation pass was seen.")
+
+
+def _hit(stream: Stream, parts: tuple[Parts, ...]) -> Hit:
+    epoch = parts[-1].epoch
+    shares = ", ".join(f"rank {s.rank}: {s.num_samples:,}" for s in epoch.shards[:8])
+    return Hit(
+        message=(
+            f"Each rank validated on a part of the set ({shares} of {count(parts[-1].num_expected or 0, 'sample')}) in "
+            f"{count(len(parts), 'pass', 'passes')}, and no reduction or gathering followed. "
+            f"{at(stream.site, 'The validation loader')} divides the set, so the metric that is reported is that of one "
+            "rank's part, not of the whole."
+        ),
+        hint=(
+            "Add up correct predictions and samples over all ranks before dividing: "
+            "`counts = torch.tensor([correct, total], dtype=torch.float64); dist.all_reduce(counts)`."
+        ),
+        where=place(stream.site),
+        ranks=epoch.ranks,
+        details={"samples_by_rank": {str(s.rank): s.num_samples for s in epoch.shards}, "passes": len(parts)},
+    )

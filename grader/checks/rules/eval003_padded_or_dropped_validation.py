@@ -1,0 +1,158 @@
+"""Validation samples are counted twice, or not at all.
+
+## What it finds
+A divided validation set whose parts don't add up to it: the sampler repeats samples to give all ranks the same number, or
+an incomplete batch is dropped.
+
+## Why it matters
+Repeated samples weigh double in the metric (a hint: a few samples of many); dropped ones are never scored (a warning: how
+many depends on batch size and number of ranks, so the metric moves when nothing else does).
+
+## Example
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+val_sampler = DistributedSampler(val_set, shuffle=False, drop_last=True)
+val_loader = DataLoader(val_set, batch_size=256, sampler=val_sampler, drop_last=True)
+evaluate(model, val_loader)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, Subset
+
+dist.init_process_group("gloo")
+part = Subset(val_set, range(dist.get_rank(), len(val_set), dist.get_world_size()))  # every sample on one rank
+val_loader = DataLoader(part, batch_size=256)
+evaluate(model, val_loader)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by the indices that all ranks' validation loaders delivered in one pass, against the validation set. A metric
+that equals the trusted score of the same weights to six digits shows that repeated samples were counted once. In the
+source, by a sampler that pads, or `drop_last=True`, on a loader that is evaluated.
+"""
+
+from __future__ import annotations
+
+from grader.checks.ledger import Stream
+from grader.checks.quote import at, count, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.validation import Parts, divided_passes
+from grader.model.finding import Evidence, Severity
+
+SEVERITY = Severity.HINT
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag validation passes with samples left out (warning) or repeated (hint)."""
+    good: list[str] = []
+    for stream in seen.ledger.validation:
+        parts = divided_passes(seen.ledger, stream)
+        dropped = [p for p in parts if p.num_missing]
+        padded = [p for p in parts if p.num_padded]
+        if dropped:
+            return flagged(_dropped(stream, dropped))
+        if padded and not _scored_exactly(seen):
+            return flagged(_padded(stream, padded))
+        if padded:
+            good.append(
+                "The reported accuracy equals the trusted score exactly, so repeated samples were counted once."
+            )
+        elif any(p.num_missing is not None for p in parts):
+            total = count(parts[0].num_expected or 0, "validation sample")
+            good.append(f"All {total} were scored, each on one rank.")
+        elif not parts:
+            good += _whole(stream)
+    short = _cut_short(seen)
+    if short is not None:
+        return flagged(short)
+    return verified(good[0]) if good else unseen("No complete validation pass with known samples was seen.")
+
+
+def _whole(stream: Stream) -> list[str]:
+    whole = [
+        s
+        for e in stream.epochs
+        for s in e.shards
+        if s.exhausted and s.loader and s.num_samples == s.loader.size
+    ]
+    if not whole:
+        return []
+    who = ranks(s.rank for s in whole)
+    return [f"{who} scored all {count(whole[0].num_samples, 'validation sample')} of the set."]
+
+
+def _cut_short(seen: Seen) -> Hit | None:
+    """A whole pass on one or more ranks whose loader drops the last batch."""
+    for stream in seen.ledger.validation:
+        if divided_passes(seen.ledger, stream):
+            continue
+        for shard in (s for e in stream.epochs for s in e.shards):
+            size = shard.loader.size if shard.loader else None
+            if (
+                shard.exhausted
+                and shard.loader
+                and shard.loader.drop_last
+                and size
+                and shard.num_samples < size
+            ):
+                missing = size - shard.num_samples
+                return _drop_hit(stream, (shard.rank,), missing, size, 1)
+    return None
+
+
+def _scored_exactly(seen: Seen) -> bool:
+    evaluation = seen.evaluation
+    if evaluation is None or evaluation.reported is None or "accuracy" not in evaluation.validation:
+        return False
+    trusted = evaluation.validation["accuracy"]
+    return any(abs(e.get("val_accuracy", -1.0) - trusted) < 1e-6 for e in evaluation.reported.epochs)
+
+
+def _dropped(stream: Stream, parts: list[Parts]) -> Hit:
+    worst = max(parts, key=lambda p: p.num_missing or 0)
+    return _drop_hit(stream, worst.epoch.ranks, worst.num_missing or 0, worst.num_expected or 0, len(parts))
+
+
+def _drop_hit(stream: Stream, who: tuple[int, ...], missing: int, total: int, num_passes: int) -> Hit:
+    return Hit(
+        message=(
+            f"{ranks(who)} scored {total - missing:,} of {count(total, 'validation sample')}: {missing:,} were left out in "
+            f"{count(num_passes, 'pass', 'passes')}. {at(stream.site, 'The validation loader')} drops them, so the metric "
+            "is that of a smaller set, which changes with batch size and number of ranks."
+        ),
+        hint="Leave out `drop_last=True` on the validation sampler and loader: an incomplete last batch does no harm there.",
+        where=place(stream.site),
+        ranks=who,
+        details={"missing": missing, "expected": total},
+        severity=Severity.WARNING,
+    )
+
+
+def _padded(stream: Stream, parts: list[Parts]) -> Hit:
+    worst = max(parts, key=lambda p: p.num_padded or 0)
+    epoch, padded = worst.epoch, worst.num_padded or 0
+    return Hit(
+        message=(
+            f"{ranks(epoch.ranks)} scored {epoch.num_drawn:,} samples of a validation set of {epoch.num_distinct:,}: "
+            f"{count(padded, 'sample was', 'samples were')} counted more than once. "
+            f"{at(stream.site, 'The validation loader')} pads the parts to equal length, "
+            "so the metric is slightly off."
+        ),
+        hint=(
+            "Divide without padding (`Subset(val_set, range(rank, len(val_set), world_size))`), "
+            "or gather the predictions and cut them to `len(val_set)`."
+        ),
+        where=place(stream.site),
+        ranks=epoch.ranks,
+        details={"repeated": padded, "first_repeated": list(epoch.shared), "samples": epoch.num_distinct},
+        severity=Severity.HINT,
+        evidence=Evidence.TRACE,
+    )

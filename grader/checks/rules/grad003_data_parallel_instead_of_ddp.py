@@ -1,0 +1,83 @@
+"""`DataParallel` does the training.
+
+## What it finds
+A model trained through `torch.nn.DataParallel` in a script that was started as several ranks.
+
+## Why it matters
+`DataParallel` drives all devices from one process by threads: it copies the model at each step, is slower than DDP,
+and knows nothing of other ranks. Started by torchrun, each rank drives every device, and no gradient is averaged
+among ranks.
+
+## Example
+```python
+import torch
+
+model = torch.nn.DataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by a `DataParallel` module on a rank that took optimizer steps. In the source, by its construction outside a
+branch that only runs without other ranks.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import at, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag `DataParallel` on ranks that trained."""
+    active = trainers(seen.trace)
+    if not active:
+        return unseen("No optimizer step was seen.")
+    found = [(r.rank, w) for r in active for w in r.wraps if w.kind == "data_parallel"]
+    if not found:
+        return verified("No training rank wrapped a model in `DataParallel`.")
+    wrap = found[0][1]
+    concerned = tuple(sorted({rank for rank, _ in found}))
+    inside = any(w.kind == "ddp" for r in active for w in r.wraps)
+    extra = (
+        "inside DDP, so each rank drives every device again"
+        if inside
+        else "which knows nothing of the other ranks"
+    )
+    return flagged(
+        Hit(
+            message=(
+                f"{ranks(concerned)} trained a `{wrap.module or 'model'}` through `DataParallel`, {extra}. "
+                f"{at(wrap.site)} wraps it: one process copies the model to its devices at each step, "
+                "and nothing is averaged among ranks."
+            ),
+            hint="Replace it by `DistributedDataParallel(model)` after `init_process_group`, one rank per device.",
+            where=places(w.site for _, w in found),
+            ranks=concerned,
+            details={"module": wrap.module, "inside_ddp": inside},
+        )
+    )

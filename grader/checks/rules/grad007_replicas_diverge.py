@@ -1,0 +1,134 @@
+"""Replicas end with different parameters.
+
+## What it finds
+Ranks whose trained parameters differ after the same number of steps, although their gradients were averaged.
+
+## Why it matters
+DDP makes replicas equal once, when it wraps the model; afterwards it only keeps gradients equal. Parameters that one
+rank changes for itself (a checkpoint loaded on rank 0 after the wrap, a clamp on one rank, a learning rate of its own)
+stay different for ever: gradients are then averages of gradients of different models.
+
+## Example
+```python
+model = DistributedDataParallel(build_model())
+if rank == 0:
+    model.module.load_state_dict(torch.load("start.pt", weights_only=True))
+```
+
+## Use instead
+```python
+model = build_model()
+if rank == 0:
+    model.load_state_dict(torch.load("start.pt", weights_only=True))
+model = DistributedDataParallel(model)  # sends rank 0's parameters to all
+```
+
+## How it is seen
+In the run alone: sums over parameters, as the forward pass after a step finds them and as they are at the end,
+compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
+the last step (the best weights loaded on rank 0) does not count.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import at, count, first_known, listed, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.steps import Comparison, compare_finals, compare_parameters, sharded, trainers
+from grader.model.finding import Severity
+from grader.model.trace import RankTrace, Site
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DIST001", "GRAD001", "GRAD002", "GRAD003", "DATA005")
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so there was one replica.")
+    if sharded(seen.trace):
+        return unseen("Parameters are sharded among ranks, so there are no replicas to compare.")
+    active = trainers(seen.trace)
+    if len(active) < 2:
+        return unseen("No optimizer step was seen on two ranks.")
+    site = first_known([w.site for r in active for w in r.wraps])
+    during = compare_parameters(seen.trace)
+    if during.difference is not None:
+        return flagged(_during(active, during, site))
+    at_end = _at_end(active, during)
+    if at_end:
+        return flagged(_end_hit(active, at_end, site))
+    if during.num_steps:
+        return verified(
+            f"Parameters of {len(active)} ranks were equal at all {count(during.num_steps, 'step')} compared"
+            + (" and at the end." if at_end == {} else ".")
+        )
+    if at_end == {}:
+        return verified(f"Parameters of {len(active)} ranks were equal when the scripts ended.")
+    return unseen("No parameters of two ranks were seen after the same step.")
+
+
+def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list[str]] | None:
+    """Rank → names of parameters that differ from the first rank's at the end; None where it can't be told."""
+    found: dict[int, list[str]] = {}
+    comparable = False
+    sampled = {name for r in active for p in r.params for name in p.names}
+    for other in active[1:]:
+        # After different numbers of steps parameters differ by right; that is DATA005's matter.
+        different = compare_finals(active[0], other) if len(other.steps) == len(active[0].steps) else None
+        if different is None:
+            continue
+        comparable = True
+        names = [name for name, _, _ in different]
+        if names and during.num_steps and sampled.intersection(names):
+            # Equal at the last step and different now: one rank changed its copy when training was over.
+            continue
+        if names:
+            found[other.rank] = names
+    return found if comparable else None
+
+
+def _during(active: tuple[RankTrace, ...], found: Comparison, site: Site | None) -> Hit:
+    difference = found.difference
+    assert difference is not None
+    a, b = difference.ranks
+    return Hit(
+        message=(
+            f"{ranks((a, *found.ranks))} had different parameters after step {difference.step} "
+            f"(`{difference.names[0]}`: sum {difference.sums[0][0]} against {difference.sums[1][0]}), and at "
+            f"{found.num_different:,} of {count(found.num_steps, 'compared step')}. {_WHY.format(where=at(site, 'DDP'))}"
+        ),
+        hint=_HINT,
+        where=place(site),
+        ranks=(a, *found.ranks),
+        details={
+            "first_step": difference.step,
+            "tensors": list(difference.names[:8]),
+            f"sums_rank_{a}": list(difference.sums[0][:8]),
+            f"sums_rank_{b}": list(difference.sums[1][:8]),
+            "steps_by_rank": {str(r.rank): len(r.steps) for r in active},
+        },
+    )
+
+
+def _end_hit(active: tuple[RankTrace, ...], at_end: dict[int, list[str]], site: Site | None) -> Hit:
+    rank, names = next(iter(at_end.items()))
+    concerned = (active[0].rank, *at_end)
+    return Hit(
+        message=(
+            f"{ranks(concerned)} ended with different parameters after the same "
+            f"{count(len(active[0].steps), 'step')}: {count(len(names), 'tensor')} of rank {rank} differ from rank {active[0].rank}'s "
+            f"({listed([f'`{n}`' for n in names], 3)}). {_WHY.format(where=at(site, 'DDP'))}"
+        ),
+        hint=_HINT,
+        where=place(site),
+        ranks=concerned,
+        details={"tensors": names[:8], "steps_by_rank": {str(r.rank): len(r.steps) for r in active}},
+    )
+
+
+_WHY = "{where} made the replicas equal once; what one rank changes afterwards for itself stays different for ever."
+_HINT = (
+    "Load or change parameters before the wrap (DDP sends rank 0's to all), or on every rank alike; "
+    "give all ranks the same learning rate."
+)

@@ -1,0 +1,107 @@
+"""How one validation pass was shared among ranks, and whether its parts were put together afterwards.
+
+Two rules share it (EVAL001, EVAL003). It speaks of passes only; what a metric should have been is the scorer's to say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from grader.checks.ledger import Ledger, Stream
+from grader.checks.shard import Epoch
+from grader.model.trace import Collective, RankTrace, Trace
+
+COMBINING = (
+    "all_reduce",
+    "reduce",
+    "all_gather",
+    "gather",
+    "all_to_all",
+    "send",
+    "recv",
+    "isend",
+    "irecv",
+    "scatter",
+)
+"""Beginnings of the names of collectives that bring ranks' values together; a barrier or a broadcast does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One validation pass in which each rank saw only a part.
+
+    Attributes:
+        epoch: the pass.
+        num_expected: samples of the set that was divided, None unknown.
+        num_padded: samples drawn beyond the first time; None where samples are not known.
+        num_missing: samples never drawn; None where unknown or where a loop was left early.
+    """
+
+    epoch: Epoch
+    num_expected: int | None
+    num_padded: int | None
+    num_missing: int | None
+
+
+def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
+    """Passes of a validation stream that were divided among ranks; whole passes on each rank, or on one, are not."""
+    found = []
+    for epoch in stream.epochs:
+        expected = _expected(ledger, stream, epoch)
+        if len(epoch.shards) < 2 or expected is None:
+            continue
+        # A rank that goes through all but the last bit of the set has not divided it.
+        if any(s.num_samples >= 0.9 * expected for s in epoch.shards) or not any(
+            s.exhausted for s in epoch.shards
+        ):
+            continue
+        exact = epoch.known and _same_numbers(ledger, stream, epoch)
+        padded = sum(s.num_distinct for s in epoch.shards) - epoch.num_distinct if exact else None
+        missing = max(0, expected - epoch.num_distinct) if exact and epoch.complete else None
+        found.append(Parts(epoch, expected, padded, missing))
+    return tuple(found)
+
+
+def combining(ledger: Ledger, trace: Trace, stream: Stream) -> tuple[Collective, ...]:
+    """Collectives that ran after a validation pass had begun and before the rank went on training."""
+    found: list[Collective] = []
+    for rank in trace.ranks:
+        starts = [s.start_t for s in stream.shards(rank.rank)]
+        resumed = _training_times(ledger, rank)
+        windows = [(start, min((t for t in resumed if t > start), default=math.inf)) for start in starts]
+        found += [
+            c
+            for c in rank.collectives
+            if c.name.startswith(COMBINING) and any(start <= c.t <= end for start, end in windows)
+        ]
+    return tuple(found)
+
+
+def _training_times(ledger: Ledger, rank: RankTrace) -> list[float]:
+    """When the rank drew training batches or took steps: what is reduced after one of these is training's again."""
+    loaders = {s.loader.id for stream in ledger.training for s in stream.shards(rank.rank) if s.loader}
+    drawn = [b.t for b in rank.batches if b.loader in loaders]
+    return [*drawn, *(f.t for f in rank.feeds), *(s.t for s in rank.steps)]
+
+
+def _expected(ledger: Ledger, stream: Stream, epoch: Epoch) -> int | None:
+    sizes = {s.loader.size for s in epoch.shards if s.loader}
+    common = sizes.pop() if len(sizes) == 1 else None
+    if common is not None and any(s.num_samples < 0.9 * common for s in epoch.shards):
+        return common
+    # Each rank's loader holds a slice of its own: the slices belong to the root data set.
+    if stream.root_size is not None and ledger.num_validation is not None and stream.split == "validation":
+        return max(stream.root_size, ledger.num_validation)
+    return stream.root_size
+
+
+def _same_numbers(ledger: Ledger, stream: Stream, epoch: Epoch) -> bool:
+    """True when index i is the same sample on every rank; slices numbered from 0 on each rank are not comparable."""
+    if all(s.loader is not None and (s.loader.num_replicas or 0) > 1 for s in epoch.shards):
+        return True
+    return stream.root_size is not None and (
+        ledger.num_validation is None
+        or stream.split != "validation"
+        or stream.root_size >= ledger.num_validation
+    )
