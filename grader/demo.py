@@ -47,7 +47,7 @@ def demonstrate(out: Path, on_progress: Callable[[Progress], None]) -> Iterator[
     missing = [path for path in SHOWN if path not in by_path]
     if missing:
         raise TaskError(
-            f"the demo shows {', '.join(missing)} of task {TASK}, which {'is' if len(missing) == 1 else 'are'} not there"
+            f"the demo shows these submissions of task {TASK}, but they are not there: {', '.join(missing)}"
         )
     find_dataset(task, "digits")
     with Pipeline(

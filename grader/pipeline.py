@@ -1,6 +1,6 @@
 """The whole flow on one screen: run a submission, bring back the evidence, judge it.
 
-`Pipeline.grade` runs and then judges from the files it wrote; `regrade` is the second half alone, so both give the
+`Pipeline.grade` runs and then has `judgement` judge from the files it wrote, so that judging them again later gives the
 same bytes. Rendering is `report`'s.
 """
 
@@ -13,24 +13,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader.attempts import AttemptFacts, new_attempt_name, new_workspace, read_facts, read_logs, write_facts
-from grader.catalog import find_dataset, load_task
-from grader.checks.judge import judge, judge_source_only
-from grader.checks.ledger import Ledger
-from grader.checks.seen import Seen
-from grader.checks.source import Script, parse
+from grader.attempts import AttemptFacts, new_attempt_name, new_workspace, write_facts
+from grader.catalog import find_dataset
+from grader.checks.source import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.score import Outcome, score
 from grader.evaluate.stored import read_evaluation
 from grader.evaluate.throughput import images_per_s
-from grader.evaluate.timing import measured_s, needs_repeat
+from grader.evaluate.timing import needs_repeat
+from grader.judgement import regrade, repeated_s
 from grader.model.attempt import Attempt
 from grader.model.calibration import Calibration
 from grader.model.dataset import PreparedDataset
-from grader.model.finding import Finding
-from grader.model.grade import CheckResult, Grade
 from grader.model.run import Ending
 from grader.model.submission import Submission
 from grader.model.task import Profile, Task
@@ -150,7 +145,7 @@ class Pipeline:
             setting.profile,
             read_record(workspace.record),
             calibration,
-            _repeated_s(workspace, setting.profile),
+            repeated_s(workspace, setting.profile),
         ):
             self._run(setting, facts, workspace.repeat(workspace.num_repeats))
         return regrade(workspace, task), workspace
@@ -250,120 +245,3 @@ class Pipeline:
         self.runtime.run(job, workspace, self.on_progress)
         self.on_progress(Progress("evaluate", 0.0))
         self.evaluator.evaluate(setting.task, workspace, setting.dataset)
-
-
-def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
-    """Judge a stored attempt from its files alone.
-
-    Raises:
-        UsageError: the attempt's files are missing or damaged.
-        TaskError: the task has a mistake.
-    """
-    facts = read_facts(workspace)
-    task = task or load_task(facts.task)
-    profile = task.profile(facts.profile)
-    if profile is None:
-        raise UsageError(
-            f"task {task.name} no longer has the profile {facts.profile!r} that this attempt was run in"
-        )
-    script = parse(facts.submission)
-    if script.syntax_errors:
-        return _unrun(task, profile, facts, script)
-    record = read_record(workspace.record)
-    trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
-    evaluation = read_evaluation(workspace.evaluation)
-    calibration = calibrations.read(workspace.calibration)
-    logs = read_logs(workspace, record.world_size)
-    ledger = Ledger.of(trace, facts.num_train, facts.num_validation)
-    seen = Seen(
-        script=script,
-        record=record,
-        trace=trace,
-        ledger=ledger,
-        evaluation=evaluation,
-        profile=facts.profile,
-        num_train=facts.num_train,
-        num_validation=facts.num_validation,
-        logs=logs,
-    )
-    findings, checks = judge(task, seen)
-    outcome = score(
-        task,
-        profile,
-        facts.dataset,
-        findings,
-        checks,
-        record=record,
-        trace=trace,
-        evaluation=evaluation,
-        calibration=calibration,
-        repeated_s=_repeated_s(workspace, profile),
-    )
-    phases = {**record.phases_s, "run": record.wall_s}
-    if evaluation is not None:
-        phases["evaluate"] = evaluation.seconds
-    notes = (
-        ()
-        if record.isolated
-        else (
-            f"Run in the {record.runtime!r} runtime, which does not isolate: the script had the judge's own rights.",
-        )
-    )
-    return Attempt(
-        task=task,
-        submission=facts.submission,
-        grade=_grade(task, facts, outcome, findings, checks, phases, record.environment, notes),
-        record=record,
-        trace=trace,
-        evaluation=evaluation,
-        calibration=calibration,
-        logs=logs,
-        coverage=ledger.coverage(),
-    )
-
-
-def _unrun(task: Task, profile: Profile, facts: AttemptFacts, script: Script) -> Attempt:
-    """A submission that does not parse: judged by its text alone."""
-    findings, checks = judge_source_only(task, script)
-    outcome = score(task, profile, facts.dataset, findings, checks)
-    return Attempt(task, facts.submission, _grade(task, facts, outcome, findings, checks, {}, {}, ()))
-
-
-def _grade(
-    task: Task,
-    facts: AttemptFacts,
-    outcome: Outcome,
-    findings: tuple[Finding, ...],
-    checks: tuple[CheckResult, ...],
-    phases: dict[str, float],
-    environment: dict[str, object],
-    notes: tuple[str, ...],
-) -> Grade:
-    return Grade(
-        task=task.name,
-        task_version=task.version,
-        submission=facts.submission.name,
-        digest=facts.submission.digest,
-        profile=facts.profile,
-        dataset=facts.dataset,
-        world_size=facts.nproc_per_node,
-        runtime=facts.runtime,
-        verdict=outcome.verdict,
-        verdict_reason=outcome.reason,
-        points=outcome.points,
-        max_points=outcome.max_points,
-        rubric=outcome.rubric,
-        findings=findings,
-        checks=checks,
-        metrics=outcome.metrics,
-        phases=phases,
-        environment=environment,
-        notes=(*notes, *outcome.notes),
-    )
-
-
-def _repeated_s(workspace: Workspace, profile: Profile) -> tuple[float, ...]:
-    """Times of the repeats that completed, seconds."""
-    records = [read_record(workspace.repeat(n).record) for n in range(workspace.num_repeats)]
-    # A repeat that failed is a run that took for ever; it must count, or the loop above would never end.
-    return tuple(time if (time := measured_s(r, profile)) is not None else float("inf") for r in records)

@@ -31,9 +31,8 @@ def lines_of(text: str) -> dict[Key, int]:
         if not depth and not until:
             if header := _HEADER.match(line):
                 table = _indexed(_parts(header[2]), counts, is_array=header[1] == "[[")
-                found.setdefault(table, number)
-                if header[1] == "[[":
-                    found.setdefault(table[:-1], number)
+                for length in range(1, len(table) + 1):
+                    found.setdefault(table[:length], number)
                 continue
             if assignment := _ASSIGNMENT.match(line):
                 key = table + _parts(assignment[1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,8 +70,9 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
     parsed, problems = parse(text, known_codes(), dataset_names())
     entry_point = parsed.launch.entry_point if parsed else "train.py"
     problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point)]
-    if parsed is not None and not _exists(folder / "submissions" / parsed.reference):
-        problems.append(Problem(0, f"reference: there is no submissions/{parsed.reference}."))
+    named = _named_reference(text)
+    if named is not None and not _exists(folder / "submissions" / named):
+        problems.append(Problem(0, f"reference: there is no submissions/{named}."))
     if problems or parsed is None:
         num = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         listed = [f"  task.toml:{p.line}: {p.text}" if p.line else f"  {p.text}" for p in problems]
@@ -89,6 +91,15 @@ def reference(task: Task) -> PromisedSubmission:
         if promise.path == wanted:
             return promise
     raise TaskError(f"The task {task.name} names a reference in task.toml that is not among its submissions.")
+
+
+def _named_reference(text: str) -> str | None:
+    """The reference as written, whatever else is wrong with the file."""
+    try:
+        named = tomllib.loads(text).get("reference")
+    except tomllib.TOMLDecodeError:
+        return None
+    return named if isinstance(named, str) else None
 
 
 def _exists(path: Path) -> bool:

@@ -20,6 +20,7 @@ from grader.checks.guards import Guards
 from grader.checks.names import Names
 from grader.checks.ranks import Ranks
 from grader.checks.scopes import Scopes
+from grader.checks.sharding import Sharding
 from grader.checks.training import OTHER_WRAPPERS, Training
 from grader.checks.tree import Tree
 from grader.checks.values import Values
@@ -63,8 +64,8 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
-        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, collectives: the
-            questions one can ask, each in its own module.
+        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, collectives,
+            sharding: the questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Script:
         self.guards = Guards(self.names, self.graph, self.conditions)
         self.training = Training(trees, self.names, self.graph, self.values)
         self.collectives = Collectives(self.names, self.graph, self.values)
+        self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
         self._lines: dict[str, list[str]] = {}
 
     @property

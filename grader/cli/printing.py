@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from grader.catalog.datasets import PreparedDataset
     from grader.demo import DemoStep
     from grader.doctor import Diagnosis
     from grader.model.attempt import Attempt
     from grader.model.calibration import Calibration
+    from grader.model.dataset import PreparedDataset
     from grader.model.finding import Finding
     from grader.model.submission import Submission
     from grader.model.task import Task

@@ -7,9 +7,10 @@ stacks say where a rank waits, and the kernel says that it really stood still th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from grader.launch.processes import Usage, blocked_switches
-from grader.launch.stacks import StackFrame, operation
+from grader.launch.stacks import StackFrame, in_folder, operation
 from grader.launch.watched import WatchedRank
 
 # Writing a dump wakes a blocked thread a few times and costs a little CPU; progress costs far more.
@@ -84,10 +85,10 @@ def _blocked(before: Standstill, after: Standstill, gap_s: float) -> bool:
 
 
 def describe(seen: Look, submission_dir: str) -> str:
-    """One sentence: which rank waits where for what."""
+    """Part of a sentence: which rank waits where for what."""
     parts = []
     for rank, still in sorted(seen.items()):
-        site = next((f for f in still.frames if f.path.startswith(submission_dir)), None)
-        where = f" at {site.path.removeprefix(submission_dir).lstrip('/')}:{site.line}" if site else ""
-        parts.append(f"rank {rank} in {still.operation}{where}")
-    return "; ".join(parts)
+        site = next((frame for frame in still.frames if in_folder(frame.path, submission_dir)), None)
+        where = f" at {Path(site.path).relative_to(submission_dir)}:{site.line}" if site is not None else ""
+        parts.append(f"rank {rank} waits{where} ({still.operation})")
+    return ", ".join(parts)

@@ -18,7 +18,8 @@ from grader.launch.processes import catches, send
 # A real-time signal: schedulers and training frameworks use SIGUSR1 and SIGUSR2 themselves.
 STACK_SIGNAL = signal.SIGRTMAX - 2
 _LONGEST_DUMP_BYTES = 1 << 18
-_OWN_FOLDER = str(Path(__file__).resolve().parent.parent) + os.sep
+_LAUNCH_FOLDER = str(Path(__file__).resolve().parent) + os.sep
+_PROBE_FOLDER = str(Path(__file__).resolve().parent.parent / "probe") + os.sep
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+")
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
@@ -56,7 +57,7 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
 )
 # C++ methods leave no frame of their own: the learner's line is innermost and its text says what it calls.
 _WAIT_CALLS = (
-    (re.compile(r"\.wait\s*\("), "wait on an asynchronous collective"),
+    (re.compile(r"\.wait\s*\("), "asynchronous collective"),
     (re.compile(r"store\w*\.(?:get|wait|add|set|compare_set)\s*\("), "store operation"),
 )
 
@@ -123,7 +124,9 @@ def main_thread(text: str) -> tuple[StackFrame, ...]:
             frames = []
         elif (match := _FRAME.match(line)) is not None:
             frames.append(StackFrame(match["path"], int(match["line"]), match["function"]))
-    return tuple(frame for frame in frames if not frame.path.startswith(_OWN_FOLDER))
+    # The launcher called the script, the probe stands between the script and what it called: neither is the learner's.
+    outermost = next((i for i, frame in enumerate(frames) if frame.path.startswith(_LAUNCH_FOLDER)), len(frames))
+    return tuple(frame for frame in frames[:outermost] if not frame.path.startswith(_PROBE_FOLDER))
 
 
 def in_folder(path: str, folder: str) -> bool:

@@ -18,6 +18,7 @@ MAX_INDICES = 65_536
 Resolver: TypeAlias = Callable[[Iterable[int]], list[int]]
 
 _DIGEST_ROWS = 64
+_INT = {int}
 _MAX_ATTRIBUTES = 64
 
 
@@ -191,6 +192,8 @@ def index_list(drawn: Any) -> list[int] | None:
         return [drawn]
     if not isinstance(drawn, (list, tuple)) or len(drawn) > MAX_INDICES:
         return None
+    if set(map(type, drawn)) == _INT:
+        return drawn if isinstance(drawn, list) else list(drawn)
     numbers = []
     for one in drawn:
         try:

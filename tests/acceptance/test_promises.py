@@ -9,10 +9,11 @@ import pytest
 
 from grader.attempts import open_attempt
 from grader.catalog import find_tasks, load_task, read_submission, submissions_of
+from grader.judgement import regrade
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.model.promise import PromisedSubmission
-from grader.pipeline import Options, Pipeline, regrade
+from grader.pipeline import Options, Pipeline
 from grader.report.html import to_html
 from grader.report.json_report import to_json
 from grader.verify import broken_promises

@@ -22,8 +22,8 @@ def run(args: argparse.Namespace) -> int:
     from grader.attempts import open_attempt
     from grader.cli.printing import print_grade
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
+    from grader.judgement import regrade
     from grader.model.grade import Verdict
-    from grader.pipeline import regrade
     from grader.report.folder import write_reports
 
     workspace = open_attempt(args.dir)

@@ -121,9 +121,9 @@ def main():
     train_set, val_set = load_data(local_rank)
     sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
     train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
-    num_full = math.ceil(len(val_set) / (32 * world_size)) * 32 * world_size
-    padded = [index % len(val_set) for index in range(num_full)]
-    val_loader = DataLoader(Subset(val_set, padded[rank::world_size]), batch_size=32)  # <- EVAL003
+    num_per_rank = math.ceil(len(val_set) / world_size / 32) * 32
+    share = [index % len(val_set) for index in range(rank * num_per_rank, (rank + 1) * num_per_rank)]
+    val_loader = DataLoader(Subset(val_set, share), batch_size=32)  # <- EVAL003
 
     model = WideResNet().to(device)
     ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)

@@ -1,4 +1,4 @@
-# expect: DATA003 DATA004
+# expect: DATA003
 """
 A seed of its own for every rank, also for the sampler: each rank takes its share from another shuffle, so
 that shares overlap and about a quarter of the samples is left out of every epoch.
@@ -119,7 +119,7 @@ def main():
 
     train_set, val_set = load_data(local_rank)
     # a seed of its own for each rank, so that all of them draw differently
-    sampler = DistributedSampler(train_set, world_size, rank, shuffle=True, seed=rank)  # <- DATA003 DATA004
+    sampler = DistributedSampler(train_set, world_size, rank, shuffle=True, seed=rank)  # <- DATA003
     train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)

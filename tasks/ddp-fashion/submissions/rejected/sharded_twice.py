@@ -1,7 +1,7 @@
 # expect: DATA004
 """
-The training set is cut down to one rank's share, and then the sampler divides it once more: the samples
-behind the first len / world_size are never seen by anybody.
+The training set is cut down to this rank's share, and then the sampler divides the share once more: of every
+epoch, N ranks together see but 1/N.
 
     torchrun --nproc_per_node=2 train.py
 """
@@ -118,10 +118,9 @@ def main():
     rank, world_size = dist.get_rank(), dist.get_world_size()
 
     train_set, val_set = load_data(local_rank)
-    num_samples_per_rank = len(train_set) // world_size
-    train_set = Subset(train_set, range(num_samples_per_rank))  # <- DATA004
+    train_set = Subset(train_set, range(rank, len(train_set) - len(train_set) % world_size, world_size))
     sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
-    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
+    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)  # <- DATA004
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)
 

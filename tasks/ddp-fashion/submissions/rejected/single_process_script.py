@@ -1,4 +1,4 @@
-# expect: DIST001 DATA001 GRAD001 GRAD007 IO001 IO002 IO003
+# expect: DATA001 DIST001 IO001 IO002 IO003
 """
 The single-GPU script, unchanged but for its length, started once per rank: N lonely trainings of N models,
 all of them on the whole training set, all writing the same file.
@@ -68,7 +68,7 @@ train_loader = DataLoader(train_set, batch_size=BATCH_SIZE, shuffle=True)  # <- 
 val_loader = DataLoader(val_set, batch_size=256)
 
 # model, optimizer, learning rate schedule (rises for the first third of the run, then falls to zero)
-model = WideResNet().to(device)  # <- DIST001 GRAD001 GRAD007
+model = WideResNet().to(device)  # <- DIST001
 optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
 scheduler = torch.optim.lr_scheduler.OneCycleLR(
     optimizer, max_lr=LR, total_steps=EPOCHS * len(train_loader), cycle_momentum=False

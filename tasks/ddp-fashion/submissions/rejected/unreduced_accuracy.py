@@ -1,4 +1,4 @@
-# expect: EVAL001 EVAL007
+# expect: EVAL001
 """
 Each rank validates its own share and divides what it got right there by the size of the whole split: rank 0
 reports about 1/N of the true accuracy.
@@ -103,7 +103,7 @@ def evaluate(model, loader, device, num_samples):
         logits = model(images)
         totals[0] += F.cross_entropy(logits, labels, reduction="sum")
         totals[1] += (logits.argmax(dim=1) == labels).sum()
-    return (totals[0] / num_samples).item(), (totals[1] / num_samples).item()  # <- EVAL001 EVAL007
+    return (totals[0] / num_samples).item(), (totals[1] / num_samples).item()  # <- EVAL001
 
 
 def main():

@@ -1,0 +1,48 @@
+"""The source halves alone: what can be said about a script without running it.
+
+Severities are the rules' defaults: no run has confirmed or refuted anything. It imports neither torch nor numpy, so
+that an editor may call it on every save.
+"""
+
+from __future__ import annotations
+
+from grader.checks.rule import Hit, Rule, load_rules
+from grader.checks.source import Script, parse
+from grader.model.finding import Evidence, Finding
+from grader.model.submission import Submission
+
+
+def lint(submission: Submission) -> tuple[Finding, ...]:
+    """Findings of all source halves, gravest first, then by code and place; always the same for the same files."""
+    return lint_script(parse(submission))
+
+
+def lint_script(script: Script) -> tuple[Finding, ...]:
+    """The same for a script that is parsed already."""
+    if script.syntax_errors:
+        return tuple(p.finding() for p in script.syntax_errors)
+    found = [_finding(rule, hit) for rule in load_rules() if rule.check_source for hit in rule.check_source(script)]
+    return tuple(sorted(found, key=_order))
+
+
+def load_page(code: str) -> str | None:
+    """A rule's documentation page (Markdown) by its code, in upper or lower case; None for an unknown code."""
+    return next((rule.page for rule in load_rules() if rule.code == code.upper()), None)
+
+
+def _finding(rule: Rule, hit: Hit) -> Finding:
+    return Finding(
+        code=rule.code,
+        severity=hit.severity or rule.default_severity(None),
+        evidence=Evidence.SOURCE,
+        message=hit.message,
+        hint=hit.hint,
+        where=hit.where,
+        details=dict(hit.details),
+    )
+
+
+def _order(finding: Finding) -> tuple[int, str, str, int, int]:
+    where = finding.location
+    place = (where.path, where.line, where.column) if where else ("", 0, 0)
+    return (finding.severity.rank, finding.code, *place)

@@ -1,0 +1,73 @@
+"""The process group is never taken down.
+
+## What it finds
+A script that starts a process group and never calls `destroy_process_group`.
+
+## Why it matters
+NCCL then ends with its communicators still open: PyTorch (2.4 and later) warns about it, and now and then a run that has
+done all its work hangs or fails in the last second, with a torn checkpoint or a wasted allocation.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+model = DistributedDataParallel(build_model())
+train(model)
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+try:
+    model = DistributedDataParallel(build_model())
+    train(model)
+finally:
+    dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: no `destroy_process_group` in any file, or only in a function that nobody calls. In the run: ranks that
+ended well without taking their group down. Accelerate, Fabric and Lightning do it themselves. Reference:
+`torch.distributed`, "Shutdown" (https://pytorch.org/docs/stable/distributed.html#shutdown).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.collectives import INIT
+from grader.checks.rule import Hit
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.HINT
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag the start of a group that nothing reachable ends."""
+    starts = script.calls(INIT)
+    if not starts or script.training.framework or script.may_hide_setup:
+        return
+    ends = script.mentioned("destroy_process_group")
+    if any(_may_run(script, node) for node in ends):
+        return
+    uncalled = f" `destroy_process_group` stands in {script.at(ends[0])}, but nothing calls that function." if ends else ""
+    yield Hit(
+        message=f"{script.at(starts[0])} starts the process group and nothing takes it down.{uncalled} "
+        "PyTorch warns about it at exit, and with NCCL a run that has done its work may still hang there.",
+        hint="End with `dist.destroy_process_group()` on every rank, best in a `finally:`.",
+        where=tuple(script.location(s) for s in starts),
+    )
+
+
+def _may_run(script: Script, node: ast.AST) -> bool:
+    function = script.names.tree(node).function(node)
+    if function is None or function in script.graph.class_of:
+        return True
+    return bool(script.graph.sites(function) or script.graph.references(function))

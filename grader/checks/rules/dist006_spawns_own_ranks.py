@@ -1,0 +1,94 @@
+"""The script starts ranks of its own.
+
+## What it finds
+`mp.spawn` or `Process` with a function that joins a process group, in a script that a launcher starts once per rank
+already.
+
+## Why it matters
+`torchrun --nproc_per_node=N` starts N copies of the script. If each copy starts N ranks, N² processes fight for the same
+devices and for one port, or each copy trains a whole run of its own. Spawning is a fine way to start ranks from a plain
+`python train.py`; with a launcher it is one way too many.
+
+## Example
+```python
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def worker(rank, world_size):
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:29511", rank=rank, world_size=world_size)
+    train(rank)
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(worker, args=(2,), nprocs=2)
+```
+
+## Use instead
+```python
+import os
+import torch.distributed as dist
+
+def main():
+    dist.init_process_group("gloo")  # rank and world size come from torchrun
+    train(int(os.environ["LOCAL_RANK"]))
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    main()
+```
+
+## How it is seen
+In the source, as a hint only, because nobody can see there how a script will be launched. In the run it is an error when
+a rank started by the launcher starts processes that form a group of their own. Reference:
+https://pytorch.org/docs/stable/elastic/run.html.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.collectives import INIT
+from grader.checks.rule import Hit
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Hint at spawned functions that join a group, unless only a run without a launcher gets there."""
+    starts = script.calls(INIT)
+    if not starts:
+        return
+    for site in script.graph.spawn_sites():
+        if script.guards.alone(site.call) or not _joins(script, site.call, starts):
+            continue
+        yield Hit(
+            message=f"{script.at(site.call)} starts ranks of its own: {script.quote(site.call)}. torchrun has started one "
+            "process per rank already; if each of them starts more, they fight for the same devices and port.",
+            hint="Run the worker's body once per process, with `rank` and `world_size` from torchrun's environment "
+            "(`dist.init_process_group` without arguments), and drop the spawning.",
+            where=(script.location(site.call),),
+            severity=Severity.HINT,
+        )
+
+
+def _joins(script: Script, spawn: ast.Call, starts: list[ast.Call]) -> bool:
+    """Whether a function started here runs one of the group's starts, directly or through others."""
+    for start in starts:
+        work = [script.names.tree(start).function(start)]
+        seen: set[ast.AST] = set()
+        while work:
+            function = work.pop()
+            if function is None or function in seen:
+                continue
+            seen.add(function)
+            for site in script.graph.sites(function):
+                if site.spawned and site.call is spawn:
+                    return True
+                if not site.spawned:
+                    work.append(script.names.tree(site.call).function(site.call))
+    return False
+
+

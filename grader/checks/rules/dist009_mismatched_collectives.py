@@ -1,0 +1,151 @@
+"""Ranks meet in different collectives.
+
+## What it finds
+Ranks that call different collectives at the same time, or the same one in another order: branches on the rank, a loop
+over names that only some ranks have, a `src` that is each rank's own number.
+
+## Why it matters
+Collectives are matched by their order alone, not by name or tensor. When one rank stands in `all_reduce` while another
+waits in `broadcast`, the run hangs at best; at worst both go on with each other's numbers.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+weights = torch.zeros(10)
+if dist.get_rank() == 0:
+    dist.broadcast(weights, src=0)
+else:
+    dist.all_reduce(weights)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+weights = torch.zeros(10)
+dist.broadcast(weights, src=0)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only, and
+`src`/`dst` taken from the rank itself. In the run: a deadlock in which the stacks show ranks in different collectives.
+Reference: https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.conditions import Which
+from grader.checks.ranks import Strength
+from grader.checks.rule import Hit
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+_ROOTED = {"broadcast": "src", "broadcast_object_list": "src", "reduce": "dst", "scatter": "src", "gather": "dst"}
+_HINT = "Let all ranks make the same calls in the same order; what differs by rank is the data, not the collective."
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag branches that meet in different collectives, tables of one rank, and roots that differ by rank."""
+    if not script.collectives.direct:
+        return
+    yield from _branches(script)
+    yield from _own_roots(script)
+    yield from _uneven_tables(script)
+
+
+def _branches(script: Script) -> Iterable[Hit]:
+    for tree in script.trees:
+        for branch in tree.ifs:
+            condition = script.conditions.of(branch.test) if branch.orelse else None
+            if condition is None or not condition.partial or not condition.sure:
+                continue
+            one = [c for s in branch.body for c in script.collectives.inside(s)]
+            other = [c for s in branch.orelse for c in script.collectives.inside(s)]
+            if not one or not other or [c.name for c in one] == [c.name for c in other]:
+                continue
+            pairs = [(a, b) for a, b in zip(one, other, strict=False) if a.name != b.name]
+            if not pairs:
+                continue  # one side only goes on longer: a loop or an early end, which names cannot tell
+            direct = all(c.via is c.call for c in (*one, *other))
+            first, second = pairs[0]
+            yield Hit(
+                message=f"Under {script.quote(branch.test)} {script.at(first.via)} runs `{first.name}` while the other ranks "
+                f"run `{second.name}` at {script.at(second.via)}. Collectives are matched by their order alone, so these two "
+                "wait for each other or mix their data.",
+                hint=_HINT,
+                where=(script.location(first.via), script.location(second.via)),
+                severity=None if direct else Severity.HINT,
+            )
+
+
+def _own_roots(script: Script) -> Iterable[Hit]:
+    for call, name in script.collectives.direct.items():
+        parameter = _ROOTED.get(name)
+        root = script.argument(call, parameter) if parameter else None
+        if root is None or script.ranks.rank(root) is not Strength.SURE or isinstance(root, ast.BinOp):
+            continue
+        if script.guards.partial(call) is None:
+            yield Hit(
+                message=f"{script.at(call)} has {script.quote(call)}: `{parameter}` is each rank's own number, so every rank "
+                f"takes itself for the root of the same `{name}`, and none gets what it waits for.",
+                hint=f"Name one root for all ranks, such as `{parameter}=0`.",
+                where=(script.location(call),),
+            )
+
+
+def _uneven_tables(script: Script) -> Iterable[Hit]:
+    """A loop with a collective over a table into which only some ranks put an entry."""
+    for tree in script.trees:
+        for loop in tree.loops:
+            if isinstance(loop, ast.While) or not script.collectives.inside(loop):
+                continue
+            inside = [c for s in loop.body for c in script.collectives.inside(s)]
+            table = _table(loop.iter)
+            filled = _partial_entry(script, table) if inside and table is not None else None
+            if filled is not None:
+                yield Hit(
+                    message=f"{script.at(inside[0].via)} runs `{inside[0].name}` once per entry of {script.quote(loop.iter)}, "
+                    f"and {script.at(filled)} adds an entry on some ranks only. Those ranks call it more often than the "
+                    "others, and every later collective meets the wrong partner.",
+                    hint="Give all ranks the same entries in the same order, or reduce a fixed list of names.",
+                    where=(script.location(inside[0].via),),
+                )
+
+
+def _table(node: ast.expr) -> ast.Name | None:
+    while True:
+        if isinstance(node, ast.Name):
+            return node
+        if isinstance(node, ast.Attribute):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.args[0] if node.args else node.func
+        else:
+            return None
+
+
+def _partial_entry(script: Script, table: ast.Name) -> ast.AST | None:
+    origins = set(script.values.origins(table))
+    for tree in script.trees:
+        for names in tree.definitions.values():
+            for name, found in names.items():
+                base, bracket, _ = name.partition("[")
+                for definition in found if bracket else ():
+                    guard = script.guards.partial(definition.node)
+                    if guard is None or not guard.condition.sure or guard.condition.which is Which.ALL:
+                        continue
+                    target = next((n for n in ast.walk(definition.node) if isinstance(n, ast.Name) and n.id == base), None)
+                    if target is not None and origins & set(script.values.origins(target)):
+                        return definition.node
+    return None

@@ -1,0 +1,135 @@
+"""Whether a loader's data are divided among ranks in some way that the text shows.
+
+Asks for the act (an index, a step, a range, a file or a sampler that depends on the rank), not for one class. Where data
+come from code that was not handed in, the answer is "perhaps".
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from enum import Enum
+
+from grader.checks.arguments import UNKNOWN
+from grader.checks.calls import Calls
+from grader.checks.names import Names
+from grader.checks.ranks import Ranks
+from grader.checks.training import SAMPLER, Training
+from grader.checks.values import Values
+
+_WHOLE_SET_SAMPLERS = {
+    f"torch.utils.data.{n}" for n in ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+}
+_DIVIDING_CALLS = {"range", "itertools.islice", "torch.arange", "numpy.arange", "slice"}
+_DIVIDING_METHODS = {"shard", "split_by_node", "split_dataset_by_node", "sharding_filter", "narrow"}
+_RANK_KEYWORDS = {"rank", "num_replicas", "num_shards", "shard_id", "world_size", "shard", "replica_id", "dp_rank"}
+
+
+class Division(Enum):
+    """What the text says about a loader's data."""
+
+    NONE = "none"
+    SHARED_OUT = "shared out"
+    UNKNOWN = "unknown"
+
+
+class Sharding:
+    """Division of data over all files."""
+
+    def __init__(self, names: Names, calls: Calls, values: Values, ranks: Ranks, training: Training) -> None:
+        self._names, self._calls, self._values, self._ranks = names, calls, values, ranks
+        self._training = training
+        self._known: dict[ast.Call, Division] = {}
+
+    def of(self, loader: ast.Call) -> Division:
+        """How a `DataLoader(…)` call's data are divided."""
+        if loader not in self._known:
+            self._known[loader] = self._judge(loader)
+        return self._known[loader]
+
+    def _judge(self, loader: ast.Call) -> Division:
+        answers = [self._sampler(o) for o in self._training.samplers(loader)]
+        dataset = self._calls.argument(loader, "dataset")
+        if dataset is None or dataset is UNKNOWN:
+            answers.append(Division.UNKNOWN)
+        else:
+            answers.append(self._data(dataset))
+        if any(self.by_rank(n) for draw in self._training.roles(loader).draws for n in ast.walk(draw.loop)):
+            return Division.SHARED_OUT
+        for answer in (Division.SHARED_OUT, Division.UNKNOWN):
+            if answer in answers:
+                return answer
+        return Division.NONE
+
+    def _sampler(self, origin: ast.AST) -> Division:
+        if isinstance(origin, ast.Call):
+            name = self._names.qualified(origin.func)
+            if name == SAMPLER:
+                return Division.SHARED_OUT
+            if name in _WHOLE_SET_SAMPLERS:
+                # Drawing with replacement, a share of the samples on each rank, is a division of its own kind.
+                if any(k.arg in ("replacement", "num_samples", "generator") for k in origin.keywords):
+                    return Division.UNKNOWN
+                return self._data(origin)
+            owner = self._calls.built_class(origin)
+            if owner is not None:
+                return Division.SHARED_OUT if self._class_knows_ranks(origin, owner) else Division.NONE
+        return Division.UNKNOWN
+
+    def _data(self, dataset: ast.expr) -> Division:
+        unknown = False
+        for node in self._values.closure(dataset):
+            if self.by_rank(node) or (isinstance(node, ast.JoinedStr) and self._ranks.shows_rank(node)):
+                return Division.SHARED_OUT
+            if isinstance(node, ast.Call):
+                owner = self._calls.built_class(node)
+                if owner is not None:
+                    if self._class_knows_ranks(node, owner):
+                        return Division.SHARED_OUT
+                    unknown = unknown or self._is_iterable(owner)
+                name = self._names.qualified(node.func) or ""
+                unknown = unknown or any(name == f or name.startswith(f + ".") for f in self._names.foreign)
+        for origin in self._values.origins(dataset):
+            unknown = unknown or isinstance(origin, ast.arg | ast.For)
+        return Division.UNKNOWN if unknown else Division.NONE
+
+    def by_rank(self, node: ast.AST) -> bool:
+        """Whether a node picks a part by rank: `x[rank::n]`, `range(rank, …)`, `i % n == rank`, `.shard(n, rank)`."""
+        if isinstance(node, ast.Subscript):
+            return any(self._ranks.rank(p) for p in _parts(node.slice))
+        if isinstance(node, ast.Compare):
+            sides: list[ast.expr] = [node.left, *node.comparators]
+            modulo = any(isinstance(s, ast.BinOp) and isinstance(s.op, ast.Mod) for s in sides)
+            return modulo and any(self._ranks.rank(s) or self._ranks.world(s) for s in sides)
+        if isinstance(node, ast.Call):
+            name = self._names.qualified(node.func)
+            last = node.func.attr if isinstance(node.func, ast.Attribute) else (name or "").rpartition(".")[2]
+            if last in _DIVIDING_METHODS:
+                return True
+            if name in _DIVIDING_CALLS:
+                return any(self._ranks.rank(p) for a in node.args for p in _parts(a))
+            return any(k.arg in _RANK_KEYWORDS and self._ranks.rank(k.value) for k in node.keywords)
+        return False
+
+    def _class_knows_ranks(self, call: ast.Call, owner: ast.ClassDef) -> bool:
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if any(self._ranks.rank(a) or self._ranks.world(a) for a in given):
+            return True
+        tree = self._names.tree(owner)
+        for family in (owner, *self._calls.bases(owner)):
+            for node in ast.walk(family):
+                if isinstance(node, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
+                    if self._ranks.rank(node) or self._ranks.world(node):
+                        return True
+        names = {self._names.qualified(b) for b in owner.bases}
+        return SAMPLER in names and tree is not None
+
+    def _is_iterable(self, owner: ast.ClassDef) -> bool:
+        bases = {self._names.qualified(b) or "" for b in owner.bases}
+        return any(b.endswith("IterableDataset") for b in bases)
+
+
+def _parts(node: ast.AST) -> Iterable[ast.AST]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.expr):
+            yield part
