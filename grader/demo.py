@@ -21,7 +21,7 @@ TASK = "ddp-fashion"
 SHOWN = (
     "accepted/distributed_sampler.py",
     "rejected/no_distributed_sampler.py",
-    "deadlocked/barrier_on_rank_zero.py",
+    "deadlocked/collective_on_rank_zero.py",
 )
 
 

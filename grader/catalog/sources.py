@@ -6,7 +6,9 @@ the same splits on every machine and version, and equal images always fall on th
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,7 +127,9 @@ def download(cache: Path) -> Splits:
         from torchvision.datasets import FashionMNIST
 
         cache.mkdir(parents=True, exist_ok=True)
-        FashionMNIST(str(cache), train=True, download=True)
+        # What torchvision says about mirrors is progress, not a result.
+        with contextlib.redirect_stdout(sys.stderr):
+            FashionMNIST(str(cache), train=True, download=True)
     except (ImportError, OSError, RuntimeError) as error:
         raise InfraError(
             f"FashionMNIST could not be downloaded: {error}. Where there is no network, copy its four files from "

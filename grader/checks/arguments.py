@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.definition import UNKNOWN
 from grader.checks.names import Names
 from grader.checks.scopes import Scopes
-
-UNKNOWN = ast.Name(id="?", ctx=ast.Load(), lineno=0, col_offset=0)
-"""Stands for an argument that may have been given, but nobody can say as what."""
 
 # Positional parameters, from the reference pages of torch 2.x; only as far as rules ask for them.
 _GROUP_THIRD = ("tensor", "op", "group")
@@ -84,9 +82,9 @@ class Arguments:
         if isinstance(options, ast.Dict):
             for key, value in zip(options.keys, options.values, strict=True):
                 if key is None:
-                    found = self._from_options(value, name)
-                    if found is not None:
-                        return found
+                    inner = self._from_options(value, name)
+                    if inner is not None:
+                        return inner
                 elif not isinstance(key, ast.Constant):
                     return UNKNOWN
                 elif key.value == name:

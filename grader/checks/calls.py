@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.arguments import UNKNOWN, Arguments
-from grader.checks.definition import FUNCTIONS, Function
+from grader.checks.arguments import Arguments
+from grader.checks.definition import FUNCTIONS, UNKNOWN, Function
 from grader.checks.names import Names
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
@@ -153,7 +153,7 @@ class Calls:
                 return UNKNOWN
             if index < len(site.args):
                 return site.args[index]
-        elif spec.vararg and parameter == spec.vararg.arg or spec.kwarg and parameter == spec.kwarg.arg:
+        elif (spec.vararg and parameter == spec.vararg.arg) or (spec.kwarg and parameter == spec.kwarg.arg):
             return UNKNOWN
         return UNKNOWN if "**" in site.keywords else None
 
@@ -182,9 +182,10 @@ class Calls:
             return self.built_class(value)
         if isinstance(value, ast.Name):
             function = tree.function(value)
-            if function in self.class_of and function is not None and function.args.args:
-                if value.id == function.args.args[0].arg:
-                    return self.class_of[function]
+            owner = self.class_of.get(function) if function is not None else None
+            first = function.args.args[:1] if function is not None else []
+            if owner is not None and first and value.id == first[0].arg:
+                return owner
             values = [d.value for d in self._scopes.reaching(value.id, value)]
         elif isinstance(value, ast.Attribute):
             values = [d.value for tree in self._trees for d in tree.attributes.get(value.attr, ())]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS
+from grader.checks.definition import FUNCTIONS, name_of
 from grader.checks.names import Names
 from grader.checks.ranks import Ranks, Strength
 from grader.checks.values import Values
@@ -20,9 +20,9 @@ from grader.checks.values import Values
 MAIN_NAME = re.compile(
     r"(^|_)(is_?)?(main|master|primary|chief|root|lead|rank_?(zero|0)|global_zero|process_zero)(_?(process|rank|proc|worker|node|gpu))?$"
     r"|is_(local_)?(world_)?(main_)?process(_zero)?$|rank_?(zero|0)_only|should_(log|save)|on_(local_)?main_process",
-    re.I,
+    re.IGNORECASE,
 )
-_DISTRIBUTED_NAME = re.compile(r"distributed|(^|_)(ddp|dist|multi_?gpu|parallel)($|_)|is_dist", re.I)
+_DISTRIBUTED_NAME = re.compile(r"distributed|(^|_)(ddp|dist|multi_?gpu|parallel)($|_)|is_dist", re.IGNORECASE)
 _DISTRIBUTED_CALLS = {
     "torch.distributed.is_initialized", "torch.distributed.is_available",
     "torch.distributed.is_torchelastic_launched", "torch.distributed.is_nccl_available",
@@ -107,7 +107,7 @@ class Conditions:
             return Condition(Which.DISTRIBUTED)
         if isinstance(test, ast.Call) and self._names.qualified(test.func) in ("bool", "int") and test.args:
             return self.of(test.args[0], depth)
-        name = _last_name(test)
+        name = name_of(test)
         found: list[Condition] = []
         for origin in self._values.origins(test):
             if isinstance(origin, ast.Constant):
@@ -203,9 +203,3 @@ def _any_of(parts: list[Condition]) -> Condition:
         return kept[0] if all(c.which is kept[0].which for c in kept) else _NOTHING
     same = all(c.which is partial[0].which for c in kept)
     return Condition(partial[0].which if same else Which.SOME, same and all(c.sure for c in kept))
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        return _last_name(node.func)
-    return getattr(node, "attr", None) or getattr(node, "id", "")

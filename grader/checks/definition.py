@@ -15,6 +15,9 @@ Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 Place: TypeAlias = tuple[int, int]
 """Line (1-based) and column (0-based), as `ast` counts them."""
 
+UNKNOWN = ast.Name(id="?", ctx=ast.Load(), lineno=0, col_offset=0)
+"""Stands for an argument that may have been given, but nobody can say as what."""
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -41,6 +44,17 @@ class Definition:
     kind: str
     since: Place
     dotted: str = ""
+
+
+def name_of(node: ast.AST) -> str:
+    """The last part of a name: `c` of `a.b.c`, of `c`, of `c(…)` and of a parameter; "" of anything else."""
+    if isinstance(node, ast.Call):
+        return name_of(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.arg):
+        return node.arg
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def start(node: Any) -> Place:

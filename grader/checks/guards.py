@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 from grader.checks.calls import Calls
 from grader.checks.conditions import MAIN_NAME, Condition, Conditions, Which
-from grader.checks.definition import FUNCTIONS, Function, start
+from grader.checks.definition import FUNCTIONS, Function, name_of, start
 from grader.checks.names import Names
 from grader.checks.scopes import leaves
+
+
+_BLOCKS = ("body", "orelse", "finalbody")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Guards:
         self._names, self._calls, self._conditions = names, calls, conditions
         self._guards: dict[ast.AST, tuple[Guard, ...]] = {}
         self._reached: dict[ast.AST, bool] = {}
-        self._exits: dict[int, list[tuple[ast.stmt, ast.If, bool]]] = {}
+        self._exits: dict[int, list[tuple[ast.If, bool]]] = {}
 
     def around(self, node: ast.AST) -> tuple[Guard, ...]:
         """Rank conditions a node runs under inside its own function, innermost first."""
@@ -88,8 +91,7 @@ class Guards:
     def _decorated(self, function: Function) -> bool:
         for decorator in function.decorator_list:
             named = decorator.func if isinstance(decorator, ast.Call) else decorator
-            name = getattr(named, "attr", None) or getattr(named, "id", "")
-            if MAIN_NAME.search(name):
+            if MAIN_NAME.search(name_of(named)):
                 return True
             local = self._calls.definition(named)
             if isinstance(local, FUNCTIONS):
@@ -108,17 +110,14 @@ class Guards:
                 self._note(found, above.test, child in above.body)
             elif isinstance(above, ast.IfExp) and child is not above.test:
                 self._note(found, above.test, child is above.body)
-            elif isinstance(above, ast.BoolOp) and child in above.values:
-                for value in above.values[: above.values.index(child)] if isinstance(child, ast.expr) else ():
+            elif isinstance(above, ast.BoolOp) and isinstance(child, ast.expr):
+                for value in above.values[: above.values.index(child)]:
                     self._note(found, value, isinstance(above.op, ast.And))
-            for block in (
-                getattr(above, "body", None),
-                getattr(above, "orelse", None),
-                getattr(above, "finalbody", None),
-            ):
-                if isinstance(block, list) and isinstance(child, ast.stmt) and child in block:
-                    for statement, branch, holds in self._exits_of(block):
-                        if start(statement) < start(child):
+            for name in _BLOCKS if isinstance(child, ast.stmt) else ():
+                block = getattr(above, name, None)
+                if isinstance(block, list) and child in block:
+                    for branch, holds in self._exits_of(block):
+                        if start(branch) < start(child):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
         return found
@@ -128,15 +127,15 @@ class Guards:
         if condition.which is not Which.ALL:
             found.append(Guard(condition if holds else condition.negated(), test))
 
-    def _exits_of(self, block: list[ast.stmt]) -> list[tuple[ast.stmt, ast.If, bool]]:
+    def _exits_of(self, block: list[ast.stmt]) -> list[tuple[ast.If, bool]]:
         """The `if`s of a block one branch of which leaves: what follows runs where the other branch is taken."""
         if id(block) not in self._exits:
             found = []
             for statement in block:
                 if isinstance(statement, ast.If):
                     if leaves(self._names, statement.body):
-                        found.append((statement, statement, False))
+                        found.append((statement, False))
                     elif leaves(self._names, statement.orelse):
-                        found.append((statement, statement, True))
+                        found.append((statement, True))
             self._exits[id(block)] = found
         return self._exits[id(block)]

@@ -10,7 +10,7 @@ import ast
 import builtins
 import sys
 
-from grader.checks.definition import Definition, end, start
+from grader.checks.definition import UNKNOWN, Definition, end, start
 from grader.checks.tree import Tree
 
 # Public packages that a training script may use and that set up no process group behind its back.
@@ -93,7 +93,7 @@ class Names:
 
     def qualified(self, node: ast.AST) -> str | None:
         """Canonical dotted name of what an expression names; None where it names no import, builtin or local."""
-        if not isinstance(node, ast.Name | ast.Attribute):
+        if not isinstance(node, ast.Name | ast.Attribute) or node is UNKNOWN:
             return None
         if node not in self._known:
             self._known[node] = None  # ends `x = x.y` cycles

@@ -12,7 +12,7 @@ import re
 from enum import IntEnum
 
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS
+from grader.checks.definition import FUNCTIONS, name_of
 from grader.checks.names import Names
 from grader.checks.values import Values
 
@@ -73,8 +73,9 @@ class Ranks:
     def environment(self, node: ast.AST) -> str:
         """Name of the environment variable an expression reads, "" where it reads none."""
         key: ast.AST | None = None
-        if isinstance(node, ast.Subscript) and self._names.qualified(node.value) == "os.environ":
-            key = node.slice
+        if isinstance(node, ast.Subscript):
+            if self._names.qualified(node.value) == "os.environ" or self._copies_environment(node.value):
+                key = node.slice
         elif isinstance(node, ast.Call) and self._names.qualified(node.func) in (
             "os.environ.get",
             "os.getenv",
@@ -82,6 +83,13 @@ class Ranks:
             key = node.args[0] if node.args else None
         value = self._values.constant(key)
         return value if isinstance(value, str) else ""
+
+    def _copies_environment(self, node: ast.AST) -> bool:
+        """`{key: os.environ[key] for key in (…)}`, as many scripts begin."""
+        if not isinstance(node, ast.Name):
+            return False
+        made = [o.value for o in self._values.origins(node) if isinstance(o, ast.DictComp)]
+        return any(isinstance(m, ast.Subscript) and self._names.qualified(m.value) == "os.environ" for m in made)
 
     def _ask(self, node: ast.AST, what: str, depth: int) -> Strength:
         key = (node, what)
@@ -114,7 +122,7 @@ class Ranks:
             inner = node.operand if isinstance(node, ast.UnaryOp) else node.value
             parts = [] if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else [inner]
         elif what == "text" and isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict):
-            parts = list(getattr(node, "values", None) or getattr(node, "elts", ()))
+            parts = [*(node.elts if isinstance(node, ast.Tuple | ast.List) else node.values)]
         return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
 
     def _variable(self, node: ast.Name | ast.Attribute | ast.Subscript, what: str, depth: int) -> Strength:
@@ -122,17 +130,19 @@ class Ranks:
         if variable:
             return _of_variable(variable, what)
         best = Strength.NO
-        for origin in self._values.origins(node):
-            if origin is node or isinstance(origin, ast.arg | ast.Attribute | ast.Name | ast.For):
-                best = max(best, self._by_name(origin, node, what))
+        origins = self._values.origins(node)
+        if any(isinstance(o, ast.Call | ast.Subscript) for o in origins):
+            # What an unknown call returns is what it was named.
+            best = min(self._by_name(node, what), Strength.NAMED)
+        for origin in origins:
+            if origin is node or isinstance(origin, ast.arg | ast.Attribute | ast.Name):
+                best = max(best, self._by_name(origin, what))
             elif isinstance(origin, ast.expr):
                 best = max(best, self._ask(origin, what, depth))
         return best
 
-    def _by_name(self, origin: ast.AST, node: ast.AST, what: str) -> Strength:
-        if isinstance(origin, ast.For):
-            return Strength.NO
-        name = getattr(origin, "arg", None) or getattr(origin, "attr", None) or getattr(origin, "id", "")
+    def _by_name(self, origin: ast.AST, what: str) -> Strength:
+        name = name_of(origin)
         if what == "world":
             return Strength.NAMED if _WORLD_NAME.match(name) else Strength.NO
         if _RANK_NAME.match(name):
@@ -145,6 +155,8 @@ class Ranks:
             return _of_variable(variable, what)
         name = self._names.qualified(node.func)
         last = node.func.attr if isinstance(node.func, ast.Attribute) else (name or "").rpartition(".")[2]
+        if what == "text" and name == "os.getpid":
+            return Strength.SURE
         if name in _RANK_CALLS or last == "Get_rank":
             return Strength.NO if what == "world" else Strength.SURE
         if name in _WORLD_CALLS or last == "Get_size":

@@ -130,13 +130,19 @@ def as_epoch(number: int, shards: tuple[Shard, ...], own: bool) -> Epoch:
         number=number,
         shards=shards,
         own=own,
-        replacement=own and any(s.num_distinct < 0.95 * len(s.samples or ()) for s in shards),
+        replacement=own and any(_repeats(s) for s in shards),
         num_drawn=sum(s.num_samples for s in shards),
         num_distinct=len(union),
         num_shared=len(shared),
         shared=first(shared),
         union=frozenset(union),
     )
+
+
+def _repeats(shard: Shard) -> bool:
+    """True where samples come up again before the last batch, which wrappers fill from the beginning."""
+    samples = (shard.samples or ())[: -shard.last_size or None]
+    return shard.num_distinct < len(shard.samples or ()) and len(set(samples)) < 0.95 * len(samples)
 
 
 def first(samples: Iterable[int | str], count: int = NUM_SHOWN) -> Samples:

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
-from grader.checks.arguments import UNKNOWN
 from grader.checks.calls import Calls
+from grader.checks.definition import UNKNOWN
 from grader.checks.names import Names
 from grader.checks.ranks import Ranks
 from grader.checks.training import SAMPLER, Training
@@ -25,11 +25,11 @@ _DIVIDING_METHODS = {"shard", "split_by_node", "split_dataset_by_node", "shardin
 _RANK_KEYWORDS = {"rank", "num_replicas", "num_shards", "shard_id", "world_size", "shard", "replica_id", "dp_rank"}
 
 
-class Division(Enum):
+class Shared(Enum):
     """What the text says about a loader's data."""
 
-    NONE = "none"
-    SHARED_OUT = "shared out"
+    NO = "no"
+    YES = "yes"
     UNKNOWN = "unknown"
 
 
@@ -39,59 +39,59 @@ class Sharding:
     def __init__(self, names: Names, calls: Calls, values: Values, ranks: Ranks, training: Training) -> None:
         self._names, self._calls, self._values, self._ranks = names, calls, values, ranks
         self._training = training
-        self._known: dict[ast.Call, Division] = {}
+        self._known: dict[ast.Call, Shared] = {}
 
-    def of(self, loader: ast.Call) -> Division:
+    def of(self, loader: ast.Call) -> Shared:
         """How a `DataLoader(…)` call's data are divided."""
         if loader not in self._known:
             self._known[loader] = self._judge(loader)
         return self._known[loader]
 
-    def _judge(self, loader: ast.Call) -> Division:
+    def _judge(self, loader: ast.Call) -> Shared:
         answers = [self._sampler(o) for o in self._training.samplers(loader)]
         dataset = self._calls.argument(loader, "dataset")
         if dataset is None or dataset is UNKNOWN:
-            answers.append(Division.UNKNOWN)
+            answers.append(Shared.UNKNOWN)
         else:
             answers.append(self._data(dataset))
         if any(self.by_rank(n) for draw in self._training.roles(loader).draws for n in ast.walk(draw.loop)):
-            return Division.SHARED_OUT
-        for answer in (Division.SHARED_OUT, Division.UNKNOWN):
+            return Shared.YES
+        for answer in (Shared.YES, Shared.UNKNOWN):
             if answer in answers:
                 return answer
-        return Division.NONE
+        return Shared.NO
 
-    def _sampler(self, origin: ast.AST) -> Division:
+    def _sampler(self, origin: ast.AST) -> Shared:
         if isinstance(origin, ast.Call):
             name = self._names.qualified(origin.func)
             if name == SAMPLER:
-                return Division.SHARED_OUT
+                return Shared.YES
             if name in _WHOLE_SET_SAMPLERS:
                 # Drawing with replacement, a share of the samples on each rank, is a division of its own kind.
                 if any(k.arg in ("replacement", "num_samples", "generator") for k in origin.keywords):
-                    return Division.UNKNOWN
+                    return Shared.UNKNOWN
                 return self._data(origin)
             owner = self._calls.built_class(origin)
             if owner is not None:
-                return Division.SHARED_OUT if self._class_knows_ranks(origin, owner) else Division.NONE
-        return Division.UNKNOWN
+                return Shared.YES if self._class_knows_ranks(origin, owner) else Shared.NO
+        return Shared.UNKNOWN
 
-    def _data(self, dataset: ast.expr) -> Division:
+    def _data(self, dataset: ast.expr) -> Shared:
         unknown = False
         for node in self._values.closure(dataset):
             if self.by_rank(node) or (isinstance(node, ast.JoinedStr) and self._ranks.shows_rank(node)):
-                return Division.SHARED_OUT
+                return Shared.YES
             if isinstance(node, ast.Call):
                 owner = self._calls.built_class(node)
                 if owner is not None:
                     if self._class_knows_ranks(node, owner):
-                        return Division.SHARED_OUT
+                        return Shared.YES
                     unknown = unknown or self._is_iterable(owner)
                 name = self._names.qualified(node.func) or ""
                 unknown = unknown or any(name == f or name.startswith(f + ".") for f in self._names.foreign)
         for origin in self._values.origins(dataset):
             unknown = unknown or isinstance(origin, ast.arg | ast.For)
-        return Division.UNKNOWN if unknown else Division.NONE
+        return Shared.UNKNOWN if unknown else Shared.NO
 
     def by_rank(self, node: ast.AST) -> bool:
         """Whether a node picks a part by rank: `x[rank::n]`, `range(rank, …)`, `i % n == rank`, `.shard(n, rank)`."""

@@ -12,13 +12,14 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.arguments import UNKNOWN
 from grader.checks.calls import Calls
 from grader.checks.collectives import INIT, Collectives
 from grader.checks.conditions import Conditions
+from grader.checks.definition import UNKNOWN
 from grader.checks.guards import Guards
 from grader.checks.names import Names
 from grader.checks.ranks import Ranks
+from grader.checks.reductions import Reductions
 from grader.checks.scopes import Scopes
 from grader.checks.sharding import Sharding
 from grader.checks.training import OTHER_WRAPPERS, Training
@@ -31,6 +32,7 @@ __all__ = ["UNKNOWN", "Script", "SyntaxProblem", "parse"]
 
 SYNTAX = "SYNTAX"
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+_COMMENT = re.compile(r" # [^\"']*$")
 _QUOTE_LENGTH = 110
 
 
@@ -65,7 +67,7 @@ class Script:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, collectives,
-            sharding: the questions one can ask, each in its own module.
+            sharding, reductions: the questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Script:
         self.training = Training(trees, self.names, self.graph, self.values)
         self.collectives = Collectives(self.names, self.graph, self.values)
         self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
+        self.reductions = Reductions(self.names, self.values, self.collectives, self.training)
         self._lines: dict[str, list[str]] = {}
 
     @property
@@ -156,11 +159,12 @@ class Script:
         """A node as written, on one line, in backquotes, cut where it is long."""
         tree = self.names.tree(node)
         first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1) or 1
-        lines = [self.line(tree.path, n).encode() for n in range(first, last + 1)]
+        line = self.line(tree.path, first).encode()
         # `ast` counts columns in bytes of UTF-8.
-        lines[-1] = lines[-1][: getattr(node, "end_col_offset", None)]
-        lines[0] = lines[0][getattr(node, "col_offset", 0) :]
-        text = " ".join(b" ".join(lines).decode(errors="replace").split()).replace("`", "'")
+        cut = line[getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", None) if last == first else None]
+        text = " ".join(cut.decode(errors="replace").split()).replace("`", "'")
+        if last > first:
+            text = _COMMENT.sub("", text) + " …"
         return f"`{text[: _QUOTE_LENGTH - 1]}…`" if len(text) > _QUOTE_LENGTH else f"`{text}`"
 
 

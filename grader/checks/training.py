@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from grader.checks.arguments import UNKNOWN
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, LOOPS, Loop, start
+from grader.checks.definition import FUNCTIONS, LOOPS, UNKNOWN, Loop, start
 from grader.checks.names import Names
 from grader.checks.tree import Tree
 from grader.checks.values import Values
@@ -39,12 +38,19 @@ _EVAL_WORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A loop that takes batches from loaders; `trains` when it runs `backward`, `evaluates` when gradients are off."""
+    """A loop that takes batches from loaders.
+
+    Attributes:
+        loop, loaders: the loop and the `DataLoader(…)` calls it may draw from.
+        trains: it runs `backward`. evaluates: gradients are off, or the model is in evaluation mode.
+        iterates: it walks over the loader itself, one pass per run; False where it asks for the `next` batch.
+    """
 
     loop: Loop
     loaders: tuple[ast.Call, ...]
     trains: bool
     evaluates: bool
+    iterates: bool
 
 
 @dataclass(slots=True)
@@ -60,6 +66,7 @@ class Training:
     """Loops, loaders and wrappers over all files."""
 
     def __init__(self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values) -> None:
+        self.trees = trees
         self._trees, self._names, self._calls, self._values = trees, names, calls, values
         backwards = [c for tree in trees for c in tree.calls if _is_backward(c)]
         self.backwards = tuple(backwards)
@@ -177,10 +184,12 @@ class Training:
     def _find_draws(self) -> Iterable[Draw]:
         for tree in self._trees:
             found: dict[Loop, list[ast.Call]] = {}
+            walked: set[Loop] = set()
             for loop in tree.loops:
                 if not isinstance(loop, ast.While):
                     loaders = self._sources(loop.iter, 0)
                     if loaders:
+                        walked.add(loop)
                         found.setdefault(loop, []).extend(loaders)
             for call in tree.calls:
                 if self._names.qualified(call.func) == "next" and call.args:
@@ -191,7 +200,7 @@ class Training:
             for loop in sorted(found, key=start):
                 trains = self.runs_backward(loop)
                 evaluates = not trains and self._evaluates(tree, loop)
-                yield Draw(loop, tuple(dict.fromkeys(found[loop])), trains, evaluates)
+                yield Draw(loop, tuple(dict.fromkeys(found[loop])), trains, evaluates, loop in walked)
 
     def _loop_around(self, tree: Tree, node: ast.AST) -> Loop | None:
         function = tree.function(node)
@@ -238,9 +247,7 @@ class Training:
                 meant = self.meant_for(loader)
                 if draw.trains and (meant == "train" or (meant == "" and len(draw.loaders) == 1)):
                     role.trains = True
-                elif draw.trains and meant == "eval" and len(draw.loaders) > 1:
-                    role.evaluates = True
-                elif draw.evaluates and meant != "train":
+                elif (draw.trains and meant == "eval" and len(draw.loaders) > 1) or (draw.evaluates and meant != "train"):
                     role.evaluates = True
         return roles
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from grader.checks.definition import FUNCTIONS, SCOPES, Definition, Function, Loop, Place, Scope, end, start
 
-# Fields without a name or call worth a visit: contexts, operators, plain strings, and annotations, which do not run.
+# Fields without a name or call worth a visit: contexts, operators, plain strings.
 _SKIPPED = {
-    "annotation", "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "n",
-    "name", "op", "ops", "returns", "rest", "s", "simple", "tag", "type_comment", "type_ignores", "type_params",
+    "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "n",
+    "name", "op", "ops", "rest", "s", "simple", "tag", "type_comment", "type_ignores",
 }  # fmt: skip
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
@@ -24,7 +24,7 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
     fields = _FIELDS.get(kind)
     if fields is None:
-        no_nodes = (ast.Constant, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
+        no_nodes = (ast.Constant, ast.Global, ast.Import, ast.ImportFrom, ast.MatchSingleton, ast.Nonlocal)
         skipped = set(kind._fields) if issubclass(kind, no_nodes) else _SKIPPED
         fields = _FIELDS[kind] = tuple(f for f in kind._fields if f not in skipped)
     return fields
@@ -136,7 +136,7 @@ class Tree:
             if note is not None:
                 note(self, node, scope)
             if kind in _GLOBALS:
-                outer_names.append((scope, getattr(node, "names")))  # noqa: B009
+                outer_names.append((scope, getattr(node, "names")))
             if kind in _SCOPE_KINDS:
                 scope = node
             for field in _fields(kind):

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.arguments import UNKNOWN
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, Definition, Function
+from grader.checks.definition import FUNCTIONS, UNKNOWN, Definition, Function
 from grader.checks.names import Names
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
@@ -23,6 +22,7 @@ _SAME_OBJECT = {
 }  # fmt: skip
 _SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
 _LOADER_PARTS = {"sampler", "batch_sampler", "dataset"}
+_SHARED = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 _MAX_DEPTH = 25
 _MAX_NODES = 4000
 
@@ -47,7 +47,7 @@ class Values:
         """The value of an expression where all its origins are one and the same literal; `UNKNOWN` otherwise."""
         if node is None:
             return UNKNOWN
-        found = [o.value if isinstance(o, ast.Constant) else UNKNOWN for o in self.origins(node)]
+        found = [_literal(o) for o in self.origins(node)]
         return found[0] if found and all(f is not UNKNOWN and f == found[0] for f in found) else UNKNOWN
 
     def closure(self, node: ast.AST) -> frozenset[ast.AST]:
@@ -271,7 +271,8 @@ class Values:
         work = [node]
         while work and len(seen) < _MAX_NODES:
             current = work.pop()
-            if current in seen or current is UNKNOWN:
+            # Contexts and operators are shared by all nodes of a tree and stand for none of them.
+            if current in seen or current is UNKNOWN or isinstance(current, _SHARED):
                 continue
             seen.add(current)
             work.extend(ast.iter_child_nodes(current))
@@ -293,6 +294,15 @@ class Values:
                     tree = self._names.tree(target)
                     work.extend(r.value for r in tree.returns.get(target, ()) if r.value is not None)
         return seen
+
+
+def _literal(node: ast.AST) -> object:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        return -number if isinstance(number, int | float) else UNKNOWN
+    return UNKNOWN
 
 
 def _items(origin: ast.AST, key: object) -> Iterable[ast.expr]:

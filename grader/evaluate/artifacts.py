@@ -75,8 +75,12 @@ def read_plain_file(folder: Path, name: str, max_bytes: int) -> bytes | None:
         ) from None
     finally:
         os.close(directory)
+    status = os.fstat(descriptor)
+    # `fdopen` refuses a folder with an exception of its own.
+    if stat.S_ISDIR(status.st_mode):
+        os.close(descriptor)
+        raise RefusedError(ArtifactProblem.REFUSED, f"{name} is not a plain file but a folder.", name)
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise RefusedError(ArtifactProblem.REFUSED, f"{name} is not a plain file.", name)
         if status.st_nlink != 1:
@@ -195,7 +199,9 @@ def _check_archive(content: bytes, name: str) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error):
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001  a crafted directory can make the reader stumble in many ways
         raise _refuse(
             f"{name} was not written by `torch.save` of torch 1.6 or newer, or it was cut short. Save with {_SAVE}, "
             "on one rank."

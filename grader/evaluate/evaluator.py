@@ -140,6 +140,8 @@ class Evaluator:
         while b"\n" not in self._pending:
             readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
             if not readable:
+                # An answer that comes later must not be taken for the next one's.
+                process.kill()
                 raise InfraError(f"The scorer gave no answer in time.{self._last_words()}")
             chunk = os.read(descriptor, 1 << 16)
             if not chunk:

@@ -69,8 +69,6 @@ def judge_item(item: RubricItem, task: Task, facts: Facts) -> RubricResult:
     earned = item.points
     for part in parts:
         earned *= part.earned
-    if worst.state is State.CONTRADICTED and worst.earned == 0:
-        unseen = 0.0
     return RubricResult(
         id=item.id,
         title=item.title,
@@ -109,7 +107,8 @@ def _accuracy(item: RubricItem, task: Task, facts: Facts) -> _Part:
     seen = f"{value:.3f} on {evaluation.num_hidden:,} hidden samples"
     if value >= target:
         return _Part(1.0, 0.0, State.VERIFIED, f"{seen}; at least {target:.3f} was asked for.", evidence)
-    share = max((s for factor, s in item.steps if value >= factor * target), default=0.0)
+    # A hair of tolerance: 0.9 × 0.8 is a little more than 0.72.
+    share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
     part = f" That is near enough for {share:.0%} of the points." if share else ""
     return _Part(
         share, 0.0, State.CONTRADICTED, f"{seen}; at least {target:.3f} is asked for.{part}", evidence

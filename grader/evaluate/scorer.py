@@ -28,6 +28,7 @@ from grader.evaluate.stored import evaluation_to_dict
 from grader.model.evaluation import ArtifactProblem, Evaluation
 
 _OUT_OF_MEMORY = 2
+_FAILED = "failed with an exception"
 
 READ_BYTES = 3 << 30
 """Memory that a child may take beyond what it was born with: room for the largest file, its copy and a network."""
@@ -94,7 +95,8 @@ def _in_child(request: Request, shelf: Shelf, parent: int) -> dict[str, Any]:
         if "evaluation" in answer:
             answer["evaluation"]["seconds"] = seconds
         return answer
-    if said.startswith(READING) and SCORING not in said:
+    # Killed or out of memory with the file in hand: it lied about its size. An exception there is a fault of ours.
+    if said.startswith(READING) and SCORING not in said and why != _FAILED:
         detail = f"Reading what the run left {why or 'ended the reader'}: these are not files that training writes."
         return {
             "evaluation": evaluation_to_dict(Evaluation(ArtifactProblem.REFUSED, detail, seconds=seconds))
@@ -139,7 +141,7 @@ def _listen(receiving: int, pid: int, deadline: float, parent: int) -> tuple[byt
     code = os.waitstatus_to_exitcode(status)
     if why:
         return said, why
-    return said, {0: "", _OUT_OF_MEMORY: "took more memory than it may"}.get(
+    return said, {0: "", 1: _FAILED, _OUT_OF_MEMORY: "took more memory than it may"}.get(
         code, f"ended the process (exit code {code})"
     )
 

@@ -37,7 +37,7 @@ def main() -> NoReturn:
     if pid == 0:
         try:
             # Before the seeds are set: a generator that does not exist yet cannot be seeded.
-            import numpy  # noqa: F401, ICN001
+            import numpy  # noqa: F401
             import torch  # noqa: F401
 
             become_rank(spec, rank, RankEnds(*ends), environment, hello["origin"], waiting)

@@ -78,9 +78,8 @@ def stands_still(before: Look, after: Look, gap_s: float) -> bool:
 def _blocked(before: Standstill, after: Standstill, gap_s: float) -> bool:
     if not after.operation or before.frames != after.frames or before.last_moved_s != after.last_moved_s:
         return False
-    if before.switches is not None and after.switches is not None:
-        if after.switches - before.switches > _MOST_SWITCHES:
-            return False
+    if (after.switches or 0) - (before.switches or 0) > _MOST_SWITCHES:
+        return False
     return after.cpu_s - before.cpu_s <= _MOST_CPU_S + _MOST_CPU_SHARE * gap_s
 
 

@@ -17,7 +17,8 @@ _LONGEST_MESSAGE = 2000
 # torch writes the rank in front of every line of a traceback once there is a process group.
 _RANK_PREFIX = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
 _TERMINATED = re.compile(
-    r"^terminate called after throwing an instance of '(?P<type>[^']+)'\n\s*what\(\):\s*(?P<message>.*)", re.MULTILINE
+    r"^terminate called after throwing an instance of '(?P<type>[^']+)'\n\s*what\(\):\s*(?P<message>.*)",
+    re.MULTILINE,
 )
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
 

@@ -23,17 +23,19 @@ class Launcher(Protocol):
 
     Attributes:
         own_pids: its helpers: processes that are neither ranks nor a learner's.
-        descriptors: what the supervisor should wake up for.
-        over: True when no rank can run any more, also ranks that were never seen to start.
     """
 
     own_pids: set[int]
 
     @property
-    def descriptors(self) -> list[int]: ...
+    def descriptors(self) -> list[int]:
+        """What the supervisor should wake up for."""
+        ...
 
     @property
-    def over(self) -> bool: ...
+    def over(self) -> bool:
+        """True when no rank can run any more, also ranks that were never seen to start."""
+        ...
 
     def start(self, origin: float) -> None:
         """Start all ranks; `origin` is `time.monotonic()` at time zero of the run."""

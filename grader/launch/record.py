@@ -22,7 +22,41 @@ _LONGEST_STACK = 64
 _LONGEST_NAME = 300
 
 
-def rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
+def write_run(
+    spec: LaunchSpec, ranks: list[WatchedRank], ending: tuple[str, str], wall_s: float, facts: dict[str, Any]
+) -> None:
+    """Write the logs, then `record.json`, whose presence says that all the rest is there.
+
+    Args:
+        spec: the run.
+        ranks: all of them, ended and drained.
+        ending: word and sentence.
+        wall_s: start of the first rank to the exit of the last, seconds.
+        facts: of the machine, taken at the start.
+    """
+    for rank in ranks:
+        for name, stream in (("out", rank.out), ("err", rank.err)):
+            path = Path(spec.record_dir, "logs", f"rank{rank.rank}.{name}")
+            path.write_text(stream.text(), encoding="utf-8", newline="\n")
+    record = {
+        "runtime": "",
+        "launcher": spec.launcher,
+        "isolated": False,
+        "world_size": spec.nproc_per_node,
+        "ending": ending[0],
+        "ending_reason": ending[1],
+        "wall_s": round(wall_s, 6),
+        "deadline_s": spec.wall_s,
+        "ranks": [_rank_record(spec, rank) for rank in ranks],
+        "outputs": [],
+        "phases_s": {},
+        "environment": facts,
+        "loopback_bytes": None,
+    }
+    write_json(Path(spec.record_dir, "record.json"), record)
+
+
+def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
     """One `RankRecord`."""
     words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
     exit_code = rank.exit_code

@@ -44,7 +44,7 @@ def run_as_main(
     try:
         # Compiled here and not by an import, so that a syntax error reads as the interpreter writes it.
         code = compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
-        exec(code, module.__dict__)  # noqa: S102
+        exec(code, module.__dict__)
     except BaseException as raised:  # noqa: BLE001
         error = raised
         # Our own frame goes; what is left starts at the script's first line.
@@ -155,7 +155,8 @@ def _drop_modules(main: types.ModuleType, folder: Path) -> None:
 def _modules_of(folder: Path) -> list[types.ModuleType]:
     inside = f"{folder}{os.sep}"
     # Anything may stand in sys.modules, proxies that import on first touch too.
-    modules = [m for m in list(sys.modules.values()) if type(m) is types.ModuleType]
+    everything: list[object] = list(sys.modules.values())
+    modules = [m for m in everything if type(m) is types.ModuleType]
     return [m for m in modules if str(m.__dict__.get("__file__") or "").startswith(inside)]
 
 

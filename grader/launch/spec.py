@@ -21,9 +21,10 @@ class LaunchSpec:
         submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,
             exists and is empty; scratch_dir: HOME, TMPDIR and caches of the ranks, exists and is empty.
         record_dir: where the supervisor writes `record.json`, `trace/`, `logs/`, `stacks/`; ranks get no path to it.
-        wall_s: wall-clock limit; silence_s: silence after which a deadlock is looked for; stack_gap_s: time between the two
-            dumps that must agree.
-        memory_bytes: limit of all ranks together (0: none); log_bytes: cap per stream and rank; trace_bytes: cap per rank.
+        wall_s: wall-clock limit; silence_s: silence after which a deadlock is looked for; stack_gap_s: time between
+            the two dumps that must agree.
+        memory_bytes: limit of all ranks together (0: none); log_bytes: cap per stream and rank; trace_bytes: cap
+            per rank.
         seed: base of the ranks' different seeds.
         probe: False runs the script without the probe (measurements and oracle tests).
     """

@@ -25,10 +25,41 @@ _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+")
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
 _COLLECTIVES = frozenset(
-    """all_gather all_gather_coalesced all_gather_into_tensor all_gather_object all_gather_single all_reduce
-    all_reduce_coalesced all_to_all all_to_all_single barrier batch_isend_irecv broadcast broadcast_object_list gather
-    gather_object irecv isend monitored_barrier recv recv_object_list reduce reduce_scatter reduce_scatter_single
-    reduce_scatter_tensor scatter scatter_object_list send send_object_list""".split()
+    {
+        *(
+            "all_gather",
+            "all_gather_coalesced",
+            "all_gather_into_tensor",
+            "all_gather_object",
+            "all_gather_single",
+        ),
+        *(
+            "all_reduce",
+            "all_reduce_coalesced",
+            "all_to_all",
+            "all_to_all_single",
+            "barrier",
+            "batch_isend_irecv",
+        ),
+        *(
+            "broadcast",
+            "broadcast_object_list",
+            "gather",
+            "gather_object",
+            "irecv",
+            "isend",
+            "monitored_barrier",
+        ),
+        *(
+            "recv",
+            "recv_object_list",
+            "reduce",
+            "reduce_scatter",
+            "reduce_scatter_single",
+            "reduce_scatter_tensor",
+        ),
+        *("scatter", "scatter_object_list", "send", "send_object_list"),
+    }
 )
 _GROUP_CALLS = {
     "init_process_group": "rendezvous (init_process_group)",
@@ -125,7 +156,9 @@ def main_thread(text: str) -> tuple[StackFrame, ...]:
         elif (match := _FRAME.match(line)) is not None:
             frames.append(StackFrame(match["path"], int(match["line"]), match["function"]))
     # The launcher called the script, the probe stands between the script and what it called: neither is the learner's.
-    outermost = next((i for i, frame in enumerate(frames) if frame.path.startswith(_LAUNCH_FOLDER)), len(frames))
+    outermost = next(
+        (i for i, frame in enumerate(frames) if frame.path.startswith(_LAUNCH_FOLDER)), len(frames)
+    )
     return tuple(frame for frame in frames[:outermost] if not frame.path.startswith(_PROBE_FOLDER))
 
 
@@ -157,6 +190,11 @@ def _library_operation(frames: list[StackFrame]) -> str:
         for ending, function, name in _PLACES:
             if frame.path.endswith(ending) and function in ("", frame.function):
                 return name
+    # Inside C++ with no Python below: DDP's reducer (its buckets, its copies of buffers) and the like.
+    if frames and frames[0].path.endswith("torch/nn/parallel/distributed.py"):
+        return "DDP synchronisation"
+    if frames and "/torch/distributed/" in frames[0].path:
+        return f"torch.distributed ({frames[0].function})"
     return ""
 
 

@@ -52,7 +52,7 @@ def _host(parent: int, writer: int) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         while True:
             signal.pause()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001
         os.write(3, f"{type(error).__name__}: {error}".encode())
     finally:
         os._exit(1)

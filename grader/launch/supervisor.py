@@ -28,10 +28,10 @@ from grader.launch.processes import (
     proportional_bytes,
     send_all,
 )
-from grader.launch.record import rank_record, write_json
+from grader.launch.record import write_run
 from grader.launch.spec import LaunchSpec
 from grader.launch.torchrun import TorchrunLauncher
-from grader.launch.watched import WatchedRank
+from grader.launch.watched import WatchedRank, take_stacks
 
 _TICK_S = 0.04
 _BUSY_TICK_S = 0.004
@@ -40,7 +40,6 @@ _PROGRESS_S = 0.5
 _FAILURE_GRACE_S = 3.0
 _TERM_GRACE_S = 1.5
 _KILL_GRACE_S = 2.0
-_DUMP_S = 0.6
 _LEFTOVER_GRACE_S = 0.3
 
 
@@ -50,6 +49,7 @@ class Supervisor:
     def __init__(self, spec: LaunchSpec, say: Callable[[dict[str, Any]], None]) -> None:
         self._spec = spec
         self._say = say
+        self._stacks_dir = Path(spec.record_dir, "stacks")
         for folder in ("trace", "logs", "stacks"):
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
         self._ranks = [WatchedRank(spec, rank) for rank in range(spec.nproc_per_node)]
@@ -99,7 +99,7 @@ class Supervisor:
         ending, reason = self._ending, self._reason
         if not ending:
             ending, reason = judge_ending(self._spec, self._ranks, kernel_oom_kills() > oom_kills)
-        self._write(ending, reason, wall_s, facts)
+        write_run(self._spec, self._ranks, (ending, reason), wall_s, facts)
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -182,20 +182,19 @@ class Supervisor:
         spec = self._spec
         silent_s = now - max(rank.last_moved_s for rank in self._ranks)
         if silent_s < spec.silence_s:
-            self._look = {}
+            self._look, self._looked_s = {}, -1e9
             return
-        if self._look and now - self._looked_s < spec.stack_gap_s:
+        if now - self._looked_s < spec.stack_gap_s:
             return
-        if not all(self._dump([rank for rank in self._ranks if rank.alive])):
+        if not take_stacks([rank for rank in self._ranks if rank.alive], self._stacks_dir):
             self._looked_s = self._now()
             return
         self._sample()
         seen = look(self._ranks, self._owners, self._seen, spec.submission_dir)
         if stands_still(self._look, seen, spec.stack_gap_s):
             self._ending = "deadlocked"
-            self._reason = f"Nothing moved for {self._now() - now + silent_s:.0f} s: " + (
-                f"{describe(seen, spec.submission_dir)}."
-            )
+            where = describe(seen, spec.submission_dir)
+            self._reason = f"Nothing moved for {self._now() - now + silent_s:.0f} s: {where}."
         self._look, self._looked_s = seen, self._now()
 
     # -- the end -----------------------------------------------------------------------------------------------------
@@ -204,7 +203,7 @@ class Supervisor:
         """Stacks, SIGTERM, SIGKILL; returns when the launcher has nothing left to run."""
         alive = [rank for rank in self._ranks if rank.alive]
         if self._ending in ("timed_out", "failed"):
-            self._dump(alive)
+            take_stacks(alive, self._stacks_dir)
         for rank in alive:
             rank.killed_by_judge = rank.alive
         if self._ending == "failed":
@@ -244,26 +243,6 @@ class Supervisor:
         while not done() and self._now() < deadline:
             self._turn()
 
-    def _dump(self, ranks: list[WatchedRank]) -> list[bool]:
-        """Ask ranks for their stacks and wait for them; for each, whether a usable one came."""
-        asked = [rank for rank in ranks if rank.pid and rank.stacks.request(rank.pid)]
-        sizes: list[int] = []
-        deadline = self._now() + _DUMP_S
-        while self._now() < deadline:
-            time.sleep(0.03)
-            now_sizes = [rank.stacks.size_bytes for rank in asked]
-            if all(now_sizes) and now_sizes == sizes:
-                break
-            sizes = now_sizes
-        for rank in asked:
-            stack = rank.stacks.read()
-            if stack is not None:
-                rank.stack = stack
-                path = Path(self._spec.record_dir, "stacks", f"rank{rank.rank}.{rank.num_dumps}.txt")
-                path.write_text(stack.text)
-                rank.num_dumps += 1
-        return [rank in asked and rank.stacks.size_bytes > 0 for rank in ranks]
-
     # -- signs and records -------------------------------------------------------------------------------------------
 
     def _watch_signals(self) -> None:
@@ -287,31 +266,6 @@ class Supervisor:
                 "steps": [rank.trace.num_steps for rank in self._ranks],
                 "line": self._ranks[0].out.last_line(),
             }
-        )
-
-    def _write(self, ending: str, reason: str, wall_s: float, facts: dict[str, Any]) -> None:
-        spec = self._spec
-        for rank in self._ranks:
-            for name, stream in (("out", rank.out), ("err", rank.err)):
-                path = Path(spec.record_dir, "logs", f"rank{rank.rank}.{name}")
-                path.write_text(stream.text(), encoding="utf-8", newline="\n")
-        write_json(
-            Path(spec.record_dir, "record.json"),
-            {
-                "runtime": "",
-                "launcher": spec.launcher,
-                "isolated": False,
-                "world_size": spec.nproc_per_node,
-                "ending": ending,
-                "ending_reason": reason,
-                "wall_s": round(wall_s, 6),
-                "deadline_s": spec.wall_s,
-                "ranks": [rank_record(spec, rank) for rank in self._ranks],
-                "outputs": [],
-                "phases_s": {},
-                "environment": facts,
-                "loopback_bytes": None,
-            },
         )
 
 

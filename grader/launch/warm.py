@@ -33,7 +33,7 @@ _STOP_S = 5.0
 
 def _import_everything() -> None:
     # Whatever a training script is likely to import, as long as importing it starts nothing.
-    import numpy  # noqa: F401, ICN001
+    import numpy  # noqa: F401
     import torch
     import torch._dynamo
     import torch.distributed
@@ -41,7 +41,6 @@ def _import_everything() -> None:
     import torch.nn.parallel
     import torch.optim
     import torch.utils.data
-    import torch.utils.data.distributed
     import torchvision
     import torchvision.datasets
     import torchvision.transforms  # noqa: F401

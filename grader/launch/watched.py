@@ -6,12 +6,16 @@ State only; who starts, stops and judges ranks is decided elsewhere.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from grader.launch.rank import RankEnds
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import Stack, StackFile
 from grader.launch.streams import Capture, TraceSink, open_pipe
+
+_DUMP_S = 0.6
+_DUMP_LOOK_S = 0.03
 
 
 class WatchedRank:
@@ -75,3 +79,25 @@ class WatchedRank:
         self.out.close()
         self.err.close()
         self.trace.finish()
+
+
+def take_stacks(ranks: list[WatchedRank], folder: Path) -> bool:
+    """Ask live ranks for their stacks, wait for them, keep them; whether a usable one came from every rank."""
+    asked = [rank for rank in ranks if rank.pid > 0 and rank.stacks.request(rank.pid)]
+    sizes: list[int] = []
+    deadline = time.monotonic() + _DUMP_S
+    while time.monotonic() < deadline:
+        time.sleep(_DUMP_LOOK_S)
+        before, sizes = sizes, [rank.stacks.size_bytes for rank in asked]
+        # A dump is written piece by piece; it is whole when it has stopped growing.
+        if all(sizes) and sizes == before:
+            break
+    num_usable = 0
+    for rank in asked:
+        stack = rank.stacks.read()
+        if stack is not None:
+            num_usable += 1
+            rank.stack = stack
+            (folder / f"rank{rank.rank}.{rank.num_dumps}.txt").write_text(stack.text, encoding="utf-8")
+            rank.num_dumps += 1
+    return num_usable == len(ranks)

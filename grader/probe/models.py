@@ -59,6 +59,7 @@ _tracked: dict[int, Tracked] = {}
 _owners: dict[int, Any] = {}
 _evaluation: _Evaluation | None = None
 _num_bypasses = 0
+_torch: Any = None
 _ddp: Any = None
 _inside = False  # during the forward pass of a tracked model: those inside it belong to it
 
@@ -145,23 +146,20 @@ def _write_final(known: Tracked) -> None:
 
 
 def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from torch import Tensor
-
+    tensor = _torch.Tensor
     for value in (*args, *kwargs.values()):
-        if isinstance(value, Tensor):
+        if isinstance(value, tensor):
             return value
         if isinstance(value, (list, tuple, dict)):
             parts = value.values() if isinstance(value, dict) else value
             for part in parts:
-                if isinstance(part, Tensor):
+                if isinstance(part, tensor):
                     return part
     return None
 
 
 @guarded("forward")
 def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    import torch
-
     for action in before_forward:
         action()
     tally.forwards += 1
@@ -170,7 +168,7 @@ def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str
     through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
     batch = _first_tensor(args, kwargs)
     size = 0 if batch is None else (int(batch.shape[0]) if batch.dim() else 1)
-    if not (model.training and torch.is_grad_enabled()):
+    if not (model.training and _torch.is_grad_enabled()):
         tally.credit = max(0, tally.credit - size)
         tally.data_s = 0.0  # the waiting was for evaluation
         _evaluate(known, wrapper is not None and through, model.training, size)
@@ -191,10 +189,8 @@ def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str
 
 def _evaluate(known: Tracked, through: bool, training: bool, size: int) -> None:
     global _evaluation
-    import torch
-
     site = sites.here()
-    key = (known.wrap, through, training, torch.is_grad_enabled(), site)
+    key = (known.wrap, through, training, _torch.is_grad_enabled(), site)
     if _evaluation is None or _evaluation.key != key:
         end_evaluation()
         _evaluation = _Evaluation(key)
@@ -241,9 +237,11 @@ def confirm_bypass() -> None:
 
 def install() -> None:
     """Notice which modules are asked for their parameters: optimizers are built from them."""
-    global _ddp
+    global _torch, _ddp
+    import torch
     from torch import nn
 
+    _torch = torch
     _ddp = nn.parallel.DistributedDataParallel
     replace([nn.Module], "named_parameters", _wrap_named_parameters)
 

@@ -6,6 +6,7 @@ Uses torch's public global step hooks. Counts the outermost optimizer only: a sh
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import weakref
@@ -22,7 +23,7 @@ from grader.probe.writer import writer
 FIRST_SAMPLED = 8
 """Steps of an optimizer that are all fingerprinted."""
 
-_EVERY = 8
+_EVERY = 16
 _EVERY_ON_DEVICE = 32
 _ELEMENTS_PER_SAMPLE = 1 << 18
 _MAX_BACKWARDS = 8
@@ -34,18 +35,22 @@ class _Optimizer:
 
     Attributes:
         models: those that it trains.
+        head, seconds: what its step events say about it, as JSON; seconds of its last step.
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
             nothing but the parameters.
         due: the step after which parameter sums are still to be written, or None.
     """
 
-    __slots__ = ("chosen", "due", "every", "id", "models", "names", "seconds", "steps")
+    __slots__ = ("_lr", "_lrs", "chosen", "due", "every", "head", "id", "models", "names", "seconds", "steps")
 
     def __init__(self, number: int, optimizer: Any) -> None:
         self.id = number
         self.steps = 0
-        self.seconds: float | None = None
+        self.seconds = "null"
+        self.head = f'"optimizer":{number},"kind":{writer.encode(type(optimizer).__name__)}'
+        self._lrs: list[float] = []
+        self._lr = "[]"
         self.due: int | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
         self.models: list[Tracked] = models.owners_of(params)
@@ -59,6 +64,13 @@ class _Optimizer:
         elements = sum(p.numel() for _, p in self.chosen)
         on_device = any(p.device.type != "cpu" for _, p in self.chosen)
         self.every = (_EVERY_ON_DEVICE if on_device else _EVERY) * (1 + elements // _ELEMENTS_PER_SAMPLE)
+
+    def lr(self, optimizer: Any) -> str:
+        """The learning rates of all groups as JSON."""
+        lrs = [float(group.get("lr", 0.0)) for group in optimizer.param_groups]
+        if lrs != self._lrs:
+            self._lrs, self._lr = lrs, writer.encode(lrs)
+        return self._lr
 
     def sampled(self) -> bool:
         """Whether the step that is about to be taken is fingerprinted."""
@@ -120,31 +132,11 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
     known = _known(optimizer)
     if known in _due:
         _write_params(known)
-    for model in known.models:
-        models.mark_trained(model)
     sampled = known.sampled()
-    grads = sums(p.grad for _, p in known.chosen) if sampled and not has_closure else None
-    rss_bytes, device_bytes = _memory() if sampled else (None, None)
-    compute_from = tally.compute_from
-    compute_s = t - compute_from if compute_from is not None else max(0.0, t - tally.step_ended - tally.data_s)
-    writer.write(
-        events.STEP,
-        n=tally.steps,
-        optimizer=known.id,
-        kind=type(optimizer).__name__,
-        lr=[float(group.get("lr", 0.0)) for group in optimizer.param_groups],
-        samples=tally.fed or tally.delivered,
-        data_s=round(tally.data_s, 6),
-        compute_s=round(compute_s, 6),
-        optimizer_s=known.seconds,
-        loss=tally.loss,
-        grads=grads,
-        grad_names=known.names if sampled else (),
-        synced=tally.synced,
-        rss_bytes=rss_bytes,
-        device_bytes=device_bytes,
-        site=sites.here(),
-    )
+    if known.steps == 0:
+        for model in known.models:
+            models.mark_trained(model)
+    _write_step(optimizer, known, t, sampled, has_closure)
     if sampled:
         known.due = tally.steps
         _due.append(known)
@@ -155,6 +147,27 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
     _running_from = writer.now()
 
 
+def _write_step(optimizer: Any, known: _Optimizer, t: float, sampled: bool, has_closure: bool) -> None:
+    compute_from = tally.compute_from
+    compute_s = t - compute_from if compute_from is not None else max(0.0, t - tally.step_ended - tally.data_s)
+    loss, lr, synced = tally.loss, known.lr(optimizer), tally.synced
+    grads = sums(p.grad for _, p in known.chosen) if sampled and not has_closure else None
+    more = {}
+    if sampled:
+        rss_bytes, device_bytes = _memory()
+        more = {"rss_bytes": rss_bytes, "device_bytes": device_bytes, "site": sites.here()}
+    # By hand what can be: this is the one event that every step pays for.
+    line = (
+        f'{{"e":"step","t":{t:.6f},"n":{tally.steps},{known.head},"lr":{lr},"samples":{tally.fed or tally.delivered},'
+        f'"data_s":{tally.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
+        f'"loss":{"null" if loss is None else loss if math.isfinite(loss) else writer.encode(loss)},'
+        f'"synced":{"null" if synced is None else "true" if synced else "false"}'
+    )
+    if sampled:
+        line += "," + writer.encode({"grads": grads, "grad_names": known.names, **more})[1:-1]
+    writer.send((line + "}\n").encode())
+
+
 @guarded("after step")
 def _after_step(optimizer: Any) -> None:
     if _running and _running[0] is not optimizer:
@@ -163,7 +176,7 @@ def _after_step(optimizer: Any) -> None:
     tally.step_ended = writer.now()
     known = _optimizers.get(id(optimizer))
     if known is not None:
-        known.seconds = round(tally.step_ended - _running_from, 6)
+        known.seconds = f"{tally.step_ended - _running_from:.6f}"
         for model in known.models:
             models.note_versions(model)
 
@@ -184,25 +197,24 @@ def _backward(tensors: Any) -> None:
     models.confirm_bypass()
     tally.backwards += 1
     tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
-    device = getattr(tensor, "device", None)
-    if device is not None and device.type == "cpu" and tensor.numel() == 1:
+    if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
         tally.loss = tensor.item()
     if tally.backwards <= _MAX_BACKWARDS:
         writer.write(events.BACKWARD, loss=tally.loss, site=sites.here())
 
 
-def _pre_hook(optimizer: Any, _args: Any, kwargs: dict[str, Any]) -> None:
+def _hooks() -> tuple[Any, Any]:
     from torch.compiler import is_compiling
 
-    if not is_compiling():
-        _before_step(optimizer, kwargs.get("closure") is not None or len(_args) > 1)
+    def before(optimizer: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        if not is_compiling():
+            _before_step(optimizer, kwargs.get("closure") is not None or len(args) > 1)
 
+    def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if not is_compiling():
+            _after_step(optimizer)
 
-def _post_hook(optimizer: Any, _args: Any, _kwargs: Any) -> None:
-    from torch.compiler import is_compiling
-
-    if not is_compiling():
-        _after_step(optimizer)
+    return before, after
 
 
 @guarded("optimizer")
@@ -225,8 +237,9 @@ def install() -> None:
         register_optimizer_step_pre_hook,
     )
 
-    register_optimizer_step_pre_hook(_pre_hook)
-    register_optimizer_step_post_hook(_post_hook)
+    before, after = _hooks()
+    register_optimizer_step_pre_hook(before)
+    register_optimizer_step_post_hook(after)
     models.before_forward.append(_write_due)
     replace([Optimizer], "__init__", _wrap_built)
     replace([torch.autograd], "backward", _wrap_backward)

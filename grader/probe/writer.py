@@ -1,17 +1,24 @@
-"""The one way out of the rank: an event becomes one line of JSON and one `os.write`.
+"""The one way out of the rank: an event becomes one line of JSON, and one `os.write` carries it to the pipe.
 
-It never buffers (every event survives SIGKILL), never writes from another process than the rank itself (DataLoader
-workers and other forked children inherit the descriptor), and never writes into a descriptor that the script has
-closed and opened again for something else. When the pipe is gone it falls silent.
+It keeps no event back but a delivered batch, for at most 50 ms, until the next event takes it along: whatever was
+written survives SIGKILL. It never writes from another process than the rank itself (DataLoader workers and other
+forked children inherit the descriptor), and never into a descriptor that the script has closed and opened again for
+something else. When the pipe is gone it falls silent.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import resource
 import threading
 import time
 from typing import Any
+
+PENDING_S = 0.05
+_CHECKED_EVERY = 32
+_HIGH_DESCRIPTOR = 4000
 
 
 def _plain(value: Any) -> Any:
@@ -27,10 +34,13 @@ class Writer:
         self._fd = -1
         self._pid = -1
         self._identity = (0, 0)
+        self._pending = b""
+        self._sent_at = 0.0
+        self._num_sent = 0
         # Held only around the write itself, and never taken in a forked child, so a fork can't inherit it locked to
         # any harm. Re-entrant: a signal handler or a finalizer may write while this thread is writing.
         self._lock = threading.RLock()
-        self._encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
+        self.encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
         # Private references: a script that replaces these in `os` or `time` changes its own view only.
         self._write = os.write
         self._fstat = os.fstat
@@ -38,17 +48,33 @@ class Writer:
         self._clock = time.monotonic
 
     def open(self, fd: int, origin: float) -> None:
-        """Start writing to `fd`; `origin` is the ranks' start on the monotonic clock, seconds."""
+        """Start writing to `fd`, which is the writer's own from now on.
+
+        Args:
+            fd: the rank's pipe; moved to a high number, where nothing that the script opens will come to lie.
+            origin: the ranks' start on the monotonic clock, seconds.
+
+        Raises:
+            OSError: `fd` is not open.
+        """
         self.origin = origin
-        stat = os.fstat(fd)
+        soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        high = min(soft - 32, _HIGH_DESCRIPTOR) if soft > 0 else _HIGH_DESCRIPTOR
+        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(high, 3))
+        os.close(fd)
+        stat = os.fstat(moved)
         self._identity = (stat.st_dev, stat.st_ino)
-        os.set_inheritable(fd, False)
         self._pid = self._getpid()
-        self._fd = fd
+        self._fd = moved
+        os.register_at_fork(after_in_child=self._fall_silent)
+
+    def _fall_silent(self) -> None:
+        self._fd = -1
+        self._pending = b""
 
     def here(self) -> bool:
         """Whether this process may write: it is the rank itself, and the pipe is still there."""
-        return self._fd >= 0 and self._getpid() == self._pid
+        return self._fd >= 0
 
     def now(self) -> float:
         """Seconds since the ranks' start."""
@@ -56,24 +82,43 @@ class Writer:
 
     def write(self, kind: str, /, **fields: Any) -> None:
         """Write one event; silently nothing where `here` is false or the pipe has gone."""
-        if not self.here():
-            return
-        line = self._encode({"e": kind, "t": round(self._clock() - self.origin, 6), **fields})
-        self.send(line.encode("utf-8", "replace") + b"\n")
+        if self._fd >= 0:
+            line = self.encode({"e": kind, "t": round(self._clock() - self.origin, 6), **fields})
+            self.send(line.encode("utf-8", "replace") + b"\n")
 
-    def send(self, line: bytes) -> None:
-        """Write bytes that are one finished line."""
+    def pend(self, line: bytes) -> None:
+        """Take a finished line along with the next event; at once where the last one left more than 50 ms ago."""
+        if self._clock() - self._sent_at > PENDING_S:
+            self.send(line)
+        else:
+            with self._lock:
+                self._pending += line
+
+    def send(self, line: bytes = b"") -> None:
+        """Write a finished line, after what was pending."""
         try:
             with self._lock:
-                stat = self._fstat(self._fd)
-                if (stat.st_dev, stat.st_ino) != self._identity:
-                    self._fd = -1  # the script closed our descriptor and its number now means something else
+                if self._fd < 0 or self._getpid() != self._pid:
+                    return
+                if self._pending:
+                    line = self._pending + line
+                    self._pending = b""
+                if not line:
+                    return
+                self._num_sent += 1
+                if self._num_sent % _CHECKED_EVERY == 0 and not self._is_ours():
+                    self._fd = -1
                     return
                 sent = self._write(self._fd, line)
                 while sent < len(line):
                     sent += self._write(self._fd, line[sent:])
+                self._sent_at = self._clock()
         except OSError:
             self._fd = -1
+
+    def _is_ours(self) -> bool:
+        stat = self._fstat(self._fd)
+        return (stat.st_dev, stat.st_ino) == self._identity
 
 
 writer = Writer()

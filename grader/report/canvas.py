@@ -43,6 +43,7 @@ _SETTINGS = {
     "path.simplify": True,
 }
 _INCH = 72.0
+_ARGUMENTS = {"M": 2, "L": 2, "Q": 4, "C": 6}
 
 
 def colour(variable: str) -> str:
@@ -167,8 +168,31 @@ def _unique_ids(body: str, name: str) -> str:
 
 
 def _short_path(path: str) -> str:
-    short = re.sub(r"-?\d+\.\d+", lambda m: f"{float(m[0]):.1f}".removesuffix(".0"), path)
-    return re.sub(r"\s+", " ", short).strip()
+    """The same path in tenths of a pixel, horizontal and vertical lines by one coordinate, no blanks to spare."""
+    words = path.split()
+    out: list[str] = []
+    x = y = ""
+    position = 0
+    while position < len(words):
+        command = words[position]
+        length = _ARGUMENTS.get(command, 0)
+        numbers = [_tenths(word) for word in words[position + 1 : position + 1 + length]]
+        position += 1 + length
+        if command != "L":
+            out.append(command + " ".join(numbers))
+        elif numbers[1] == y:
+            out.append(f"H{numbers[0]}")
+        elif numbers[0] == x:
+            out.append(f"V{numbers[1]}")
+        else:
+            out.append(f"L{numbers[0]} {numbers[1]}")
+        if numbers:
+            x, y = numbers[-2:]
+    return "".join(out)
+
+
+def _tenths(number: str) -> str:
+    return f"{float(number):.1f}".removesuffix(".0")
 
 
 def _page_font(match: re.Match[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.model.attempt import Attempt
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
+from grader.model.grade import RubricResult, State
 from grader.report.wording import plural, points_text, seconds_text
 
 
@@ -20,6 +22,7 @@ class Gauge:
         met: None where nothing was asked or nothing could be measured.
         share: value on a bar from 0 to 1; mark: the target on the same bar; None where there is no bar.
         note: one or two sentences: how it was measured.
+        discounted: the number would do, and the rubric does not let it count; `note` says why.
     """
 
     name: str
@@ -29,10 +32,13 @@ class Gauge:
     share: float | None
     mark: float | None
     note: str
+    discounted: bool = False
 
     @property
     def outcome(self) -> str:
-        """`reached`, `missed`, `not measured`, or `shown only` where nothing was asked."""
+        """`reached`, `missed`, `not counted`, `not measured`, or `shown only` where nothing was asked."""
+        if self.discounted:
+            return "not counted"
         if self.met is not None:
             return "reached" if self.met else "missed"
         return "not measured" if self.value == "–" else "shown only"
@@ -103,15 +109,28 @@ def _time(attempt: Attempt) -> Gauge | None:
         if on_cpu
         else "From the start of the first rank to the end of the last, by the judge's clock."
     )
+    met = None if target is None or value is None else value <= target
+    refused = (
+        next((r.reason for r in _judged(attempt, "time") if r.state is State.CONTRADICTED), "") if met else ""
+    )
     return Gauge(
         name="CPU time of the slowest rank" if on_cpu else "Run time",
         value="–" if value is None else seconds_text(value),
         target=f"at most {seconds_text(target)}" if target is not None else "–",
-        met=None if target is None or value is None else value <= target,
+        met=met and not refused,
         share=None if value is None else value / scale,
         mark=None if target is None else target / scale,
-        note=f"{what} {_calibration_note(attempt, attempt.calibration)}".strip(),
+        note=" ".join(
+            part for part in (refused, what, _calibration_note(attempt, attempt.calibration)) if part
+        ),
+        discounted=bool(refused),
     )
+
+
+def _judged(attempt: Attempt, metric: str) -> Iterable[RubricResult]:
+    """The rubric results that a metric decides."""
+    ids = {item.id for item in attempt.task.rubric if item.metric == metric}
+    return (result for result in attempt.grade.rubric if result.id in ids)
 
 
 def _calibration_note(attempt: Attempt, calibration: Calibration | None) -> str:

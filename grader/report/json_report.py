@@ -47,12 +47,6 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def findings_to_json(findings: tuple[Finding, ...]) -> str:
-    """Findings alone, as `grader lint` writes them: `schema` and `findings`, in the same form as in a grade."""
-    document = {"schema": SCHEMA, "findings": [finding_out(finding) for finding in findings]}
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
-
-
 def from_json(text: str) -> Grade:
     """The grade that `to_json` wrote.
 

@@ -7,12 +7,12 @@ bytes and lone surrogates. Nothing here removes a character silently, and nothin
 from __future__ import annotations
 
 import re
-import unicodedata
 
 # Everything that has a shape of its own stays; the rest is looked at one character at a time.
 _SUSPECT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
+    "\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _DELETE = 0x7F
@@ -38,8 +38,3 @@ def _mark(match: re.Match[str]) -> str:
     if code == _DELETE:
         return "␡"
     return f"‹U+{code:04X}›"
-
-
-def is_plain(text: str) -> bool:
-    """Whether a reader sees all there is: no marks were needed and every character is printable."""
-    return not _SUSPECT.search(text) and all(c in "\n\t" or unicodedata.category(c)[0] != "C" for c in text)

@@ -6,8 +6,8 @@ Pure Python on what the trace and `metrics.json` say; what is missing gives empt
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from grader.model.attempt import Attempt
@@ -17,6 +17,8 @@ Points: TypeAlias = tuple[list[float], list[float]]
 """x and y values of one line."""
 
 MAX_POINTS = 160
+_LONGEST_S = 31 * 24 * 3600.0
+_MOST = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,27 @@ ACTIVITIES = ("data", "compute", "optimizer", "validation")
 
 
 def tracers(attempt: Attempt) -> tuple[RankTrace, ...]:
-    """The ranks that took optimizer steps while the probe watched."""
-    return tuple(rank for rank in attempt.trace.ranks if rank.steps) if attempt.trace else ()
+    """The ranks that took optimizer steps while the probe watched; steps with impossible clocks are left out."""
+    ranks = attempt.trace.ranks if attempt.trace else ()
+    kept = (replace(rank, steps=tuple(step for step in rank.steps if _possible(step))) for rank in ranks)
+    return tuple(rank for rank in kept if rank.steps)
+
+
+def _possible(step: Step) -> bool:
+    # A trace can be forged; what is drawn must at least lie within a month.
+    clocks = (step.t, step.data_s, step.compute_s, step.optimizer_s or 0.0)
+    return all(0 <= clock < _LONGEST_S for clock in clocks) and 0 <= step.samples < _MOST
+
+
+def _lines(series: Iterable[tuple[int, list[tuple[float, float]]]]) -> list[tuple[int, Points]]:
+    """One thinned line per rank, those without any point left out."""
+    thinned = ((rank, thin([x for x, _ in pairs], [y for _, y in pairs])) for rank, pairs in series)
+    return [(rank, points) for rank, points in thinned if points[0]]
 
 
 def thin(xs: Sequence[float], ys: Sequence[float]) -> Points:
-    """At most `MAX_POINTS` points: means over equal groups of neighbours; points that are not finite are dropped."""
-    pairs = [(x, y) for x, y in zip(xs, ys, strict=True) if math.isfinite(x) and math.isfinite(y)]
+    """At most `MAX_POINTS` points: means over equal groups of neighbours; values that no plot can hold are dropped."""
+    pairs = [(x, y) for x, y in zip(xs, ys, strict=True) if math.isfinite(x) and abs(y) < _MOST]
     size = max(1, math.ceil(len(pairs) / MAX_POINTS))
     groups = [pairs[i : i + size] for i in range(0, len(pairs), size)]
     return [sum(x for x, _ in g) / len(g) for g in groups], [sum(y for _, y in g) / len(g) for g in groups]
@@ -54,25 +70,19 @@ def num_epochs(attempt: Attempt) -> int:
 def step_losses(attempt: Attempt) -> list[tuple[int, Points]]:
     """Training loss per rank as the probe saw it; x in epochs where their number is known, else in steps."""
     epochs = num_epochs(attempt)
-    lines = []
-    for rank in tracers(attempt):
+
+    def pairs(rank: RankTrace) -> list[tuple[float, float]]:
         scale = epochs / len(rank.steps) if epochs else 1.0
-        seen = [
-            (index * scale, step.loss)
-            for index, step in enumerate(rank.steps, start=1)
-            if step.loss is not None
-        ]
-        if seen:
-            lines.append((rank.rank, thin([x for x, _ in seen], [y for _, y in seen])))
-    return lines
+        return [(i * scale, step.loss) for i, step in enumerate(rank.steps, start=1) if step.loss is not None]
+
+    return _lines((rank.rank, pairs(rank)) for rank in tracers(attempt))
 
 
 def reported(attempt: Attempt, name: str) -> Points:
     """One metric of `metrics.json` at the end of each epoch."""
     told = attempt.evaluation.reported if attempt.evaluation else None
     pairs = [(float(i), e[name]) for i, e in enumerate(told.epochs, start=1) if name in e] if told else []
-    finite = [(x, y) for x, y in pairs if math.isfinite(y)]
-    return [x for x, _ in finite], [y for _, y in finite]
+    return thin([x for x, _ in pairs], [y for _, y in pairs])
 
 
 def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
@@ -94,28 +104,25 @@ def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
 
 def learning_rates(attempt: Attempt) -> list[tuple[int, Points]]:
     """Learning rate of the first parameter group per rank, by step."""
-    lines = []
-    for rank in tracers(attempt):
-        seen = [(float(index), step.lr[0]) for index, step in enumerate(rank.steps) if step.lr]
-        if seen:
-            lines.append((rank.rank, thin([x for x, _ in seen], [y for _, y in seen])))
-    return lines
+    return _lines(
+        (rank.rank, [(float(index), step.lr[0]) for index, step in enumerate(rank.steps) if step.lr])
+        for rank in tracers(attempt)
+    )
 
 
 def memory(attempt: Attempt) -> tuple[str, list[tuple[int, Points]]]:
     """Memory per rank over time in MiB: device memory where there is a device, else the process's."""
     for name, kind in (("device_bytes", "device memory"), ("rss_bytes", "process memory")):
-        lines = []
-        for rank in tracers(attempt):
-            seen = [(step.t, getattr(step, name)) for step in rank.steps if getattr(step, name)]
-            if seen:
-                lines.append((rank.rank, thin([t for t, _ in seen], [size / 2**20 for _, size in seen])))
+        lines = _lines(
+            (rank.rank, [(step.t, getattr(step, name) / 2**20) for step in rank.steps if getattr(step, name)])
+            for rank in tracers(attempt)
+        )
         if lines:
             return kind, lines
     return "", []
 
 
-def timeline(attempt: Attempt, slices: int = MAX_POINTS) -> tuple[float, list[Strip]]:
+def timeline(attempt: Attempt, slices: int = 120) -> tuple[float, list[Strip]]:
     """Length of the run in seconds, and what each rank did in each of `slices` equal parts of it."""
     ranks = tracers(attempt)
     end = max((rank.steps[-1].t + (rank.steps[-1].optimizer_s or 0.0) for rank in ranks), default=0.0)

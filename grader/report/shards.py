@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from grader.model.attempt import Attempt
@@ -34,7 +35,8 @@ _LEFT, _RIGHT = 76, 12
 
 def coverage(attempt: Attempt) -> Drawing:
     """Rank × sample for the first epoch, and epoch × sample for the first samples of the set."""
-    epochs = [epoch for epoch in attempt.coverage if any(epoch)]
+    epochs = [tuple(tuple(i for i in shard if i >= 0) for shard in epoch) for epoch in attempt.coverage]
+    epochs = [epoch for epoch in epochs if any(epoch)]
     if not epochs:
         return "", "Not drawn: the probe could not tell which samples the ranks trained on.", ()
     num_samples = _num_samples(attempt, epochs)
@@ -80,7 +82,9 @@ def _paint_ranks(axes: Axes, epoch: Epoch, num_samples: int) -> None:
     owners = _owners(epoch)
     slices = min(_SLICES, num_samples)
     edges = [slices_edge * num_samples / slices for slices_edge in range(slices + 1)]
-    sizes = Counter(index * slices // num_samples for index in range(num_samples))
+    # How many samples fall into each slice, by arithmetic: a forged trace may claim any size.
+    starts = [-(-edge * num_samples // slices) for edge in range(slices + 1)]
+    sizes = [after - before for before, after in pairwise(starts)]
     for rank, shard in enumerate(epoch):
         alone, shared = Counter[int](), Counter[int]()
         for index in set(shard):

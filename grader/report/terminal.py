@@ -243,23 +243,24 @@ def _quote(quote: Quote, voice: _Voice) -> Iterable[Text]:
 
 
 def _rubric(grade: Grade, voice: _Voice) -> Table:
-    table = voice.table("item", "", "what the evidence says", "points", right=[3])
+    table = voice.table("points", "", "item, and what the evidence says", right=[0])
     for item in grade.rubric:
         tone = wording.STATE_TONES[item.state]
-        title = voice.cell(item.title)
-        if item.must:
-            title.append(" (must)", style="dim")
-        state = Text(f"{voice.symbol(tone)} {wording.STATES[item.state]}", style=_STYLES[tone])
-        kinds = ", ".join(wording.EVIDENCES[kind][0] for kind in item.evidence)
-        reason = voice.cell(item.reason)
-        if kinds:
-            reason.append(f" [{kinds}]", style="dim")
         worth = (
             f"{wording.points_text(item.earned)}/{wording.points_text(item.points)}"
             if item.points
             else "left out"
         )
-        table.add_row(title, state, reason, worth)
+        state = Text(f"{voice.symbol(tone)} {wording.STATES[item.state]}", style=_STYLES[tone])
+        text = voice.cell(item.title, "bold")
+        if item.must:
+            text.append(" (must)", style="dim not bold")
+        text.append("\n")
+        text.append_text(voice.cell(item.reason, "not bold"))
+        if item.evidence:
+            kinds = ", ".join(wording.EVIDENCES[kind][0] for kind in item.evidence)
+            text.append(f" [{kinds}]", style="dim not bold")
+        table.add_row(worth, state, text)
     return table
 
 

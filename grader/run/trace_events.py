@@ -146,7 +146,7 @@ def step(f: Fields, t: float) -> model.Step:
         optimizer_s=f.maybe("optimizer_s", f.real),
         loss=f.maybe("loss", f.any_real),
         grads=f.maybe("grads", f.sums),
-        grad_names=f.texts("grad_names"),
+        grad_names=f.maybe("grad_names", f.texts) or (),
         synced=f.maybe("synced", f.flag),
         rss_bytes=f.maybe("rss_bytes", f.whole),
         device_bytes=f.maybe("device_bytes", f.whole),

@@ -27,7 +27,7 @@ _STOP_S = 8.0
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent.parent
 
 
-class ParentLost(InfraError):
+class ParentLostError(InfraError):
     """The warm parent is gone; another one may do better."""
 
 
@@ -35,7 +35,7 @@ class WarmParent:
     """One process of `python -m grader.launch.warm`, starting from the moment this object exists."""
 
     def __init__(self) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the process
         self._process = subprocess.Popen(
             [sys.executable, "-u", "-m", "grader.launch.warm"],
             cwd=_PACKAGE_PARENT,
@@ -60,12 +60,12 @@ class WarmParent:
         return self._process.poll() is None
 
     def wait_ready(self) -> None:
-        """Wait until a run would start at once; raises ParentLost if that never happens."""
+        """Wait until a run would start at once; raises ParentLostError if that never happens."""
         deadline = time.monotonic() + _WARM_S
         while not self._ready:
             event = self._event(deadline)
             if event is None:
-                raise ParentLost(
+                raise ParentLostError(
                     f"The warm process did not get ready within {_WARM_S:.0f} s.{self._last_words()}"
                 )
             self._ready = event.get("event") == "ready"
@@ -79,7 +79,7 @@ class WarmParent:
             on_event: hears everything that is said meanwhile.
 
         Raises:
-            ParentLost: the parent ended or hung, or its supervisor failed.
+            ParentLostError: the parent ended or hung, or its supervisor failed.
         """
         self.wait_ready()
         self._send(spec.to_json())
@@ -88,15 +88,15 @@ class WarmParent:
             if event.get("event") == "ended":
                 return
             if event.get("event") == "failed":
-                raise ParentLost(
+                raise ParentLostError(
                     f"The run could not be supervised: {event.get('reason')}.{self._last_words()}"
                 )
             on_event(event)
-        raise ParentLost(f"The supervisor gave no answer within {limit_s:.0f} s.{self._last_words()}")
+        raise ParentLostError(f"The supervisor gave no answer within {limit_s:.0f} s.{self._last_words()}")
 
     def stop_run(self) -> None:
         """End the current run and wait until it is dead; the parent stays warm if it answers in time."""
-        with contextlib.suppress(ParentLost):
+        with contextlib.suppress(ParentLostError):
             self._send('{"stop": true}')
             deadline = time.monotonic() + _STOP_S
             while (event := self._event(deadline)) is not None:
@@ -130,13 +130,13 @@ class WarmParent:
             pipe.write(line.encode() + b"\n")
             pipe.flush()
         except OSError as error:
-            raise ParentLost(f"The warm process has ended.{self._last_words()}") from error
+            raise ParentLostError(f"The warm process has ended.{self._last_words()}") from error
 
     def _event(self, deadline: float) -> dict[str, Any] | None:
         """The next thing it says; None when the time is over."""
         pipe = self._process.stdout
         if pipe is None or pipe.closed:
-            raise ParentLost("The warm process was closed.")
+            raise ParentLostError("The warm process was closed.")
         poller = select.poll()
         poller.register(pipe, select.POLLIN)
         while b"\n" not in self._received:
@@ -146,7 +146,7 @@ class WarmParent:
             if poller.poll(min(left_s, 0.5) * 1000):
                 chunk = os.read(pipe.fileno(), 1 << 16)
                 if not chunk:
-                    raise ParentLost(f"The warm process has ended.{self._last_words()}")
+                    raise ParentLostError(f"The warm process has ended.{self._last_words()}")
                 self._received += chunk
         line, _newline, self._received = self._received.partition(b"\n")
         try:

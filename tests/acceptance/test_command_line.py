@@ -64,7 +64,7 @@ def test_a_forged_score_earns_no_accuracy_points(cli: Cli, tmp_path: Path) -> No
 
 
 def test_a_deadlock_names_file_line_and_collective_of_each_rank(cli: Cli, tmp_path: Path) -> None:
-    path = SUBMISSIONS / "deadlocked" / "barrier_on_rank_zero.py"
+    path = SUBMISSIONS / "deadlocked" / "collective_on_rank_zero.py"
     marked = next(n for n, line in enumerate(path.read_text().splitlines(), 1) if "# <- DIST003" in line)
     began = time.monotonic()
     result = cli("grade", "ddp-fashion", path, "--out", tmp_path / "out")
@@ -98,7 +98,7 @@ def test_the_torchrun_command_gives_the_same_grade(cli: Cli, tmp_path: Path) -> 
 
 
 def test_lint_reads_the_text_alone(cli: Cli) -> None:
-    result = cli("lint", SUBMISSIONS / "rejected" / "missing_set_epoch.py", "--json")
+    result = cli("lint", SUBMISSIONS / "rejected" / "no_set_epoch.py", "--json")
     findings = json.loads(result.stdout)["files"][0]["findings"]
     assert {f["code"] for f in findings} == {"DATA002"}
     assert all(f["evidence"] == "source" for f in findings)
@@ -124,7 +124,7 @@ def test_lint_and_pages_do_not_import_torch() -> None:
 
 def test_verify_compares_outcomes_with_promises(cli: Cli, tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
-    result = cli("verify", "ddp-fashion", "--only", "missing_set_epoch", "--junit", junit, "--json")
+    result = cli("verify", "ddp-fashion", "--only", "no_set_epoch", "--junit", junit, "--json")
     assert result.returncode == 0, result.stdout + result.stderr
     (case,) = json.loads(result.stdout)["cases"]
     assert case["verdict"] == "rejected"

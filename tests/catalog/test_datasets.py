@@ -16,7 +16,7 @@ from grader.catalog import find_dataset, load_task, prepare
 from grader.catalog.datasets import prepared
 from grader.catalog.idx import images_bytes, labels_bytes, read_split
 from grader.catalog.sources import enlarge
-from grader.errors import UsageError
+from grader.errors import InfraError, UsageError
 from grader.model.dataset import PreparedDataset
 
 RAW = Path("FashionMNIST") / "raw"
@@ -130,7 +130,8 @@ def test_two_processes_at_once(home: Path) -> None:
     code = "from grader.catalog import prepare; print(prepare('digits').version)"
     environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
     started = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) for _ in range(2)
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
     ]
     versions = {process.communicate(timeout=120)[0] for process in started}
     assert [p.returncode for p in started] == [0, 0]
@@ -194,12 +195,22 @@ def test_finding_prepares_the_embedded_one_and_names_the_command_for_others(task
     with pytest.raises(UsageError, match="not judged on 'fashion-mnist-mini'"):
         find_dataset(task, "fashion-mnist-mini")
     text = (task_folder / "task.toml").read_text()
-    changed = text.replace('["digits"]', '["fashion-mnist-mini"]').replace("{ digits =", "{ fashion-mnist-mini =")
+    changed = text.replace('["digits"]', '["fashion-mnist-mini"]').replace(
+        "{ digits =", "{ fashion-mnist-mini ="
+    )
     (task_folder / "task.toml").write_text(changed)
     with pytest.raises(UsageError) as caught:
         find_dataset(load_task("two-ranks"))
     assert "not prepared on this machine" in str(caught.value)
     assert "grader data prepare fashion-mnist-mini --from FOLDER" in str(caught.value)
+
+
+def test_a_failed_download_names_the_way_without_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with pytest.raises(InfraError, match="grader data prepare fashion-mnist --from FOLDER"):
+        prepare("fashion-mnist")
+    assert prepared("fashion-mnist") is None
 
 
 def given_folders() -> list[Path | None]:

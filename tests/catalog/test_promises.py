@@ -32,7 +32,11 @@ def test_verdict_codes_and_markers(task_folder: Path) -> None:
     (rejected / "folder" / "net.py").write_text("x = 1\ny = 2  # <- DATA003\n")
     clean, flawed, folder = submissions_of(load_task("two-ranks"))
     assert (clean.name, clean.verdict, clean.codes, clean.markers) == ("accepted/plain", "accepted", (), ())
-    assert (flawed.name, flawed.verdict, flawed.codes) == ("rejected/flawed", "rejected", ("DATA001", "DATA002"))
+    assert (flawed.name, flawed.verdict, flawed.codes) == (
+        "rejected/flawed",
+        "rejected",
+        ("DATA001", "DATA002"),
+    )
     assert [(m.code, m.where) for m in flawed.markers] == [
         ("DATA001", Location("train.py", 7)),
         ("DATA002", Location("train.py", 8)),

@@ -39,7 +39,9 @@ def test_a_whole_task(task_folder: Path) -> None:
     assert reference(task).name == "accepted/plain"
 
 
-def test_the_version_changes_with_what_is_judged_and_not_with_submissions(task_folder: Path, home: Path) -> None:
+def test_the_version_changes_with_what_is_judged_and_not_with_submissions(
+    task_folder: Path, home: Path
+) -> None:
     first = load_task("two-ranks").version
     (task_folder / "submissions" / "accepted" / "more.py").write_text("x = 1\n")
     (task_folder / "__pycache__").mkdir()
@@ -63,7 +65,9 @@ def test_three_mistakes_are_three_lines(task_folder: Path) -> None:
     points = change(task_folder, "points = 30", "pionts = 30")
     code = change(task_folder, 'must = ["DATA002"]', 'must = ["DATA999"]')
     text = "\n".join(complaint())
-    assert f"task.toml:{wall}: limits.wall_s: 'a minute' should be a valid number. Write `wall_s = 120`." in text
+    assert (
+        f"task.toml:{wall}: limits.wall_s: 'a minute' should be a valid number. Write `wall_s = 120`." in text
+    )
     assert f"task.toml:{points}: rubric[1].pionts: there is no such key. Write `points`." in text
     assert f"task.toml:{code}: checks.must: there is no rule 'DATA999'" in text
     # The misspelled key is missing under its right name too; its table's line is given.
@@ -92,7 +96,9 @@ def test_targets_must_fit_data_sets_and_metrics(task_folder: Path) -> None:
     line = change(task_folder, "at_least = { digits = 0.9 }", "at_least = { digit = 0.9 }")
     change(task_folder, "[targets.time]\nfactor = 1.35\n", "")
     text = "\n".join(complaint())
-    assert f"task.toml:{line}: targets.accuracy.at_least: says nothing about digits; add `digits = 0.9`." in text
+    assert (
+        f"task.toml:{line}: targets.accuracy.at_least: says nothing about digits; add `digits = 0.9`." in text
+    )
     assert "'digit' is not in data.datasets (did you mean digits?)" in text
     assert "rubric[2].metric: there is no [targets.time]; add the table." in text
 

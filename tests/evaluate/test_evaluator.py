@@ -27,8 +27,7 @@ from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.task import Task
 from grader.run.workspace import Workspace
-
-from .conftest import EVALUATE, NUM_HIDDEN, NUM_VALIDATION, make_task
+from tests.evaluate.tiny import EVALUATE, NUM_HIDDEN, NUM_VALIDATION, make_task
 
 
 def perfect_state() -> dict[str, torch.Tensor]:
@@ -76,7 +75,9 @@ def test_every_sample_is_scored_and_the_result_is_stored(judge: Any, workspace: 
     assert read_evaluation(workspace.evaluation) == found
 
 
-def test_untrained_weights_and_a_perfect_report_earn_the_untrained_score(judge: Any, workspace: Workspace) -> None:
+def test_untrained_weights_and_a_perfect_report_earn_the_untrained_score(
+    judge: Any, workspace: Workspace
+) -> None:
     state = perfect_state()
     state["1.weight"] = torch.zeros(10, 784)
     torch.save(state, workspace.outputs / "model.pt")
@@ -114,7 +115,10 @@ def test_nothing_left_behind_names_what_there_is(judge: Any, workspace: Workspac
     ("change", "words"),
     [
         (lambda s: {"epoch": 3, "model_state_dict": s}, ["`epoch`, `model_state_dict`", "state dict itself"]),
-        (lambda s: {k: v for k, v in s.items() if k != "1.bias"}, ["1 of 7 names are missing, such as `1.bias`"]),
+        (
+            lambda s: {k: v for k, v in s.items() if k != "1.bias"},
+            ["1 of 7 names are missing, such as `1.bias`"],
+        ),
         (lambda s: {**s, "3.weight": torch.ones(2)}, ["not the network's, such as `3.weight`"]),
         (lambda s: {**s, "1.bias": torch.zeros(11)}, ["`1.bias` has shape (11,), the network's has (10,)"]),
         (lambda s: {**s, "1.bias": torch.zeros(10, dtype=torch.int64)}, ["`1.bias` is torch.int64"]),
@@ -124,7 +128,9 @@ def test_nothing_left_behind_names_what_there_is(judge: Any, workspace: Workspac
         (lambda s: {}, ["7 of 7 names are missing"]),
     ],
 )
-def test_other_contents_are_explained(judge: Any, workspace: Workspace, change: Any, words: list[str]) -> None:
+def test_other_contents_are_explained(
+    judge: Any, workspace: Workspace, change: Any, words: list[str]
+) -> None:
     torch.save(change(perfect_state()), workspace.outputs / "model.pt")
     found = judge()
     assert found.problem is ArtifactProblem.MISMATCH
@@ -144,7 +150,7 @@ def test_weights_that_are_no_numbers(judge: Any, workspace: Workspace, value: fl
 
 def test_weights_that_overflow_keep_a_finite_report(judge: Any, workspace: Workspace) -> None:
     state = perfect_state()
-    state["1.weight"] *= 3e38
+    state["1.weight"] = torch.full((10, 784), 3e38)
     torch.save(state, workspace.outputs / "model.pt")
     found = judge()
     assert found.problem is None
@@ -273,7 +279,11 @@ def broken_task(folder: Path, text: str) -> Task:
     ("old", "new", "words"),
     [
         ("import torch\n", "import tosch\n", "importing it failed at evaluate.py:1"),
-        ("    return nn.Sequential", "    return missing.Sequential", "`build_model()` failed at evaluate.py:"),
+        (
+            "    return nn.Sequential",
+            "    return missing.Sequential",
+            "`build_model()` failed at evaluate.py:",
+        ),
         ("    assert not model.training", "    raise SystemExit(0)", "`evaluate()` failed at evaluate.py:"),
         ('    return {"accuracy"', '    return {"acuracy"', "did not return a dictionary with an `accuracy`"),
     ],
@@ -289,7 +299,7 @@ def test_an_authors_mistake_is_the_authors(
 ) -> None:
     torch.save(perfect_state(), workspace.outputs / "model.pt")
     task = broken_task(tmp_path / "task", EVALUATE.replace(old, new))
-    with pytest.raises(TaskError, match="evaluate.py needs mending") as caught:
+    with pytest.raises(TaskError, match=r"evaluate\.py needs mending") as caught:
         evaluator.evaluate(task, workspace, noise_data)
     assert words in str(caught.value)
 
@@ -307,7 +317,9 @@ def test_an_evaluate_that_never_ends_is_not_the_learners_fault(
     assert not workspace.evaluation.exists()
 
 
-def test_missing_data_is_our_fault(evaluator: Evaluator, tiny_task: Task, workspace: Workspace, tmp_path: Path) -> None:
+def test_missing_data_is_our_fault(
+    evaluator: Evaluator, tiny_task: Task, workspace: Workspace, tmp_path: Path
+) -> None:
     gone = PreparedDataset("noise", "2", tmp_path / "visible", tmp_path / "hidden", 0, 0, 0)
     with pytest.raises(InfraError, match="t10k"):
         evaluator.evaluate(tiny_task, workspace, gone)

@@ -46,7 +46,9 @@ class Document(HTMLParser):
             self._open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(Element(tag, {k: v or "" for k, v in attrs}, self._open[-1] if self._open else None))
+        self.elements.append(
+            Element(tag, {k: v or "" for k, v in attrs}, self._open[-1] if self._open else None)
+        )
 
     def handle_endtag(self, tag: str) -> None:
         if not self._open or self._open[-1].tag != tag:
@@ -63,7 +65,8 @@ class Document(HTMLParser):
         return [
             e
             for e in self.elements
-            if e.tag == tag and all(value in e.attributes.get(name, "").split() for name, value in wanted.items())
+            if e.tag == tag
+            and all(value in e.attributes.get(name, "").split() for name, value in wanted.items())
         ]
 
     def by_id(self, name: str) -> Element:

@@ -601,7 +601,7 @@ def hostile() -> Attempt:
 
 
 PAGES = {
-    "DATA001": """missing_distributed_sampler
+    "DATA001": """Every rank trains on the whole data set.
 
 **What it finds.** Every rank trains on the whole data set.
 
@@ -617,6 +617,6 @@ With `k` ranks, k processes do the same work, and an epoch costs as much as on o
 - `sampler.set_epoch(epoch)` reshuffles
 - see [the documentation](https://pytorch.org/docs/stable/data.html)
 """,
-    "IO002": "every_rank_logs\n\n## What it finds\n\nEvery rank prints the same line.\n",
-    "DIST009": "mismatched_collectives\n\nWhat it finds\n-------------\nRanks wait in different collectives.\n",
+    "IO002": "Every rank prints the same line.\n\n## What it finds\n\nEvery rank prints the same line.\n",
+    "DIST009": "The ranks wait in different collectives.\n\nWhat it finds\n-------------\nThey wait.\n",
 }

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from grader.model.finding import Evidence, Finding, Location, Severity
 from grader.model.grade import CheckResult, State, Verdict
 from grader.report.audience import Audience
-from grader.report.json_report import findings_to_json, from_json, to_json
+from grader.report.json_report import from_json, to_json
 from tests.report import factory
 
 
@@ -159,8 +159,12 @@ def test_learners_do_not_read_what_is_for_staff_to_weigh() -> None:
         factory.grade(Verdict.HELD),
         verdict_reason="The trace claims 400 steps in 0.1 s.",
         findings=(factory.DATA001, factory.TRUST002),
-        checks=(CheckResult("TRUST002", State.CONTRADICTED, (Evidence.OUTSIDE,), "The trace is contradicted."),),
-        rubric=(replace(factory.rubric()[0], codes=("TRUST002",), reason="TRUST002: the trace is contradicted."),),
+        checks=(
+            CheckResult("TRUST002", State.CONTRADICTED, (Evidence.OUTSIDE,), "The trace is contradicted."),
+        ),
+        rubric=(
+            replace(factory.rubric()[0], codes=("TRUST002",), reason="TRUST002: the trace is contradicted."),
+        ),
     )
     learner, staff = to_json(grade), to_json(grade, Audience.STAFF)
     assert "TRUST" not in learner
@@ -172,8 +176,8 @@ def test_learners_do_not_read_what_is_for_staff_to_weigh() -> None:
 
 
 def test_a_finding_without_a_place_says_null() -> None:
-    document = json.loads(findings_to_json((Finding("DIST001", Severity.ERROR, Evidence.TRACE, "No group."),)))
-    assert document["schema"] == 1
+    finding = Finding("DIST001", Severity.ERROR, Evidence.TRACE, "No group.")
+    document = json.loads(to_json(factory.grade(findings=(finding,))))
     assert (document["findings"][0]["path"], document["findings"][0]["line"]) == (None, None)
 
 
@@ -202,8 +206,12 @@ _VALUES = st.recursive(
 
 
 @given(message=_TEXT, details=st.dictionaries(_TEXT, _VALUES, max_size=4), line=st.integers(1, 10**6))
-def test_whatever_a_finding_holds_the_bytes_are_stable(message: str, details: dict[str, Any], line: int) -> None:
-    finding = Finding("X1", Severity.HINT, Evidence.SOURCE, message, where=(Location("a.py", line),), details=details)
+def test_whatever_a_finding_holds_the_bytes_are_stable(
+    message: str, details: dict[str, Any], line: int
+) -> None:
+    finding = Finding(
+        "X1", Severity.HINT, Evidence.SOURCE, message, where=(Location("a.py", line),), details=details
+    )
     text = to_json(factory.grade(findings=(finding,)))
     assert text.isascii()
     assert to_json(from_json(text)) == text

@@ -55,14 +55,44 @@ sampler in a script that divides its data nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from grader.checks.division import Division, Kind, divisions
 from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.sharding import Shared
+from grader.checks.source import Script
+from grader.checks.training import SAMPLER
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
+_DIVIDE = (
+    "Give each rank its share: `sampler = DistributedSampler(train_set)`, "
+    "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
+    "and `sampler.set_epoch(epoch)` at the start of each epoch."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag training loaders whose data nothing in the text divides among ranks."""
+    training = script.training
+    if not script.joins_group or training.framework:
+        return
+    given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}
+    for loader in training.loaders():
+        whole = training.roles(loader).trains and script.sharding.of(loader) is Shared.NO
+        if not whole or script.guards.alone(loader):
+            continue
+        idle = [s for s in script.calls(SAMPLER) if s not in given]
+        unused = f" The `DistributedSampler` built at {script.at(idle[0])} never reaches a loader." if idle else ""
+        yield Hit(
+            message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing divides its samples "
+            f"among the ranks.{unused} Every rank then trains on the whole set: N devices do the same work N times.",
+            hint=_DIVIDE,
+            where=(script.location(loader),),
+        )
 
 
 def check_trace(seen: Seen) -> Look:
@@ -100,11 +130,7 @@ def _hit(stream: Stream, whole: list[Division]) -> Hit:
     )
     return Hit(
         message=message,
-        hint=(
-            "Give each rank its share: `sampler = DistributedSampler(train_set)`, "
-            "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
-            "and `sampler.set_epoch(epoch)` at the start of each epoch."
-        ),
+        hint=_DIVIDE,
         where=place(stream.site),
         ranks=first.ranks,
         details={

@@ -58,17 +58,74 @@ source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
 from grader.checks.ledger import Stream
 from grader.checks.quote import count, epochs, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.shard import Shard
+from grader.checks.source import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
 
 MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag shuffling samplers of a training loop that runs several times and never tells them the epoch."""
+    training = script.training
+    if not script.joins_group or training.framework or any("set_epoch" in t.constants for t in script.trees):
+        return
+    told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
+    for loader in training.loaders():
+        role = training.roles(loader)
+        again = any(d.trains and d.iterates and training.repeated(d.loop) for d in role.draws)
+        if not role.trains or not again:
+            continue
+        for sampler in training.distributed_samplers(loader):
+            shuffles = script.argument(sampler, "shuffle")
+            if shuffles is not None and script.values.constant(shuffles) is not True:
+                continue
+            calls = [n for n in told if _may_mean(script, n, sampler)]
+            if not any(_tells(script, n) for n in calls):
+                yield _source_hit(script, sampler, calls)
+
+
+def _may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:
+    """Whether `x.set_epoch` may be this sampler's: its own, or that of something nobody can follow."""
+    owners = script.values.origins(node.value)
+    known = {s for loader in script.training.loaders() for s in script.training.distributed_samplers(loader)}
+    return sampler in owners or not all(o in known for o in owners)
+
+
+def _tells(script: Script, node: ast.Attribute) -> bool:
+    """Whether a call of `set_epoch` runs once per epoch with a number that changes."""
+    tree = script.names.tree(node)
+    call = tree.parent[node]
+    if not isinstance(call, ast.Call) or not call.args:
+        return True
+    function = tree.function(node)
+    called = function is None or bool(script.graph.sites(function))
+    if function is not None and not called and function not in script.graph.class_of:
+        return bool(script.graph.references(function))
+    constant = isinstance(script.values.constant(call.args[0]), int)
+    # A method that only a library may call is taken to be called once per epoch.
+    return not constant and (not called or script.training.repeated(node))
+
+
+def _source_hit(script: Script, sampler: ast.Call, calls: list[ast.Attribute]) -> Hit:
+    vain = f" The call at {script.at(calls[0])} does not run once per epoch with the epoch's number." if calls else ""
+    return Hit(
+        message=f"{script.at(sampler)} builds a sampler that shuffles, {script.quote(sampler)}, the training loop runs several "
+        f"times, and nothing calls `set_epoch` on it.{vain} Every epoch then has the same order and each rank the same "
+        "samples for ever.",
+        hint="Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader.",
+        where=(script.location(sampler),),
+    )
 
 
 def check_trace(seen: Seen) -> Look:

@@ -54,12 +54,16 @@ from collections.abc import Iterable
 
 from grader.checks.collectives import ALL
 from grader.checks.definition import start
-from grader.checks.rule import Hit
+from grader.checks.quote import at, count, first_known, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.checks.training import SAMPLER
 from grader.model.finding import Severity
+from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DIST006",)
 _OTHER_STARTS = ("init_process_group", "init_device_mesh", "init_distributed", "init_rpc")
 
 
@@ -76,8 +80,14 @@ def check_source(script: Script) -> Iterable[Hit]:
         needs = [n for n in _environment_reads(script) if script.guards.on_every_rank(n)]
     if not needs:
         return
-    first = min(needs, key=lambda n: (script.location(n).path != "train.py", script.location(n).path, start(n)))
-    uncalled = f" `init_process_group` stands in {script.at(starts[0])}, but nothing calls that function." if starts else ""
+    first = min(
+        needs, key=lambda n: (script.location(n).path != "train.py", script.location(n).path, start(n))
+    )
+    uncalled = (
+        f" `init_process_group` stands in {script.at(starts[0])}, but nothing calls that function."
+        if starts
+        else ""
+    )
     yield Hit(
         message=f"{script.at(first)} has {script.quote(first)}, but no rank ever joins a process group.{uncalled} "
         "`torchrun` only starts the processes; until they meet in `init_process_group` each of them trains alone or stops.",
@@ -87,11 +97,31 @@ def check_source(script: Script) -> Iterable[Hit]:
     )
 
 
+def _first_need(script: Script) -> ast.AST | None:
+    """What asks for a group most plainly: a wrapper, a sampler, a collective, or a rank of the launcher's."""
+    kinds: list[list[ast.AST]] = [
+        list(script.training.wraps),
+        [s for s in script.calls(SAMPLER) if not _is_told(script, s)],
+        [c for name in ALL for c in script.calls(name)],
+        _environment_reads(script) if script.training.trains else [],
+    ]
+    # A line that no path of calls leads to may belong to a library whose caller has started the group.
+    reached = ([n for n in kind if script.guards.on_every_rank(n)] for kind in kinds)
+    needs = next((k for k in reached if k), [])
+    return min(
+        needs,
+        key=lambda n: (script.location(n).path != "train.py", script.location(n).path, start(n)),
+        default=None,
+    )
+
+
 def _may_run(script: Script, node: ast.AST) -> bool:
     """A function that nobody calls or hands on starts nothing."""
     function = script.names.tree(node).function(node)
-    return function is None or bool(script.graph.sites(function) or script.graph.references(function)) or (
-        function in script.graph.class_of
+    return (
+        function is None
+        or bool(script.graph.sites(function) or script.graph.references(function))
+        or (function in script.graph.class_of)
     )
 
 
@@ -107,3 +137,42 @@ def _environment_reads(script: Script) -> list[ast.AST]:
             if script.ranks.environment(above) in ("RANK", "WORLD_SIZE"):
                 found.append(above)
     return found
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag runs of several ranks in which ranks trained, or ended, without a process group."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so no group was needed.")
+    joined = [r.rank for r in seen.trace.ranks if any(g.op == "init" for g in r.groups)]
+    if len(joined) == seen.trace.world_size:
+        group = next(g for r in seen.trace.ranks for g in r.groups if g.op == "init")
+        return verified(
+            f"All {len(joined)} ranks joined a process group ({group.backend or 'unknown backend'})."
+        )
+    alone = [r for r in seen.trace.ranks if r.rank not in joined]
+    # A rank that failed on its way there says nothing about what it would have done.
+    over = {r.rank for r in seen.record.ranks if r.exit_code == 0 and not r.killed_by_judge}
+    guilty = [r for r in alone if r.steps or r.rank in over]
+    if not guilty or any(r.start is None for r in guilty):
+        return unseen("The run ended before ranks could join a process group.")
+    return flagged(_run_hit(seen, guilty, joined))
+
+
+def _run_hit(seen: Seen, guilty: list[RankTrace], joined: list[int]) -> Hit:
+    steps = first_known([s.site for r in guilty for s in r.steps])
+    others = f", though {ranks(joined).lower()} did" if joined else ""
+    trained = sum(1 for r in guilty if r.steps)
+    worked = f"{at(steps)} trained on {count(trained, 'rank')} all the same. " if steps else ""
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r in guilty)} of {seen.trace.world_size} never joined a process group{others}. {worked}"
+            "Without a group ranks know nothing of each other: each is a training run of its own."
+        ),
+        hint=(
+            "Call `torch.distributed.init_process_group(backend)` at the start of the script on every rank, "
+            "then wrap the model in `DistributedDataParallel`."
+        ),
+        where=place(steps),
+        ranks=tuple(r.rank for r in guilty),
+        details={"joined": joined, "steps_by_rank": {str(r.rank): len(r.steps) for r in seen.trace.ranks}},
+    )

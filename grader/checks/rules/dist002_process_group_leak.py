@@ -42,9 +42,13 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.collectives import INIT
-from grader.checks.rule import Hit
+from grader.checks.quote import at, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.model.finding import Severity
+from grader.model.run import Ending
+from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
 
@@ -57,7 +61,11 @@ def check_source(script: Script) -> Iterable[Hit]:
     ends = script.mentioned("destroy_process_group")
     if any(_may_run(script, node) for node in ends):
         return
-    uncalled = f" `destroy_process_group` stands in {script.at(ends[0])}, but nothing calls that function." if ends else ""
+    uncalled = (
+        f" `destroy_process_group` stands in {script.at(ends[0])}, but nothing calls that function."
+        if ends
+        else ""
+    )
     yield Hit(
         message=f"{script.at(starts[0])} starts the process group and nothing takes it down.{uncalled} "
         "PyTorch warns about it at exit, and with NCCL a run that has done its work may still hang there.",
@@ -71,3 +79,41 @@ def _may_run(script: Script, node: ast.AST) -> bool:
     if function is None or function in script.graph.class_of:
         return True
     return bool(script.graph.sites(function) or script.graph.references(function))
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks of a completed run that left their group to the interpreter's end."""
+    begun = [r for r in seen.trace.ranks if any(g.op == "init" for g in r.groups)]
+    if not begun:
+        return unseen("No process group was created.")
+    if seen.record.ending is not Ending.COMPLETED:
+        return unseen("The run did not reach its end, where groups are destroyed.")
+    told = [r for r in begun if r.ended]
+    if not told:
+        return unseen(
+            "The ranks' last words are missing, so whether they destroyed their group is not known."
+        )
+    leaking = [r for r in told if not _has_destroyed(r)]
+    if not leaking:
+        return verified(f"{ranks(r.rank for r in told)} destroyed the process group at the end.")
+    group = next(g for g in leaking[0].groups if g.op == "init")
+    return flagged(
+        Hit(
+            message=(
+                f"{ranks(r.rank for r in leaking)} ended without destroying the process group that "
+                f"{at(group.site, 'the script')} creates. Threads and sockets are then torn down in an order that nobody "
+                "chose: mostly a warning, now and then a hang at the end."
+            ),
+            hint="Call `torch.distributed.destroy_process_group()` as the last line that every rank runs.",
+            where=place(group.site),
+            ranks=tuple(r.rank for r in leaking),
+            details={"backend": group.backend},
+        )
+    )
+
+
+def _has_destroyed(rank: RankTrace) -> bool:
+    if any(e.fields.get("group_destroyed") is True for e in rank.events("end")):
+        return True
+    operations = [g.op for g in rank.groups if g.op in ("init", "destroy")]
+    return bool(operations) and operations[-1] == "destroy"

@@ -46,16 +46,20 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.blocked import Stuck, guarded_ranks, stuck_ranks
 from grader.checks.collectives import Collective
 from grader.checks.conditions import Which
 from grader.checks.definition import start
 from grader.checks.guards import Guard
-from grader.checks.rule import Hit
+from grader.checks.quote import at, count, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
 from grader.checks.source import Script
-from grader.model.finding import Location, Severity
+from grader.model.finding import Evidence, Location, Severity
+from grader.model.run import Ending
 
 SEVERITY = Severity.ERROR
-_WHO = {Which.MAIN: "rank 0", Which.OTHERS: "all ranks but rank 0", Which.SOME: "some ranks"}
+_WHO = {Which.MAIN: "rank 0 gets", Which.OTHERS: "the ranks other than 0 get", Which.SOME: "some ranks get"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,10 @@ def _suspects(script: Script) -> Iterable[_Suspect]:
             if not inside:
                 continue
             guard = script.guards.partial(call)
+            if call in script.collectives.direct and inside[0].name == "init_process_group":
+                # A group of some of the processes is legal where its size is given (parameter servers, RPC).
+                if guard is not None and guard.condition.which is Which.SOME:
+                    continue
             if guard is not None and guard.condition.sure and not script.guards.alone(call):
                 yield _Suspect(call, guard, inside)
 
@@ -101,7 +109,11 @@ def _met_elsewhere(script: Script, suspect: _Suspect, suspects: list[_Suspect]) 
         if other.call is suspect.call or script.names.tree(other.call).function(other.call) is not function:
             continue
         opposite = other.guard.condition.which is suspect.guard.condition.negated().which
-        if opposite and names & {c.name for c in other.collectives} and other.guard.test is not suspect.guard.test:
+        if (
+            opposite
+            and names & {c.name for c in other.collectives}
+            and other.guard.test is not suspect.guard.test
+        ):
             return True
     return False
 
@@ -118,7 +130,50 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
     side = "under" if start(suspect.guard.test) <= start(suspect.call) else "by"
     return Hit(
         message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} the test {test}: only {who} "
-        "gets there. A collective waits for every rank of the group, so the run stands still.",
+        "there. A collective waits for every rank of the group, so the run stands still.",
         hint="Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
         where=tuple(where),
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag a deadlock in which some ranks wait in a collective that a rank test keeps from the others."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so no other could be missing.")
+    stuck = stuck_ranks(seen)
+    guarded = guarded_ranks(stuck)
+    if guarded:
+        return flagged(_deadlock_hit(stuck, guarded))
+    if seen.record.ending is Ending.COMPLETED:
+        called = sum(len(r.collectives) for r in seen.trace.ranks)
+        return verified(
+            f"All ranks ran to their end, {count(called, 'collective call')} included.", Evidence.OUTSIDE
+        )
+    if stuck:
+        return unseen("The run was stuck, but not in a collective under a test of the rank.")
+    return unseen("The run did not reach its end, so later collectives were not seen.")
+
+
+def _deadlock_hit(stuck: tuple[Stuck, ...], guarded: tuple[Stuck, ...]) -> Hit:
+    who = tuple(s.rank for s in guarded)
+    first = guarded[0]
+    test = first.guard
+    sites = [*(s.site for s in guarded), *(s.site for s in stuck if s not in guarded)]
+    return Hit(
+        message=(
+            f"The run was stuck: {'; '.join(s.sentence() for s in stuck[:8])}. `{first.operation}` needs all ranks, "
+            f"but a test of the rank lets only {ranks(who).lower()} reach it, so it waits for ever."
+        ),
+        hint="Move the collective out of the rank test, so that all ranks call it; keep printing and saving inside.",
+        where=tuple(dict.fromkeys((*places(sites), *((test,) if test else ())))),
+        ranks=who,
+        details={
+            "waiting": {
+                str(s.rank): "ended"
+                if s.ended
+                else f"{s.operation or 'no collective'} at {at(s.site, 'unknown')}"
+                for s in stuck
+            }
+        },
+        evidence=Evidence.OUTSIDE,
     )

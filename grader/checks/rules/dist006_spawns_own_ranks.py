@@ -49,9 +49,12 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.collectives import INIT
-from grader.checks.rule import Hit
+from grader.checks.quote import at, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.model.finding import Severity
+from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.ERROR
 
@@ -92,3 +95,43 @@ def _joins(script: Script, spawn: ast.Call, starts: list[ast.Call]) -> bool:
     return False
 
 
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks that start processes to do the training that they were started for."""
+    spawning: list[tuple[RankTrace, Event]] = []
+    for rank in seen.trace.ranks:
+        # A rank that is in a group or trains by itself may well start helpers.
+        if rank.steps or any(g.op == "init" for g in rank.groups):
+            continue
+        own = [e for e in rank.events("process") if _is_own(e)]
+        spawning += [(rank, own[0])] if own else []
+    if spawning:
+        return flagged(_run_hit(spawning))
+    if any(r.steps or r.groups for r in seen.trace.ranks):
+        return verified("Ranks trained in the processes that the launcher started.")
+    return unseen("No rank trained or joined a process group.")
+
+
+def _is_own(event: Event) -> bool:
+    """True for worker processes of the script itself; other libraries' helpers and shell commands don't train."""
+    return event.fields.get("op") in ("spawn", "fork") and event.fields.get("by", "") in ("", "torch")
+
+
+def _run_hit(spawning: list[tuple[RankTrace, Event]]) -> Hit:
+    first = spawning[0][1]
+    target = first.fields.get("target")
+    what = f"`{target}` in new processes" if isinstance(target, str) and target else "new processes"
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r, _ in spawning)} started {what} at {at(first.site, 'an unknown line')} and took no "
+            "part in training. The launcher has already started one process per rank: each of them now starts a whole group of "
+            "its own, which clash over the same address or train the same thing several times."
+        ),
+        hint=(
+            "Let torchrun start the ranks: call the training function directly "
+            "and read `LOCAL_RANK` from the environment."
+        ),
+        where=places(e.site for _, e in spawning),
+        ranks=tuple(r.rank for r, _ in spawning),
+        details={"processes": {str(r.rank): len(r.events("process")) for r, _ in spawning}},
+        severity=Severity.ERROR,
+    )

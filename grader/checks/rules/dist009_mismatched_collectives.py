@@ -44,14 +44,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.conditions import Which
+from grader.checks.quote import at, count, places, ranks
 from grader.checks.ranks import Strength
-from grader.checks.rule import Hit
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
 from grader.checks.source import Script
-from grader.model.finding import Severity
+from grader.model.finding import Evidence, Severity
+from grader.model.run import Ending, RankRecord
 
 SEVERITY = Severity.ERROR
-_ROOTED = {"broadcast": "src", "broadcast_object_list": "src", "reduce": "dst", "scatter": "src", "gather": "dst"}
+EXPLAINED_BY = ("DATA005", "DIST001", "DIST006")
+_ROOTED = {
+    "broadcast": "src",
+    "broadcast_object_list": "src",
+    "reduce": "dst",
+    "scatter": "src",
+    "gather": "dst",
+}
 _HINT = "Let all ranks make the same calls in the same order; what differs by rank is the data, not the collective."
 
 
@@ -145,7 +156,73 @@ def _partial_entry(script: Script, table: ast.Name) -> ast.AST | None:
                     guard = script.guards.partial(definition.node)
                     if guard is None or not guard.condition.sure or guard.condition.which is Which.ALL:
                         continue
-                    target = next((n for n in ast.walk(definition.node) if isinstance(n, ast.Name) and n.id == base), None)
+                    target = next(
+                        (n for n in ast.walk(definition.node) if isinstance(n, ast.Name) and n.id == base),
+                        None,
+                    )
                     if target is not None and origins & set(script.values.origins(target)):
                         return definition.node
     return None
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag a deadlock or a crash in which ranks met in different collectives."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so collectives had nobody to disagree with.")
+    stuck = stuck_ranks(seen)
+    if stuck and guarded_ranks(stuck):
+        return unseen("The run was stuck in a collective under a test of the rank (DIST003).")
+    if stuck:
+        return flagged(_deadlock_hit(stuck))
+    crashed = [(r, mismatch(r)) for r in seen.record.ranks if mismatch(r)]
+    if crashed:
+        return flagged(_crash_hit(crashed))
+    if seen.record.ending is Ending.COMPLETED:
+        called = sum(len(r.collectives) for r in seen.trace.ranks)
+        return verified(
+            f"Every collective found its partners ({count(called, 'call')} by name).", Evidence.OUTSIDE
+        )
+    return unseen("The run did not reach its end, so later collectives were not seen.")
+
+
+def _deadlock_hit(stuck: tuple[Stuck, ...]) -> Hit:
+    operations = {s.operation for s in stuck if not s.ended}
+    why = "A collective ends only when all ranks call it"
+    if len(operations) > 1:
+        why = "Ranks that wait in different collectives wait for ever: each needs all ranks"
+    return Hit(
+        message=f"The run was stuck: {'; '.join(s.sentence() for s in stuck[:8])}. {why}.",
+        hint=(
+            "Let all ranks call the same collectives in the same order and equally often: the same number of batches, "
+            "the same branches, and decisions such as an early stop on a value that all ranks share."
+        ),
+        where=places(s.site for s in stuck),
+        ranks=tuple(s.rank for s in stuck if not s.ended),
+        details={
+            "waiting": {
+                str(s.rank): "ended"
+                if s.ended
+                else f"{s.operation or 'no collective'} at {at(s.site, 'unknown')}"
+                for s in stuck
+            }
+        },
+        evidence=Evidence.OUTSIDE,
+    )
+
+
+def _crash_hit(crashed: list[tuple[RankRecord, str]]) -> Hit:
+    words = crashed[0][1]
+    sites = [next((f for f in r.failure.frames if f.in_submission), None) for r, _ in crashed if r.failure]
+    who = [r.rank for r, _ in crashed]
+    return Hit(
+        message=(
+            f"{ranks(who)} crashed at {at(sites[0] if sites else None, 'an unknown line')} because the ranks' "
+            f"collectives did not fit together: “{words.strip().splitlines()[0][:160]}”. "
+            "What one rank sends another must expect, in kind, order and size."
+        ),
+        hint="Let all ranks call the same collectives in the same order, with tensors of the same shape and type.",
+        where=places(sites),
+        ranks=tuple(who),
+        details={"messages": {str(r.rank): w[:400] for r, w in crashed}},
+        evidence=Evidence.OUTSIDE,
+    )

@@ -60,14 +60,47 @@ divided validation loader with no reduction or gathering of what it counts.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
 from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.sharding import Shared
+from grader.checks.source import Script
 from grader.checks.validation import Parts, combining, divided_passes
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag counts of a divided validation loader that are used without bringing the ranks' counts together."""
+    training = script.training
+    if not script.joins_group or training.framework or script.may_hide_setup or _keeps_own_books(script):
+        return
+    for draw in training.draws:
+        divided = [x for x in draw.loaders if training.roles(x).evaluates and script.sharding.of(x) is Shared.YES]
+        if not draw.evaluates or not divided or len(divided) < len(draw.loaders):
+            continue
+        counted = script.reductions.counted(draw)
+        use = script.reductions.first_use(draw, counted)
+        if use is None or script.reductions.reduced(draw, counted) or any(script.ranks.shows_rank(n) for n in ast.walk(use)):
+            continue
+        yield Hit(
+            message=f"{script.at(use)} uses {script.quote(use)}, counted by the loop at {script.at(draw.loop)} over this rank's share "
+            f"of the validation set ({script.at(divided[0])} divides it). No collective brings the ranks' counts together, so "
+            "the metric is that of one share only.",
+            hint="Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
+            "`counts = torch.tensor([correct, total])`.",
+            where=(script.location(use),),
+        )
+
+
+def _keeps_own_books(script: Script) -> bool:
+    """Metric libraries that reduce over ranks when their result is asked for."""
+    return any(i.split(".")[0] in ("torchmetrics", "torcheval") for t in script.trees for i in t.imports)
 
 
 def check_trace(seen: Seen) -> Look:

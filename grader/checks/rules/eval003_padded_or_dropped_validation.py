@@ -40,14 +40,65 @@ source, by a sampler that pads, or `drop_last=True`, on a loader that is evaluat
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
 from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.source import Script
 from grader.checks.validation import Parts, divided_passes
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.HINT
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag `drop_last=True` (a warning) and samplers that pad (a hint) on loaders that are evaluated."""
+    training = script.training
+    if not script.joins_group or training.framework or _settles_the_rest(script):
+        return
+    for loader in training.loaders():
+        role = training.roles(loader)
+        if role.trains or not (role.evaluates or (not role.draws and training.meant_for(loader) == "eval")):
+            continue
+        samplers = training.distributed_samplers(loader)
+        dropping = [c for c in (*samplers, loader) if script.values.constant(script.argument(c, "drop_last")) is True]
+        if dropping:
+            yield Hit(
+                message=f"{script.at(dropping[0])} drops what does not fill a last batch or an equal share of the validation set: "
+                f"{script.quote(dropping[0])}. Those samples are never scored, and how many depends on the number of ranks.",
+                hint="Leave `drop_last` out for validation; shards may differ by a sample there, because no gradient waits.",
+                where=tuple(script.location(c) for c in dropping),
+                severity=Severity.WARNING,
+            )
+        elif samplers and all(script.argument(s, "drop_last") is None for s in samplers):
+            yield Hit(
+                message=f"{script.at(samplers[0])} divides the validation set with {script.quote(samplers[0])}, which repeats samples "
+                "where the set does not divide by the number of ranks; they count twice in the metric.",
+                hint="For an exact metric give rank r the samples `range(r, len(val_set), world_size)`, or drop the repeated ones "
+                "before counting.",
+                where=tuple(script.location(s) for s in samplers),
+            )
+
+
+def _settles_the_rest(script: Script) -> bool:
+    """A script that trims gathered results to the set's length, or scores the rest of the set apart."""
+    if script.mentioned("total_size"):
+        return True
+    for tree in script.trees:
+        for call in tree.calls:
+            if script.names.qualified(call.func) == "len" and call.args and isinstance(call.args[0], ast.Attribute):
+                if call.args[0].attr == "sampler":
+                    return True
+        for above in tree.parent.values():
+            if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Slice) and above.slice.lower is None:
+                upper = above.slice.upper
+                length = [o for o in script.values.origins(upper) if isinstance(o, ast.Call)] if upper is not None else []
+                if any(script.names.qualified(o.func) == "len" for o in length):
+                    return True
+    return False
 
 
 def check_trace(seen: Seen) -> Look:

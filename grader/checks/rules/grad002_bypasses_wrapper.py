@@ -50,14 +50,72 @@ trained on.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
+from grader.checks.definition import start
 from grader.checks.quote import at, count, place, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.source import Script
 from grader.checks.steps import compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
 WRAPPERS = ("ddp", "fabric", "accelerate")
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag forward passes of the inner module whose result is trained on while the wrapper is never called for it."""
+    training = script.training
+    if not training.wraps or training.framework:
+        return
+    inner = {o for w in training.wraps for o in _module_origins(script, w)}
+    found: list[ast.Call] = []
+    for backward in training.backwards:
+        trained: list[ast.AST] = [backward.func.value] if isinstance(backward.func, ast.Attribute) else []
+        calls = [n for part in (*trained, *backward.args) for n in script.values.closure(part) if isinstance(n, ast.Call)]
+        if not any(_through_wrapper(script, c) for c in calls):
+            found += [c for c in calls if _goes_around(script, c, inner) and not training.gradients_off(c)]
+    unique = sorted(set(found), key=lambda c: (script.location(c).path, start(c)))
+    if unique:
+        first = unique[0]
+        yield Hit(
+            message=f"{script.at(first)} trains on {script.quote(first)}, a forward pass of the inner module. DDP averages gradients "
+            "only for passes through the wrapper itself, so every rank trains a model of its own.",
+            hint="Call the wrapper in training: `model(x)`. The inner `model.module` is for evaluation and saving.",
+            where=tuple(script.location(c) for c in unique),
+        )
+
+
+def _module_origins(script: Script, wrap: ast.Call) -> tuple[ast.AST, ...]:
+    module = script.argument(wrap, "module")
+    origins = script.values.origins(module, returns=False) if module is not None else ()
+    return tuple(o for o in origins if isinstance(o, ast.Call))
+
+
+def _through_wrapper(script: Script, call: ast.Call) -> bool:
+    """`ddp(x)`, and `ddp.forward(x)`, which synchronises as well."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr == "forward":
+        func = func.value
+    return isinstance(func, ast.Name | ast.Attribute | ast.Subscript | ast.BoolOp) and script.training.wrapped(func)
+
+
+def _goes_around(script: Script, call: ast.Call, inner: set[ast.AST]) -> bool:
+    """`ddp.module(x)`, `ddp.module.loss(x)`, or the model under the name it had before it was wrapped."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in ("parameters", "named_parameters", "state_dict", "buffers"):
+        return False
+    part: ast.AST = func
+    while isinstance(part, ast.Attribute):
+        if part.attr == "module":
+            return script.training.wrapped(part.value)
+        part = part.value
+    if isinstance(func, ast.Attribute) and func.attr == "forward":
+        func = func.value
+    is_variable = isinstance(func, ast.Name | ast.Attribute) and script.names.qualified(func) is None
+    return is_variable and any(o in inner for o in script.values.origins(func, returns=False))
 
 
 def check_trace(seen: Seen) -> Look:

@@ -43,13 +43,54 @@ branch that only runs without other ranks.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.source import Script
 from grader.checks.steps import trainers
+from grader.checks.training import OTHER_WRAPPERS
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag `DataParallel` around a model that is trained, unless it is the fallback of a script that knows DDP."""
+    training = script.training
+    if not training.trains or training.framework:
+        return
+    proper = bool(training.wraps or script.calls(*OTHER_WRAPPERS))
+    for call in script.calls("torch.nn.parallel.DataParallel"):
+        if proper and not _inside_ddp(script, call) and (_is_fallback(script, call) or script.guards.alone(call)):
+            continue
+        twice = " inside `DistributedDataParallel`" if proper and _inside_ddp(script, call) else ""
+        yield Hit(
+            message=f"{script.at(call)} wraps the model in {script.quote(call)}{twice}: threads of one process that drive all devices "
+            "and know nothing of other ranks. Started by torchrun, every rank drives every device and no gradient is averaged "
+            "among ranks.",
+            hint="Use one process per device: `DistributedDataParallel(model, device_ids=[local_rank])` after "
+            "`dist.init_process_group()`.",
+            where=(script.location(call),),
+        )
+
+
+def _inside_ddp(script: Script, call: ast.Call) -> bool:
+    modules = [script.argument(w, "module") for w in script.training.wraps]
+    return any(call in script.values.origins(m) for m in modules if m is not None)
+
+
+def _is_fallback(script: Script, call: ast.Call) -> bool:
+    """Whether some condition chooses between this line and another way."""
+    tree = script.names.tree(call)
+    above = tree.parent.get(call)
+    while above is not None and above is not tree.function(call):
+        if isinstance(above, ast.If | ast.IfExp):
+            return True
+        above = tree.parent.get(above)
+    return False
 
 
 def check_trace(seen: Seen) -> Look:

@@ -27,7 +27,7 @@ from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run.collect import Collection, collect
 from grader.run.runtime import Availability, Job, Progress
-from grader.run.warm_parent import ParentLost, WarmParent
+from grader.run.warm_parent import ParentLostError, WarmParent
 from grader.run.workspace import Workspace
 
 _ENDING_S = 12.0
@@ -71,7 +71,7 @@ class ProcessRuntime:
         """Wait until torch is imported; a parent that died meanwhile is replaced, once."""
         try:
             self._warm_parent().wait_ready()
-        except ParentLost:
+        except ParentLostError:
             self._replace_parent().wait_ready()
 
     def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
@@ -110,7 +110,7 @@ class ProcessRuntime:
         parent = self._warm_parent()
         try:
             parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
-        except ParentLost:
+        except ParentLostError:
             # Whatever half a run has left is in the way of the next one.
             parent.close()
             self._parent = None
@@ -186,11 +186,12 @@ def _make_empty(folder: Path) -> None:
 def _remove(folder: Path) -> None:
     """Remove a folder of a run, also where a script took away its own permissions."""
 
-    def open_up(function: Callable[..., Any], path: str, _error: Any) -> None:
+    def open_up(function: Callable[..., Any], name: str, _error: Any) -> None:
+        path = Path(name)
         with contextlib.suppress(OSError):
-            os.chmod(Path(path).parent, stat.S_IRWXU)
-            if not Path(path).is_symlink():
-                os.chmod(path, stat.S_IRWXU)
+            path.parent.chmod(stat.S_IRWXU)
+            if not path.is_symlink():
+                path.chmod(stat.S_IRWXU)
             function(path)
 
     shutil.rmtree(folder, onerror=open_up)

@@ -18,7 +18,7 @@ from torch.utils.data.distributed import DistributedSampler
 from torchvision import datasets, transforms
 
 EPOCHS = 10
-BATCH_SIZE = 64  # of all ranks together
+BATCH_SIZE = 128  # of all ranks together
 LR = 0.1
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4

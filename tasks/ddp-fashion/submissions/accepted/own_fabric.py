@@ -152,7 +152,7 @@ class Engine:
         dist.barrier()
 
 
-def fit(engine: Engine, epochs: int = 10, batch_size: int = 64, lr: float = 0.1) -> None:
+def fit(engine: Engine, epochs: int = 10, batch_size: int = 128, lr: float = 0.1) -> None:
     train_loader = engine.loader(engine.fashion(train=True), batch_size, shuffle=True)
     val_loader = engine.loader(engine.fashion(train=False), 512, shuffle=False)
     model = engine.setup(WideResNet())

@@ -110,7 +110,7 @@ val_ds = torchvision.datasets.FashionMNIST(os.environ["DATA_DIR"], train=False, 
 if local == 0:
     dist.barrier()
 
-epochs, per_rank_batch = 10, max(1, 64 // world)
+epochs, per_rank_batch = 10, max(1, 128 // world)
 train_dl = DataLoader(train_ds, per_rank_batch, sampler=RankStridedSampler(len(train_ds), rank, world), drop_last=True)
 val_dl = DataLoader(val_ds, 128, sampler=EvalSampler(len(val_ds), rank, world))
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Subset
 from torchvision import datasets, transforms
 
 EPOCHS = 2
-BATCH_SIZE = 64  # of all ranks together
+BATCH_SIZE = 128  # of all ranks together
 LR = 0.1
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4

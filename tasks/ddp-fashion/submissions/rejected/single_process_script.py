@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
 EPOCHS = 2
-BATCH_SIZE = 64
+BATCH_SIZE = 128
 LR = 0.1
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4

@@ -20,7 +20,7 @@ from network import WideResNet
 @dataclass
 class Settings:
     epochs: int = 10
-    global_batch_size: int = 64
+    global_batch_size: int = 128
     lr: float = 0.1
 
 

@@ -1,0 +1,102 @@
+"""Whether what a validation loop counts is brought together over the ranks afterwards.
+
+Looks for any collective that gathers or reduces and has the loop's counts in its arguments, directly or through the
+submission's own functions. It prefers silence: a reduction that may be meant for the loop counts as one.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.collectives import REDUCING, Collectives
+from grader.checks.definition import LOOPS, end, name_of, start
+from grader.checks.names import Names
+from grader.checks.training import Draw, Training
+from grader.checks.tree import Tree
+from grader.checks.values import Values
+
+_REDUCERS = frozenset(name.rpartition(".")[2] for name in REDUCING)
+_GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
+_TELLING = ("reduce", "gather", "synchron", "sync_")
+
+
+class Reductions:
+    """Counts of loops, and the collectives that bring them together."""
+
+    def __init__(self, names: Names, values: Values, collectives: Collectives, training: Training) -> None:
+        self._names, self._values, self._collectives, self._training = names, values, collectives, training
+
+    def counted(self, draw: Draw) -> set[str]:
+        """Names whose values grow inside a loop: `correct += …`, `totals[0] += …`, `losses.append(…)`."""
+        tree = self._names.tree(draw.loop)
+        scope = tree.scope(draw.loop)
+        found: set[str] = set()
+        for name, definitions in tree.definitions.get(scope, {}).items():
+            if any(d.node is draw.loop for d in definitions):
+                continue  # the batch itself, which the body may move or cast
+            for definition in definitions:
+                if tree.inside(definition.node, draw.loop):
+                    if definition.kind == "augment" or self._reads_itself(name, definition.value):
+                        found.add(name.partition("[")[0].partition(".")[0])
+        for call in tree.calls_within(draw.loop):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING:
+                owner = call.func.value
+                if isinstance(owner, ast.Name) and tree.scope(call) is scope:
+                    found.add(owner.id)
+        return found - {"self"}
+
+    def reduced(self, draw: Draw, counted: set[str]) -> bool:
+        """Whether some reduction may bring a loop's counts together."""
+        tree = self._names.tree(draw.loop)
+        inside = {n for s in draw.loop.body for n in ast.walk(s) if isinstance(n, ast.expr | ast.stmt)}
+        function = tree.function(draw.loop)
+        for call in self._reducing_calls():
+            if call in inside:
+                return True
+            if function is not None and self._names.tree(call).function(call) is function and not self._training_too(function):
+                return True
+            if self._names.tree(call).function(call) is function and self._follows(tree, draw, call):
+                return True
+            parts = [*call.args, *(k.value for k in call.keywords), call.func]
+            for part in parts:
+                if self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
+                    if any(isinstance(n, ast.Name) and n.id in counted for n in ast.walk(part)):
+                        return True
+                if not inside.isdisjoint(self._values.closure(part)):
+                    return True
+        return False
+
+    def first_use(self, draw: Draw, counted: set[str]) -> ast.stmt | None:
+        """The first statement after a loop that reads what it counted."""
+        tree = self._names.tree(draw.loop)
+        scope = tree.scope(draw.loop)
+        loads = [n for name in counted for n in tree.loads.get(name, ())]
+        later = [n for n in loads if start(n) > end(draw.loop) and tree.scope(n) is scope]
+        return tree.statement(min(later, key=start)) if later else None
+
+    def _reads_itself(self, name: str, value: ast.expr | None) -> bool:
+        return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
+
+    def _reducing_calls(self) -> list[ast.Call]:
+        found = []
+        for tree in self._training.trees:
+            for call in tree.calls:
+                name = name_of(call)
+                told = any(t in name.lower() for t in _TELLING) and name not in ("no_sync", "reduce_on_plateau")
+                if told or any(c.name in _REDUCERS for c in self._collectives.of(call)):
+                    found.append(call)
+        return found
+
+    def _training_too(self, function: ast.AST) -> bool:
+        """A function that also holds a training loop: its reductions may be the training loss's."""
+        tree = self._names.tree(function)
+        return any(d.trains and tree.inside(d.loop, function) for d in self._training.draws)
+
+    def _follows(self, tree: Tree, draw: Draw, call: ast.Call) -> bool:
+        """In one flat body: whether a reduction stands after the loop and before the training loop comes round again."""
+        if start(call) < end(draw.loop):
+            return False
+        above = tree.parent.get(draw.loop)
+        while above is not None and not isinstance(above, LOOPS):
+            above = tree.parent.get(above)
+        return above is None or tree.inside(call, above)

@@ -1,0 +1,211 @@
+"""All ranks use the same GPU.
+
+## What it finds
+CUDA devices named without the rank: a plain `"cuda"` or `.cuda()` with no `torch.cuda.set_device`, or a fixed number.
+
+## Why it matters
+`"cuda"` means the current device, and that is number 0 in every process until it is told otherwise. All ranks then share
+one GPU while the others idle: slow, soon out of memory, and NCCL refuses it ("Duplicate GPU detected"). On a machine
+without GPUs nothing shows.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = DistributedDataParallel(build_model().to(device))
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+local_rank = int(os.environ["LOCAL_RANK"])
+device = torch.device("cpu")
+if torch.cuda.is_available():
+    torch.cuda.set_device(local_rank)
+    device = torch.device("cuda", local_rank)
+dist.init_process_group("nccl")
+model = DistributedDataParallel(build_model().to(device))
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: every place that names a CUDA device, followed to the rank or to a number. In the run, on GPUs: the device
+of each rank's parameters. On the CPU profile it can't show and is a warning only. Reference: "Use
+DistributedDataParallel", https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from grader.checks.definition import start
+from grader.checks.quote import at, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import UNKNOWN, Script
+from grader.checks.training import DDP
+from grader.model.finding import Severity
+from grader.model.trace import RankTrace
+
+SEVERITY = Severity.ERROR
+ON_PROFILE = {"cpu": Severity.WARNING}
+_CUDA = re.compile(r"^cuda(:(\d+))?$")
+_SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
+
+
+class _Named(Enum):
+    NOTHING = 0
+    CURRENT = 1
+    FIXED = 2
+    OTHER = 3
+    """By rank, or by something that nobody can follow."""
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag devices that are the same on every rank."""
+    if not script.joins_group or script.training.framework or script.may_hide_setup:
+        return
+    named = [(node, _device(script, value)) for node, value in _devices(script)]
+    pinned = any(what is _Named.OTHER for node, what in named if _sets_current(script, node)) or _masked(
+        script
+    )
+    by_rank = any(what is _Named.OTHER for _, what in named)
+    wrong = [n for n, what in named if what is _Named.FIXED]
+    if not pinned and (wrong or not by_rank or any(what is _Named.CURRENT for _, what in named)):
+        wrong += [n for n, what in named if what is _Named.CURRENT]
+    wrong = [n for n in wrong if script.guards.partial(n) is None and not script.guards.alone(n)]
+    wrong.sort(key=lambda n: (script.location(n).path, start(n)))
+    if not wrong:
+        return
+    first = wrong[0]
+    yield Hit(
+        message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a machine then share "
+        "one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
+        hint='Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, `torch.cuda.set_device(local_rank)`, '
+        '`device = torch.device("cuda", local_rank)`.',
+        where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
+    )
+
+
+def _devices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
+    """Calls that choose a device, with the expression that names it (None: the current one)."""
+    for call in script.all_calls():
+        name = script.names.qualified(call.func)
+        method = call.func.attr if isinstance(call.func, ast.Attribute) and name is None else ""
+        keyword = next((k.value for k in call.keywords if k.arg == "device"), None)
+        if name in _SETTERS and (call.args or keyword is not None):
+            yield call, call.args[0] if call.args else keyword
+        elif name == "torch.device" and call.args:
+            number = (
+                call.args[1]
+                if len(call.args) > 1
+                else next((k.value for k in call.keywords if k.arg == "index"), None)
+            )
+            yield call, number if number is not None and _is_cuda(script, call.args[0]) else call.args[0]
+        elif name == DDP:
+            ids = script.argument(call, "device_ids")
+            for origin in script.values.origins(ids) if ids is not None else ():
+                if isinstance(origin, ast.List | ast.Tuple) and len(origin.elts) == 1:
+                    yield call, origin.elts[0]
+        elif method == "cuda":
+            yield call, call.args[0] if call.args else keyword
+        elif (
+            method == "to" and call.args and isinstance(call.args[0], ast.Constant | ast.JoinedStr | ast.Name)
+        ):
+            yield call, call.args[0]
+        elif keyword is not None and isinstance(keyword, ast.Constant):
+            yield call, keyword
+
+
+def _sets_current(script: Script, call: ast.Call) -> bool:
+    return script.names.qualified(call.func) in _SETTERS
+
+
+def _device(script: Script, value: ast.expr | None) -> _Named:
+    if value is None:
+        return _Named.CURRENT
+    if value is UNKNOWN:
+        return _Named.OTHER
+    best = _Named.NOTHING
+    for origin in script.values.origins(value):
+        best = max(best, _origin(script, origin), key=lambda n: n.value)
+    return best
+
+
+def _origin(script: Script, origin: ast.AST) -> _Named:
+    if isinstance(origin, ast.Constant):
+        if isinstance(origin.value, str):
+            match = _CUDA.match(origin.value)
+            return _Named.NOTHING if match is None else _Named.FIXED if match[1] else _Named.CURRENT
+        is_number = isinstance(origin.value, int) and not isinstance(origin.value, bool)
+        return _Named.FIXED if is_number else _Named.NOTHING
+    if isinstance(origin, ast.Call) and script.names.qualified(origin.func) == "torch.device":
+        return _Named.NOTHING  # judged where it is built
+    if isinstance(origin, ast.Attribute) and script.names.qualified(origin) is not None:
+        return _Named.NOTHING  # `.to(torch.float32)`
+    return _Named.OTHER
+
+
+def _is_cuda(script: Script, node: ast.expr) -> bool:
+    said = script.values.constant(node)
+    return not isinstance(said, str) or said.startswith("cuda")
+
+
+def _masked(script: Script) -> bool:
+    """`os.environ["CUDA_VISIBLE_DEVICES"] = …`: each rank may see a GPU of its own as number 0."""
+    return any("CUDA_VISIBLE_DEVICES" in t.constants for t in script.trees)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks of one node whose models live on the same GPU."""
+    if seen.profile == "cpu" or not _gpus(seen):
+        return unseen("Ranks trained on the CPU, where there is no device to choose.")
+    if any("CUDA_VISIBLE_DEVICES" in f.text for f in seen.script.submission.files):
+        return unseen(
+            "The script chooses which GPUs a rank can see, so equal numbers may be different devices."
+        )
+    placed: dict[str, list[RankTrace]] = {}
+    for rank in seen.trace.ranks:
+        for device in {d for w in rank.wraps for d in w.param_devices if d.startswith("cuda")}:
+            placed.setdefault(device, []).append(rank)
+    for device, sharing in sorted(placed.items()):
+        # On several nodes ranks with the same local rank have equal device numbers by right.
+        if len({r.start.local_rank if r.start else r.rank for r in sharing}) > 1:
+            return flagged(_run_hit(device, sharing))
+    pairs = ", ".join(f"rank {r.rank} on {d}" for d, found in sorted(placed.items()) for r in found[:8])
+    return verified(f"Each rank trained on a device of its own: {pairs}.")
+
+
+def _gpus(seen: Seen) -> bool:
+    return any(d.startswith("cuda") for r in seen.trace.ranks for w in r.wraps for d in w.param_devices)
+
+
+def _run_hit(device: str, sharing: list[RankTrace]) -> Hit:
+    wraps = [w for r in sharing for w in r.wraps if device in w.param_devices]
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r in sharing)} keep their models on the same device, `{device}`. "
+            f"{at(wraps[0].site)} wraps a model that was moved there without asking for the local rank: "
+            "ranks share one GPU's memory and time while the others idle."
+        ),
+        hint=(
+            'Read `local_rank = int(os.environ["LOCAL_RANK"])`, then `torch.cuda.set_device(local_rank)` '
+            "and `device_ids=[local_rank]`."
+        ),
+        where=places(w.site for w in wraps),
+        ranks=tuple(r.rank for r in sharing),
+        details={"device": device},
+        severity=Severity.ERROR,
+    )

@@ -1,0 +1,242 @@
+"""Every rank writes the same file.
+
+## What it finds
+`torch.save`, safetensors or a file opened for writing, reached by all ranks, with one path for all of them.
+
+## Why it matters
+All replicas are equal, so one copy is enough. N ranks that write one path at the same time tear it: the file on disk may
+hold the head of one copy and the tail of another, and shared storage pays N times. The fault shows rarely, and then in
+the checkpoint that you need.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+torch.save(model.module.state_dict(), "model.pt")
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "model.pt")
+dist.barrier()  # nobody reads it before it is whole
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: a save that some path of calls reaches without a test of the rank (in the helper, around the call, or by a
+decorator), to a path without the rank in it. In the run: the ranks that wrote each file. Sharded and distributed
+checkpoints are meant to be written by all ranks and don't count. Reference: "Save and Load Checkpoints",
+https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.collectives import INIT
+from grader.checks.definition import start
+from grader.checks.quote import at, count, first_known, listed, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import UNKNOWN, Script
+from grader.checks.steps import sharded
+from grader.model.finding import Severity
+from grader.model.trace import RankTrace, Save, Site
+
+SEVERITY = Severity.ERROR
+SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
+METRICS = "metrics.json"
+_CHECKPOINTS = {
+    "torch.save": "f", "torch.jit.save": "f", "safetensors.torch.save_file": "filename",
+    "safetensors.torch.save_model": "filename",
+}  # fmt: skip
+_FIRST_IS_PATH = {
+    "numpy.save",
+    "numpy.savez",
+    "numpy.savez_compressed",
+    "numpy.savetxt",
+    "matplotlib.pyplot.savefig",
+}
+_OWN_BY_NATURE = (
+    "io.",
+    "tempfile.",
+    "uuid.",
+    "os.getpid",
+    "os.devnull",
+    "time.",
+    "datetime.",
+    "secrets.",
+    "random.",
+)
+_ONE_COPY = "if dist.get_rank() == 0:"
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag writes to one path that every rank reaches; files other than checkpoints are a warning."""
+    if not script.joins_group or not (script.training.trains or script.calls(INIT)):
+        return
+    checkpoints = _reached(script, _checkpoints(script))
+    if checkpoints:
+        first = checkpoints[0]
+        yield Hit(
+            message=f"{script.at(first)} has {script.quote(first)} and no test of the rank around it: every rank writes the "
+            "same file at the same time, and whoever reads it may find pieces of two copies.",
+            hint=f"Save once: `{_ONE_COPY}` around the call (and `dist.barrier()` before anyone reads the file).",
+            where=tuple(script.location(c) for c in checkpoints),
+        )
+    files = _reached(script, _files(script))
+    if files:
+        first = files[0]
+        yield Hit(
+            message=f"{script.at(first)} opens one file for writing on every rank: {script.quote(first)}. The ranks overwrite "
+            "each other, and the last or the slowest of them decides what is in it.",
+            hint=f"Write it once (`{_ONE_COPY}`), or give each rank a file of its own with the rank in its name.",
+            where=tuple(script.location(c) for c in files),
+            severity=Severity.WARNING,
+        )
+
+
+def _checkpoints(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
+    for name, parameter in _CHECKPOINTS.items():
+        for call in script.calls(name):
+            yield call, script.argument(call, parameter)
+
+
+def _files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
+    for call in script.calls("open"):
+        mode = (
+            call.args[1]
+            if len(call.args) > 1
+            else next((k.value for k in call.keywords if k.arg == "mode"), None)
+        )
+        said = script.values.constant(mode)
+        if isinstance(said, str) and said[:1] in ("w", "x") and call.args:
+            yield call, call.args[0]
+    for name in _FIRST_IS_PATH:
+        for call in script.calls(name):
+            if call.args:
+                yield call, call.args[0]
+    for call in script.all_calls():
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("write_text", "write_bytes"):
+            yield call, call.func.value
+
+
+def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]]) -> list[ast.Call]:
+    found = [c for c, path in writes if _same_for_all(script, path) and script.guards.on_every_rank(c)]
+    return sorted(found, key=lambda c: (script.location(c).path, start(c)))
+
+
+def _same_for_all(script: Script, path: ast.expr | None) -> bool:
+    """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
+    if path is None or path is UNKNOWN:
+        return False
+    for origin in (path, *script.values.origins(path)):
+        for node in ast.walk(origin):
+            if script.ranks.shows_rank(node):
+                return False
+    for node in script.values.closure(path):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = script.names.qualified(node) or ""
+            if name.startswith(_OWN_BY_NATURE) or script.ranks.shows_rank(node):
+                return False
+    # A file object opened elsewhere is judged where it is opened.
+    opened = [o for o in script.values.origins(path) if isinstance(o, ast.Call)]
+    return not any(script.names.qualified(o.func) in ("open", "io.BytesIO") for o in opened)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag checkpoints that two or more ranks wrote, to the same path (error) or each to one of its own (warning)."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so no other could write.")
+    writers = _writers(seen)
+    clashing = {path: found for path, found in writers.items() if len(found) > 1}
+    if clashing:
+        return flagged(_clash(clashing))
+    copies = [] if sharded(seen.trace) else _copies(seen)
+    if copies:
+        return flagged(_copied(copies))
+    if not writers:
+        return unseen("No checkpoint was written.")
+    who = sorted({rank for found in writers.values() for rank in found})
+    paths = listed([f"`{p}`" for p in sorted(writers)], 3)
+    return verified(f"{ranks(who)} alone wrote {paths}.")
+
+
+def _writers(seen: Seen) -> dict[str, dict[int, Site | None]]:
+    """Path → rank → line, for checkpoints and the metrics file; collective saves are right on all ranks."""
+    found: dict[str, dict[int, Site | None]] = {}
+    collective = {s.path for r in seen.trace.ranks for s in r.saves if s.api == "dcp"}
+    for rank in seen.trace.ranks:
+        for save in rank.saves:
+            if save.api != "dcp" and save.path:
+                found.setdefault(save.path, {}).setdefault(rank.rank, save.site)
+        for file in rank.files:
+            inside = any(file.path.startswith(c) for c in collective if c)
+            kept = file.out and file.op in ("open", "rename") and not inside
+            if kept and (file.path.endswith(SUFFIXES) or file.path == METRICS):
+                found.setdefault(file.path, {}).setdefault(rank.rank, file.site)
+    return found
+
+
+def _copies(seen: Seen) -> list[tuple[int, Save]]:
+    """The same model written by several ranks under different names: (rank, save), the first of each rank."""
+    found: list[tuple[int, Save]] = []
+    for rank in seen.trace.ranks:
+        save = next((s for s in rank.saves if s.out and s.api != "dcp" and _is_model(rank, s)), None)
+        found += [(rank.rank, save)] if save else []
+    same = [pair for pair in found if pair[1].num_tensors == found[0][1].num_tensors]
+    return same if len(same) > 1 else []
+
+
+def _is_model(rank: RankTrace, save: Save) -> bool:
+    """True for a whole model, not for a rank's own state of generators or loaders."""
+    return save.num_tensors > 0 and save.num_tensors >= max((w.num_tensors for w in rank.wraps), default=1)
+
+
+def _clash(clashing: dict[str, dict[int, Site | None]]) -> Hit:
+    checkpoints = {p: found for p, found in clashing.items() if p != METRICS}
+    path, found = next(iter((checkpoints or clashing).items()))
+    site = first_known(list(found.values()))
+    also = f" (and {count(len(clashing) - 1, 'other file')})" if len(clashing) > 1 else ""
+    return Hit(
+        message=(
+            f"{ranks(found)} all wrote `{path}`{also}. {at(site)} saves on every rank: they overwrite each other's "
+            "bytes, and a file that is read or cut off in between is broken."
+        ),
+        hint="Save on rank 0 alone: `if rank == 0: torch.save(model.module.state_dict(), path)`.",
+        where=places(s for f in (checkpoints or clashing).values() for s in f.values()),
+        ranks=tuple(sorted(found)),
+        details={"paths": {p: sorted(f) for p, f in list(clashing.items())[:8]}},
+        severity=Severity.ERROR if checkpoints else Severity.WARNING,
+    )
+
+
+def _copied(copies: list[tuple[int, Save]]) -> Hit:
+    names = listed([f"`{s.path}`" for _, s in copies], 4)
+    return Hit(
+        message=(
+            f"{ranks(r for r, _ in copies)} each wrote a copy of the same model: {names}. "
+            f"{at(copies[0][1].site)} saves on every rank. Replicas are equal, so this costs disk and time for nothing, "
+            "and nobody knows which file counts."
+        ),
+        hint="Save on rank 0 alone: `if rank == 0: torch.save(model.module.state_dict(), path)`.",
+        where=places(s.site for _, s in copies),
+        ranks=tuple(r for r, _ in copies),
+        details={"paths": {str(r): s.path for r, s in copies}},
+        severity=Severity.WARNING,
+    )

@@ -1,0 +1,257 @@
+"""Every rank prints the same lines.
+
+## What it finds
+Prints, progress bars, TensorBoard writers, trackers and configured loggers that all ranks reach.
+
+## Why it matters
+With N ranks everything is said N times, interleaved, and nobody can tell whose loss is whose. Trackers start N runs, and
+N writers in one folder mix their curves.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+for epoch in range(10):
+    loss = train_one_epoch(model)
+    loss.backward()
+    print(f"epoch {epoch}: loss {loss.item():.3f}")
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+for epoch in range(10):
+    loss = train_one_epoch(model)
+    loss.backward()
+    if dist.get_rank() == 0:
+        print(f"epoch {epoch}: loss {loss.item():.3f}")
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: output that some path of calls reaches without a test of the rank. Lines that name their rank are taken
+for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that several ranks
+wrote alike.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from grader.checks.definition import start
+from grader.checks.quote import count, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.scopes import leaves
+from grader.checks.source import Script
+from grader.model.finding import Evidence, Severity
+
+SEVERITY = Severity.WARNING
+MIN_LINES = 3
+"""One or two lines of a rank are a greeting, not a log."""
+MAX_LINES = 2000
+"""Lines per rank that are looked at: more of them tell nothing new."""
+_LOG_METHODS = {"debug", "info", "warning", "log"}
+_BARS = {"tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange", "tqdm.notebook.tqdm"}
+_WRITERS = {
+    "torch.utils.tensorboard.SummaryWriter", "torch.utils.tensorboard.writer.SummaryWriter",
+    "tensorboardX.SummaryWriter", "wandb.init", "mlflow.start_run",
+}  # fmt: skip
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag all output that every rank reaches, as one finding with all its lines."""
+    if not script.joins_group or not script.training.trains:
+        return
+    found = sorted(
+        (c for c in _outputs(script) if script.guards.on_every_rank(c) and not _failing(script, c)),
+        key=lambda c: (script.location(c).path != "train.py", script.location(c).path, start(c)),
+    )
+    if not found:
+        return
+    first = found[0]
+    more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
+    yield Hit(
+        message=f"{script.at(first)} is reached by every rank{more}: {script.quote(first)}. With N ranks it is said N times, "
+        "and nobody can tell the copies apart.",
+        hint="Put it under `if dist.get_rank() == 0:`, or name the rank in the line where every rank's own value matters.",
+        where=tuple(script.location(c) for c in found),
+    )
+
+
+def _outputs(script: Script) -> Iterable[ast.Call]:
+    if not _print_replaced(script):
+        for call in script.calls("print", "pprint.pprint"):
+            if not any(script.ranks.shows_rank(a) for a in _all_arguments(call)) and not _elsewhere(
+                script, call
+            ):
+                yield call
+    for name in _BARS:
+        for call in script.calls(name):
+            disabled = script.argument(call, "disable")
+            if disabled is None or script.values.constant(disabled) is False:
+                if not any(script.ranks.shows_rank(k.value) for k in call.keywords):
+                    yield call
+    for name in _WRITERS:
+        for call in script.calls(name):
+            own = any(k.arg in ("group", "mode", "settings") for k in call.keywords)
+            if not own and not any(
+                script.ranks.shows_rank(n) for a in _all_arguments(call) for n in ast.walk(a)
+            ):
+                yield call
+    yield from _log_lines(script)
+
+
+def _log_lines(script: Script) -> Iterable[ast.Call]:
+    """Lines of a logger that some line sets up for all ranks alike; without set-up, `info` says nothing."""
+    set_up = script.calls("logging.basicConfig")
+    quiet = [
+        c
+        for c in script.all_calls()
+        if isinstance(c.func, ast.Attribute)
+        and c.func.attr in ("setLevel", "addHandler", "addFilter", "disable", "remove")
+    ]
+    if not set_up or script.may_hide_setup:
+        return
+    for call in (*set_up, *quiet):
+        around = script.guards.partial(call) is not None or not script.guards.on_every_rank(call)
+        if around or any(_speaks_of_rank(script, a) for a in _all_arguments(call)):
+            return
+    for call in script.all_calls():
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in _LOG_METHODS
+            and _is_logger(script, call.func.value)
+        ):
+            if not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
+                yield call
+
+
+def _is_logger(script: Script, node: ast.expr) -> bool:
+    if script.names.qualified(node) == "logging":
+        return True
+    origins = [o for o in script.values.origins(node) if isinstance(o, ast.Call)]
+    return any(script.names.qualified(o.func) == "logging.getLogger" for o in origins)
+
+
+def _speaks_of_rank(script: Script, node: ast.expr) -> bool:
+    if any(script.ranks.shows_rank(n) for n in ast.walk(node)):
+        return True
+    if isinstance(node, ast.IfExp):
+        return script.conditions.of(node.test).partial
+    text = script.values.constant(node)
+    return isinstance(text, str) and "rank" in text.lower()
+
+
+def _print_replaced(script: Script) -> bool:
+    """`builtins.print = …`, `print = …`, or code that was not handed in and may do so."""
+    if script.may_hide_setup:
+        return True
+    stores = [
+        d
+        for t in script.trees
+        for d in t.attributes.get("print", ())
+        if d.name.startswith(("builtins.", "__builtin"))
+    ]
+    return bool(stores) or any("__builtin__" in t.imports for t in script.trees)
+
+
+def _elsewhere(script: Script, call: ast.Call) -> bool:
+    """`print(…, file=f)` into a file of one's own is no output of the run."""
+    target = next((k.value for k in call.keywords if k.arg == "file"), None)
+    return target is not None and script.names.qualified(target) not in ("sys.stdout", "sys.stderr")
+
+
+def _failing(script: Script, call: ast.Call) -> bool:
+    """A rank that reports its own failure speaks for itself alone."""
+    tree = script.names.tree(call)
+    above: ast.AST | None = call
+    while above is not None:
+        if isinstance(above, ast.ExceptHandler):
+            return True
+        if isinstance(above, ast.If) and tree.inside(call, above) and any(
+            leaves(script.names, b) and any(tree.inside(call, s) for s in b) for b in (above.body, above.orelse)
+        ):
+            return not isinstance(above.body[-1], ast.Continue)
+        above = tree.parent.get(above)
+    return False
+
+
+def _all_arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks beside rank 0 that print much the same lines without saying who speaks."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so nothing could be printed twice.")
+    counts = {r.rank: r.stdout_lines for r in seen.record.ranks}
+    chatty = [r for r in counts if r > 0 and counts[r] >= MIN_LINES]
+    if not chatty:
+        lines = count(counts.get(0, 0), "line")
+        return verified(f"Rank 0 printed {lines}, the other ranks next to nothing.", Evidence.OUTSIDE)
+    if len(seen.logs) <= max(chatty):
+        return unseen("What the ranks printed was not kept.")
+    base = Counter(_shape(line) for line in _lines(seen.logs[0][0]))
+    echoing = []
+    for rank in chatty:
+        lines = _lines(seen.logs[rank][0])
+        plain = [line for line in lines if not _is_tagged(line, rank, len(counts))]
+        same = sum((base & Counter(_shape(line) for line in plain)).values())
+        if same >= MIN_LINES and 2 * same >= len(lines):
+            echoing.append((rank, same, plain[0]))
+    if not echoing:
+        return verified(
+            "Lines of other ranks than 0 say which rank speaks, or something of their own.", Evidence.OUTSIDE
+        )
+    return flagged(_run_hit(counts, echoing))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines()[:MAX_LINES] if line.strip()]
+
+
+def _shape(line: str) -> str:
+    """A line without its numbers, which differ from rank to rank."""
+    return re.sub(r"[-+]?\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?", "#", line)
+
+
+def _is_tagged(line: str, rank: int, world_size: int) -> bool:
+    """True when a line names the rank that printed it: `rank 1`, `[1]`, `gpu:1`, `[1/2]`, `1:` in front."""
+    patterns = (
+        rf"(?:rank|proc(?:ess)?|worker|node|gpu|cuda|device|replica)\W{{0,3}}(?:id\W{{0,3}})?{rank}(?!\d)",
+        rf"[\[(<{{]\s*r?{rank}(?:\s*/\s*{world_size})?\s*[\])>}}]",
+        rf"^\s*r?{rank}\s*[:|>]",
+        rf"(?<![\w.])r{rank}(?!\w)",
+    )
+    return any(re.search(p, line, re.IGNORECASE) for p in patterns)
+
+
+def _run_hit(counts: dict[int, int], echoing: list[tuple[int, int, str]]) -> Hit:
+    rank, same, example = echoing[0]
+    who = tuple(r for r, _, _ in echoing)
+    return Hit(
+        message=(
+            f"{ranks(who)} printed the same kind of lines as rank 0 ({same:,} of rank {rank}'s "
+            f"{count(counts[rank], 'line')}, such as “{example[:80]}”). With k ranks every message stands "
+            "k times in the log, and which rank says what can't be told."
+        ),
+        hint=(
+            "Print on rank 0 alone (`if rank == 0: print(…)`), "
+            'or begin each line with its rank (`f"[rank {rank}] …"`).'
+        ),
+        ranks=who,
+        details={"lines_by_rank": {str(r): n for r, n in counts.items()}, "example": example[:200]},
+        evidence=Evidence.OUTSIDE,
+    )

@@ -1,0 +1,232 @@
+"""Every rank downloads into the same folder.
+
+## What it finds
+`download=True` of a torchvision or torchaudio data set, and download functions, that all ranks run at the same time.
+
+## Why it matters
+On a fresh machine N ranks fetch and unpack the same archive over each other: at best N times the traffic, at worst a
+broken archive or a crash in a rank that read a file which another was still writing. Afterwards, with the files in place,
+all is well, which is why the fault is met on the cluster and not at home.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torchvision import datasets
+
+dist.init_process_group("gloo")
+train_set = datasets.FashionMNIST("data", train=True, download=True)
+model = DistributedDataParallel(build_model())
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import os
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torchvision import datasets
+
+dist.init_process_group("gloo")
+if int(os.environ["LOCAL_RANK"]) == 0:  # one rank per machine
+    datasets.FashionMNIST("data", train=True, download=True)
+dist.barrier()
+train_set = datasets.FashionMNIST("data", train=True, download=False)
+model = DistributedDataParallel(build_model())
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets one
+rank go first, nor a lock around them. In the run: ranks that really began a download. Hugging Face's caches take a lock
+of their own and don't count.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.definition import name_of, start
+from grader.checks.quote import at, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.model.finding import Severity
+from grader.model.trace import Event, RankTrace
+
+SEVERITY = Severity.WARNING
+MEETINGS = (
+    "barrier",
+    "monitored_barrier",
+    "all_reduce",
+    "all_gather",
+    "broadcast",
+    "gather",
+    "reduce",
+    "scatter",
+)
+"""Beginnings of the names of collectives that all ranks take part in."""
+_FETCHERS = {
+    "torchvision.datasets.utils.download_url", "torchvision.datasets.utils.download_and_extract_archive",
+    "torch.hub.download_url_to_file", "urllib.request.urlretrieve", "wget.download", "gdown.download",
+}  # fmt: skip
+_ORDERLY = ("first", "lock", "main_process", "rank_zero", "rank0", "master", "sequential", "order", "barrier")
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag downloads that all ranks run at the same time, as one finding with all its lines."""
+    if not script.joins_group:
+        return
+    found = [c for c in _downloads(script) if script.guards.on_every_rank(c) and not _in_turn(script, c)]
+    found.sort(key=lambda c: (script.location(c).path, start(c)))
+    if not found:
+        return
+    first = found[0]
+    yield Hit(
+        message=f"{script.at(first)} downloads on every rank: {script.quote(first)}. Where the files are not there yet, the "
+        "ranks fetch and unpack them over each other, and one may read what another is still writing.",
+        hint="Let one rank per machine go first: `if local_rank == 0:` download, then `dist.barrier()`, then build the data "
+        "set on all ranks with `download=False`.",
+        where=tuple(script.location(c) for c in found),
+    )
+
+
+def _downloads(script: Script) -> Iterable[ast.Call]:
+    for tree in script.trees:
+        for call in tree.calls:
+            if script.names.qualified(call.func) in _FETCHERS:
+                yield call
+                continue
+            wanted = next((k.value for k in call.keywords if k.arg == "download"), None)
+            if wanted is None or script.graph.targets(call):
+                continue
+            origins = script.values.origins(wanted)
+            if origins and all(isinstance(o, ast.Constant) and o.value is True for o in origins):
+                yield call
+
+
+def _in_turn(script: Script, call: ast.Call) -> bool:
+    """Whether the ranks pass here one after another, or after one of them has done the work."""
+    tree = script.names.tree(call)
+    above: ast.AST | None = call
+    while above is not None:
+        if isinstance(above, ast.With | ast.AsyncWith):
+            if any(_orderly(script, i.context_expr) for i in above.items):
+                return True
+        above = tree.parent.get(above)
+    function = tree.function(call)
+    scope: ast.AST = function if function is not None else tree.root
+    waits = [c for c in tree.calls_within(scope) if _waits(script, c) and tree.function(c) is function]
+    before = [c for c in waits if start(c) < start(call)]
+    if any(script.guards.partial(c) for c in before):
+        return True  # the others wait, one goes first
+    for wait in before:
+        earlier = [c for c in tree.calls_within(scope) if start(c) < start(wait) and script.guards.partial(c)]
+        if any(_fetches(script, c) for c in earlier):
+            return True  # one rank has fetched everything before the others pass the barrier
+    if function is None:
+        return False
+    sites = [s.call for s in script.graph.sites(function)]
+    return bool(sites) and all(
+        _in_turn(script, s) for s in sites if script.names.tree(s).function(s) is not function
+    )
+
+
+def _orderly(script: Script, context: ast.expr) -> bool:
+    named = context.func if isinstance(context, ast.Call) else context
+    name = name_of(named).lower()
+    if any(word in name for word in _ORDERLY):
+        return True
+    found = script.graph.definition(named)
+    return found is not None and bool(script.collectives.inside(found))
+
+
+def _waits(script: Script, call: ast.Call) -> bool:
+    """A barrier of the group, of `multiprocessing`, or of a helper."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("wait", "wait_for_everyone", "barrier"):
+        return True
+    return any(
+        c.name in ("barrier", "monitored_barrier", "all_reduce", "broadcast")
+        for c in script.collectives.of(call)
+    )
+
+
+def _fetches(script: Script, call: ast.Call) -> bool:
+    """Whether a call downloads, itself or in the submission's own function that it runs."""
+    fetching = list(_downloads(script))
+    if call in fetching:
+        return True
+    if any(word in name_of(call).lower() for word in ("download", "prepare", "fetch")):
+        return True
+    return any(script.names.tree(c).function(c) in script.graph.targets(call) for c in fetching)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag downloads that two or more ranks ask for with nothing that puts one before the others."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so downloads could not race.")
+    asked = {r.rank: r.events("download") for r in seen.trace.ranks}
+    roots: dict[tuple[str, str], dict[int, Event]] = {}
+    for rank, events in asked.items():
+        for event in events:
+            if event.fields.get("guarded") is not True:
+                roots.setdefault(_what(event), {}).setdefault(rank, event)
+    shared = {what: found for what, found in roots.items() if len(found) > 1}
+    racing = {what: found for what, found in shared.items() if _unordered(seen, found)}
+    if racing:
+        return flagged(_run_hit(racing))
+    if shared:
+        return verified(
+            "Ranks asked for the data one after the other: a collective stands between their downloads."
+        )
+    if any(asked.values()):
+        return verified(f"{ranks(r for r, e in asked.items() if e)} alone asked for a download.")
+    return (
+        verified("No rank asked for a download.")
+        if any(r.start for r in seen.trace.ranks)
+        else unseen("No trace.")
+    )
+
+
+def _what(event: Event) -> tuple[str, str]:
+    return str(event.fields.get("dataset", "")), str(event.fields.get("root", ""))
+
+
+def _unordered(seen: Seen, found: dict[int, Event]) -> bool:
+    """True when no rank asked ahead of all others.
+
+    Collectives of the default group are the same series on all ranks, so a rank that has met the others more often
+    asked later; ranks that have met equally often were kept apart by nothing.
+    """
+    met = [_meetings(seen.trace.ranks[rank], event.t) for rank, event in found.items()]
+    return met.count(min(met)) > 1
+
+
+def _meetings(rank: RankTrace, t: float) -> int:
+    joined = sum(1 for g in rank.groups if g.op == "init" and g.t < t)
+    return joined + sum(1 for c in rank.collectives if c.t < t and c.name.startswith(MEETINGS))
+
+
+def _run_hit(racing: dict[tuple[str, str], dict[int, Event]]) -> Hit:
+    (dataset, _), found = next(iter(racing.items()))
+    event = next(iter(found.values()))
+    began = any(e.fields.get("started") is True for e in found.values())
+    happened = "" if began else " The data was in place this time; on a fresh machine the ranks would clash."
+    return Hit(
+        message=(
+            f"{ranks(found)} asked to download {f'`{dataset}`' if dataset else 'the same data'} at the same time. "
+            f"{at(event.site)} does so on every rank: they write the same files at once, which ends in a crash or a "
+            f"broken archive.{happened}"
+        ),
+        hint=(
+            "Let rank 0 download first: `if rank == 0: FashionMNIST(root, download=True)`, `dist.barrier()`, "
+            "then read with `download=False` on all ranks."
+        ),
+        where=places(e.site for f in racing.values() for e in f.values()),
+        ranks=tuple(sorted(found)),
+        details={
+            "datasets": [d for d, _ in racing],
+            "times_s": {str(r): round(e.t, 3) for r, e in found.items()},
+        },
+    )

@@ -1,0 +1,141 @@
+"""The checkpoint's names begin with `module.`.
+
+## What it finds
+A `state_dict()` taken from the `DistributedDataParallel` wrapper and saved as it is.
+
+## Why it matters
+The wrapper keeps the network in its attribute `module`, so each name gets that prefix. A plain network, which is what
+everybody else loads the weights into, does not know such names: `load_state_dict` fails, or, with `strict=False`, silently
+loads nothing.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "model.pt")
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "model.pt")
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: the saved value is followed to the module whose `state_dict` it is. In the evaluation: the names in the
+file. The judge strips the prefix and says so. Reference: `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.definition import start
+from grader.checks.quote import at, places
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import UNKNOWN, Script
+from grader.model.finding import Evidence, Severity
+
+SEVERITY = Severity.HINT
+_SAVES = {
+    "torch.save": "obj",
+    "safetensors.torch.save_file": "tensors",
+    "safetensors.torch.save_model": "model",
+}
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag saved state dicts of the wrapper, unless the script strips the prefix somewhere."""
+    if not script.training.wraps or script.training.framework or _strips_prefix(script):
+        return
+    found = list(
+        dict.fromkeys(
+            d for name, arg in _SAVES.items() for c in script.calls(name) for d in _taken(script, c, arg)
+        )
+    )
+    found.sort(key=lambda d: (script.location(d).path, start(d)))
+    if found:
+        first = found[0]
+        yield Hit(
+            message=f"{script.at(first)} saves {script.quote(first)} of the DistributedDataParallel wrapper: every name in the "
+            "file begins with `module.`, and the plain network does not load it.",
+            hint="Save what is inside the wrapper: `model.module.state_dict()`.",
+            where=tuple(script.location(d) for d in found),
+        )
+
+
+def _taken(script: Script, save: ast.Call, parameter: str) -> Iterable[ast.AST]:
+    saved = script.argument(save, parameter)
+    if saved is None or saved is UNKNOWN:
+        return
+    if parameter == "model" and script.training.wrapped(saved):
+        yield save
+    work: list[ast.AST] = list(script.values.origins(saved))
+    while work:
+        node = work.pop()
+        if isinstance(node, ast.Dict):
+            work.extend(o for v in node.values for o in script.values.origins(v))
+        elif isinstance(node, ast.Call) and script.names.qualified(node.func) == "dict":
+            work.extend(o for k in node.keywords for o in script.values.origins(k.value))
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "state_dict"
+        ):
+            if script.training.wrapped(node.func.value):
+                yield node
+
+
+def _strips_prefix(script: Script) -> bool:
+    if script.mentioned("consume_prefix_in_state_dict_if_present"):
+        return True
+    return any(t.constants & {"module.", "_orig_mod.", "module"} for t in script.trees)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag weights whose names all carry the wrapper's prefix."""
+    evaluation = seen.evaluation
+    if evaluation is not None and evaluation.artifact and evaluation.problem is None:
+        if evaluation.prefix:
+            return flagged(_run_hit(seen, evaluation.prefix, evaluation.artifact, Evidence.EVALUATION))
+        return verified(
+            f"The names in `{evaluation.artifact}` are those of the bare network.", Evidence.EVALUATION
+        )
+    saves = [s for r in seen.trace.ranks for s in r.saves if s.out and s.num_tensors]
+    if not saves:
+        return unseen("No checkpoint was written.")
+    if saves[-1].prefix:
+        return flagged(_run_hit(seen, saves[-1].prefix, saves[-1].path, Evidence.TRACE))
+    return verified(f"The names in `{saves[-1].path}` are those of the bare network.")
+
+
+def _run_hit(seen: Seen, prefix: str, path: str, evidence: Evidence) -> Hit:
+    saves = [s for r in seen.trace.ranks for s in r.saves if s.prefix]
+    return Hit(
+        message=(
+            f"Every name in `{path}` begins with `{prefix}`: "
+            f"{at(saves[0].site if saves else None, 'the script')} saves the wrapped model. The grader strips the prefix; a script that loads the weights into the bare network gets "
+            "missing keys."
+        ),
+        hint="Save `model.module.state_dict()`.",
+        where=places(s.site for s in saves),
+        details={"prefix": prefix, "path": path},
+        evidence=evidence,
+    )

@@ -1,0 +1,68 @@
+"""What the ranks told and what was seen from outside do not fit together.
+
+## What it finds
+Runs whose trace is missing, stops early, tells impossible things or disagrees with the kernel's and the scorer's view:
+steps without CPU time, weights that nobody saved, ranks that are silent.
+
+## Why it matters
+Some points rest on what the probe tells from inside the script's own process. They are only worth something where that
+agrees with what the script cannot touch. Disagreement is no verdict: a person looks at the run before it counts.
+
+## Example
+```python
+import os
+
+os.closerange(3, 64)  # closes descriptors that the script does not own, the probe's among them
+train()
+```
+
+## Use instead
+```python
+train()
+```
+
+## How it is seen
+From outside alone: exit codes and CPU time from the kernel, write times of files, bytes between ranks, and fingerprints
+of the scored weights against those that ranks saved. A run that was killed for time or memory stops its trace honestly.
+Findings of this rule are for staff; the run is held for review only where honest code can't be the reason.
+"""
+
+from __future__ import annotations
+
+from grader.checks.contradictions import contradictions
+from grader.checks.quote import count
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.model.finding import Evidence, Severity
+
+SEVERITY = Severity.REVIEW
+
+
+def check_trace(seen: Seen) -> Look:
+    """Gather all disagreements into one finding, which says whether the run must be held."""
+    found = contradictions(seen)
+    if found:
+        held = any(c.held for c in found)
+        return flagged(
+            Hit(
+                message=(
+                    "This run is held for review."
+                    if held
+                    else "A part of this run could not be confirmed from outside."
+                ),
+                ranks=tuple(sorted({r for c in found for r in c.ranks})),
+                details={
+                    "holds": held,
+                    "facts": [c.fact for c in found],
+                    "holding_facts": [c.fact for c in found if c.held],
+                },
+                evidence=Evidence.OUTSIDE if any(c.outside for c in found) else Evidence.TRACE,
+            )
+        )
+    if not any(r.start for r in seen.trace.ranks):
+        return unseen("The ranks told nothing that could be held against the record.")
+    told = count(sum(r.num_lines for r in seen.trace.ranks), "event")
+    return verified(
+        f"{told} of {count(len(seen.trace.ranks), 'rank')} agree with what was seen from outside.",
+        Evidence.OUTSIDE,
+    )

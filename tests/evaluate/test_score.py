@@ -1,0 +1,316 @@
+"""Verdicts and points: what gates, what costs, what is left out, and what a repeat may do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.evaluate.score import Outcome, score
+from grader.evaluate.timing import needs_repeat
+from grader.model.calibration import Calibration, StyleTiming
+from grader.model.evaluation import ArtifactProblem, Evaluation
+from grader.model.finding import Evidence, Finding, Severity
+from grader.model.grade import CheckResult, State, Verdict
+from grader.model.run import Ending, RankRecord, RunRecord
+from grader.model.task import RubricItem, Task
+from tests.evaluate.tiny import CPU, GPU, make_task
+
+RUBRIC = (
+    RubricItem("accuracy", "It learns", 20, True, (), "accuracy", ((0.8, 0.25), (0.9, 0.5))),
+    RubricItem("time", "In time", 10, False, (), "time", ((1.25, 0.5),)),
+    RubricItem(
+        "partition", "Every sample once", 40, True, ("DATA001", "DATA003", "DATA004", "DATA002"), None
+    ),
+    RubricItem("validation", "Metrics of all ranks", 20, False, ("EVAL001", "EVAL003"), None),
+    RubricItem("printing", "Printed once", 10, False, ("IO002",), None),
+)
+CODES = sorted({code for item in RUBRIC for code in item.requires})
+TASK = make_task(Path("nowhere"), RUBRIC, must=("DATA002",))
+
+
+def rank(number: int, cpu_s: float) -> RankRecord:
+    return RankRecord(number, 0, False, 0.0, 1.0, cpu_s, 0.0, 1, 0, 0, 0, False, 10, False)
+
+
+def record(cpu_s: float = 3.0, wall_s: float = 2.0, ending: Ending = Ending.COMPLETED) -> RunRecord:
+    ranks = (rank(0, cpu_s), rank(1, cpu_s / 2))
+    return RunRecord("process", "fork", False, 2, ending, f"It {ending}.", wall_s, 60.0, ranks, ())
+
+
+def evaluation(accuracy: float = 0.95) -> Evaluation:
+    return Evaluation(
+        None,
+        hidden={"accuracy": accuracy, "loss": 1.0},
+        validation={"accuracy": 0.9},
+        num_hidden=100,
+        num_validation=50,
+    )
+
+
+def calibration(*seconds: float, provisional: bool = False) -> Calibration:
+    styles = (
+        StyleTiming("accepted/quick", tuple(s / 2 for s in seconds), ()),
+        StyleTiming("accepted/slow", seconds, ()),
+    )
+    return Calibration(
+        "tiny", "1" * 64, "cpu", "noise", 2, "here", styles, 500.0, 9.0, provisional, 0.1, "2025-01-01"
+    )
+
+
+def checked(**states: State) -> tuple[CheckResult, ...]:
+    """All checks verified by the trace, except those named."""
+    return tuple(
+        CheckResult(code, states.get(code, State.VERIFIED), (Evidence.TRACE,), f"{code} looked right.")
+        for code in CODES
+    )
+
+
+def finding(code: str, severity: Severity = Severity.WARNING, **more: Any) -> Finding:
+    return Finding(code, severity, Evidence.TRACE, f"{code} was seen.", **more)
+
+
+def judged(*findings: Finding, task: Task = TASK, **changes: Any) -> Outcome:
+    states = {f.code: State.CONTRADICTED for f in findings if f.code in CODES}
+    given_facts: dict[str, Any] = {
+        "record": record(),
+        "evaluation": evaluation(),
+        "calibration": calibration(3.0, 3.0, 3.0),
+        "checks": checked(**states),
+        "profile": CPU,
+    }
+    given_facts.update(changes)
+    return score(
+        task, given_facts.pop("profile"), "noise", findings, given_facts.pop("checks"), **given_facts
+    )
+
+
+def item(outcome: Outcome, name: str) -> Any:
+    return next(r for r in outcome.rubric if r.id == name)
+
+
+def test_all_right_is_all_points() -> None:
+    outcome = judged()
+    assert (outcome.verdict, outcome.points, outcome.max_points) == (Verdict.ACCEPTED, 100, 100)
+    assert all(r.state is State.VERIFIED for r in outcome.rubric)
+    assert item(outcome, "accuracy").evidence == (Evidence.EVALUATION,)
+    assert item(outcome, "time").evidence == (Evidence.OUTSIDE,)
+    assert outcome.metrics["time_target_s"] == 4.5
+    assert outcome.metrics["accuracy_target"] == 0.9
+    assert outcome.notes == ()
+
+
+def test_a_warning_costs_its_share_and_does_not_gate() -> None:
+    outcome = judged(finding("EVAL003"))
+    assert outcome.verdict is Verdict.ACCEPTED
+    validation = item(outcome, "validation")
+    assert (validation.earned, validation.points, validation.state) == (10, 20, State.CONTRADICTED)
+    assert validation.codes == ("EVAL003",)
+    assert "EVAL003 was seen" in validation.reason
+
+
+def test_an_error_takes_the_whole_item_and_gates() -> None:
+    outcome = judged(finding("EVAL003", Severity.ERROR))
+    assert outcome.verdict is Verdict.REJECTED
+    assert item(outcome, "validation").earned == 0
+    assert "EVAL003" in outcome.reason
+
+
+def test_an_error_outside_the_rubric_gates_too() -> None:
+    outcome = judged(finding("DEV001", Severity.ERROR))
+    assert outcome.verdict is Verdict.REJECTED
+    assert outcome.points == 100
+    assert "DEV001" in outcome.reason
+
+
+def test_a_warning_that_the_task_makes_a_must_gates() -> None:
+    assert judged(finding("DATA002")).verdict is Verdict.REJECTED
+    assert (
+        judged(finding("DATA002"), task=make_task(Path("x"), RUBRIC[:1], must=())).verdict is Verdict.ACCEPTED
+    )
+
+
+@pytest.mark.parametrize("more", [{"severity": Severity.HINT}, {"refuted": "The trace saw disjoint shards."}])
+def test_hints_and_refuted_findings_cost_nothing(more: dict[str, Any]) -> None:
+    outcome = judged(finding("DATA003", **more))
+    assert (outcome.verdict, outcome.points) == (Verdict.ACCEPTED, 100)
+
+
+def test_a_fault_folded_into_its_cause_still_costs() -> None:
+    checks = checked(DATA001=State.CONTRADICTED)
+    outcome = judged(checks=checks)
+    assert item(outcome, "partition").earned == 0
+    assert outcome.verdict is Verdict.REJECTED
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "earned"), [(0.9, 20), (0.899, 10), (0.81, 10), (0.8, 5), (0.72, 5), (0.7, 0)]
+)
+def test_accuracy_has_steps_and_gates(accuracy: float, earned: float) -> None:
+    outcome = judged(evaluation=evaluation(accuracy))
+    assert item(outcome, "accuracy").earned == earned
+    assert outcome.verdict is (Verdict.ACCEPTED if accuracy >= 0.9 else Verdict.REJECTED)
+
+
+@pytest.mark.parametrize("problem", list(ArtifactProblem))
+def test_weights_that_cannot_be_scored_earn_nothing_and_say_why(problem: ArtifactProblem) -> None:
+    outcome = judged(evaluation=Evaluation(problem, "The file is a folder."))
+    assert outcome.verdict is Verdict.REJECTED
+    assert item(outcome, "accuracy").reason == "The file is a folder."
+    # A run that learnt nothing is not paid for being quick.
+    assert item(outcome, "time").earned == 0
+
+
+@pytest.mark.parametrize(("cpu_s", "earned"), [(4.5, 10), (4.6, 5), (5.62, 5), (5.7, 0)])
+def test_time_costs_points_but_never_gates(cpu_s: float, earned: float) -> None:
+    outcome = judged(record=record(cpu_s))
+    assert item(outcome, "time").earned == earned
+    assert outcome.verdict is Verdict.ACCEPTED
+
+
+def test_each_profile_has_its_clock() -> None:
+    slow_wall = record(cpu_s=3.0, wall_s=40.0)
+    assert item(judged(record=slow_wall), "time").earned == 10
+    assert item(judged(record=slow_wall, profile=GPU), "time").earned == 0
+
+
+def test_without_a_reference_time_the_item_leaves_the_denominator() -> None:
+    outcome = judged(calibration=None)
+    time = item(outcome, "time")
+    assert (time.state, time.points, time.full_points) == (State.NOT_OBSERVABLE, 0, 10)
+    assert (outcome.points, outcome.max_points, outcome.verdict) == (90, 90, Verdict.ACCEPTED)
+    assert any("grader calibrate tiny" in note for note in outcome.notes)
+
+
+def test_a_provisional_reference_is_said_to_be_one() -> None:
+    assert any("provisional" in note for note in judged(calibration=calibration(3.0, provisional=True)).notes)
+
+
+def test_what_was_not_seen_leaves_the_denominator_or_is_looked_at() -> None:
+    little = judged(checks=checked(IO002=State.NOT_OBSERVABLE))
+    assert (little.points, little.max_points, little.verdict) == (90, 90, Verdict.ACCEPTED)
+    part = judged(checks=checked(DATA004=State.NOT_OBSERVABLE))
+    assert (item(part, "partition").points, item(part, "partition").earned) == (30, 30)
+    assert part.verdict is Verdict.ACCEPTED
+    much = judged(checks=checked(DATA004=State.NOT_OBSERVABLE, DATA003=State.NOT_OBSERVABLE))
+    assert much.verdict is Verdict.HELD
+    assert "No attempt is lost" in much.reason
+    assert "DATA003" not in much.reason
+    assert any("20 of 40 points" in reason for reason in much.review)
+
+
+def test_a_learner_who_misses_anyway_is_told_and_not_held() -> None:
+    unseen = checked(DATA004=State.NOT_OBSERVABLE, DATA003=State.NOT_OBSERVABLE)
+    assert judged(checks=unseen, evaluation=evaluation(0.1)).verdict is Verdict.REJECTED
+
+
+def test_a_review_finding_holds_whatever_else_is_wrong() -> None:
+    review = Finding("TRUST002", Severity.REVIEW, Evidence.OUTSIDE, "The trace cannot be true.")
+    for outcome in (judged(review), judged(review, finding("DATA001", Severity.ERROR))):
+        assert outcome.verdict is Verdict.HELD
+        assert "TRUST002" not in outcome.reason
+        assert "The trace cannot be true." in outcome.review[0]
+    assert judged(replace(review, details={"holds": False})).verdict is Verdict.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("ending", "verdict"),
+    [
+        (Ending.CRASHED, Verdict.CRASHED),
+        (Ending.TIMED_OUT, Verdict.TIMED_OUT),
+        (Ending.DEADLOCKED, Verdict.DEADLOCKED),
+        (Ending.OUT_OF_MEMORY, Verdict.OUT_OF_MEMORY),
+    ],
+)
+def test_a_run_that_ended_early_keeps_what_it_showed(ending: Ending, verdict: Verdict) -> None:
+    checks = tuple(
+        replace(c, state=State.NOT_OBSERVABLE) if c.code in {"EVAL001", "EVAL003", "DATA004"} else c
+        for c in checked()
+    )
+    outcome = judged(
+        checks=checks, record=record(ending=ending), evaluation=Evaluation(ArtifactProblem.MISSING, "None.")
+    )
+    assert outcome.verdict is verdict
+    assert outcome.reason == f"It {ending}."
+    assert outcome.max_points == 100
+    assert outcome.points == 30 + 10
+    assert item(outcome, "validation").state is State.NOT_OBSERVABLE
+    # Errors do not outweigh how it ended.
+    assert judged(finding("DATA001", Severity.ERROR), record=record(ending=ending)).verdict is verdict
+
+
+def test_reading_alone_earns_nothing_when_the_run_ended_early() -> None:
+    text_only = tuple(replace(c, evidence=(Evidence.SOURCE,)) for c in checked())
+    early = judged(checks=text_only, record=record(ending=Ending.CRASHED), evaluation=None)
+    assert early.points == 0
+    assert judged(checks=text_only).points == 100
+
+
+def test_nothing_was_run() -> None:
+    syntax = Finding("SYNTAX", Severity.ERROR, Evidence.SOURCE, "train.py:3 does not parse.")
+    outcome = judged(syntax, record=None, evaluation=None, calibration=None, checks=())
+    assert (outcome.verdict, outcome.points, outcome.max_points) == (Verdict.REJECTED, 0, 100)
+    assert outcome.reason == "Nothing was run. train.py:3 does not parse."
+
+
+def test_our_own_interruption_is_no_verdict_on_the_learner() -> None:
+    assert judged(record=record(ending=Ending.INTERRUPTED)).verdict is Verdict.JUDGE_ERROR
+
+
+def test_far_too_fast_is_looked_at_by_a_person() -> None:
+    full = calibration(8.0, 8.0, 8.0)
+    assert judged(record=record(0.5), calibration=full).verdict is Verdict.HELD
+    assert judged(record=record(1.2), calibration=full).verdict is Verdict.ACCEPTED
+    # One run knows no band.
+    assert (
+        judged(record=record(0.5), calibration=calibration(8.0, provisional=True)).verdict is Verdict.ACCEPTED
+    )
+
+
+def test_a_near_miss_is_repeated_and_only_a_near_miss() -> None:
+    spread = calibration(2.9, 3.0, 3.2)
+    assert needs_repeat(TASK, CPU, record(4.6), spread)
+    assert not needs_repeat(TASK, CPU, record(4.4), spread)
+    assert not needs_repeat(TASK, CPU, record(6.0), spread)
+    assert not needs_repeat(TASK, CPU, record(4.6, ending=Ending.CRASHED), spread)
+    assert not needs_repeat(TASK, CPU, record(4.6), None)
+    assert needs_repeat(TASK, CPU, record(4.6), spread, (4.7,))
+    assert not needs_repeat(TASK, CPU, record(4.6), spread, (4.7, 4.8))
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(st.floats(0.1, 20), st.lists(st.floats(0.1, 20) | st.just(float("inf")), max_size=4))
+def test_repeats_never_cost(cpu_s: float, repeated: list[float]) -> None:
+    alone, again = judged(record=record(cpu_s)), judged(record=record(cpu_s), repeated_s=tuple(repeated))
+    assert item(again, "time").earned >= item(alone, "time").earned
+    assert again.points >= alone.points
+
+
+def test_the_median_of_repeats_decides() -> None:
+    assert item(judged(record=record(4.6), repeated_s=(4.4, 4.4)), "time").earned == 10
+    assert item(judged(record=record(4.6), repeated_s=(4.4, 4.7)), "time").earned == 5
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(
+    st.lists(st.tuples(st.sampled_from(CODES), st.sampled_from(list(Severity)))),
+    st.floats(0, 1),
+    st.floats(0.1, 9),
+)
+def test_points_stay_within_their_bounds_and_repeat_to_the_byte(
+    found: list[tuple[str, Severity]], accuracy: float, cpu_s: float
+) -> None:
+    findings = tuple(finding(code, severity) for code, severity in found)
+    once, twice = (judged(*findings, evaluation=evaluation(accuracy), record=record(cpu_s)) for _ in range(2))
+    assert once == twice
+    assert 0 <= once.points <= once.max_points <= 100
+    for result in once.rubric:
+        assert 0 <= result.earned <= result.points <= result.full_points
+        assert result.reason
+    accepted = once.verdict is Verdict.ACCEPTED
+    assert not (accepted and any(severity is Severity.ERROR for _, severity in found))
+    assert not (accepted and accuracy < 0.9)

@@ -1,0 +1,71 @@
+"""One warm parent for all tests of this room, and a way to give it whole specs: short silences, small caps."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.launch.spec import LaunchSpec
+from grader.model.run import RunRecord
+from grader.run.record_reader import read_record
+from grader.run.warm_parent import WarmParent
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A run that is over."""
+
+    record: RunRecord
+    folder: Path
+
+    def out(self, rank: int = 0) -> str:
+        return (self.folder / "record" / "logs" / f"rank{rank}.out").read_text()
+
+    def err(self, rank: int = 0) -> str:
+        return (self.folder / "record" / "logs" / f"rank{rank}.err").read_text()
+
+
+Launch = Callable[..., Launched]
+
+
+@pytest.fixture(scope="session")
+def warm_parent() -> Iterator[WarmParent]:
+    parent = WarmParent()
+    try:
+        parent.wait_ready()
+        yield parent
+    finally:
+        parent.close()
+
+
+@pytest.fixture
+def launch(warm_parent: WarmParent, tmp_path: Path) -> Launch:
+    """`launch(script, nproc_per_node=…, silence_s=…, …)` with any field of `LaunchSpec`."""
+
+    def run(script: str, **options: Any) -> Launched:
+        folder = tmp_path / f"launch{len(list(tmp_path.glob('launch*')))}"
+        for name in ("submission", "data", "output", "scratch", "record"):
+            (folder / name).mkdir(parents=True)
+        (folder / "submission" / "train.py").write_text(textwrap.dedent(script))
+        folders = {
+            f"{name}_dir": str(folder / name)
+            for name in ("submission", "data", "output", "scratch", "record")
+        }
+        defaults: dict[str, Any] = {
+            "nproc_per_node": 2,
+            "wall_s": 60.0,
+            "probe": False,
+            "launcher": "fork",
+            "argv": (),
+        }
+        fields = {"attempt": "test", "entry_point": "train.py"} | folders | defaults | options
+        warm_parent.run(LaunchSpec(**fields), fields["wall_s"] + 12, lambda event: json.dumps(event))
+        return Launched(read_record(folder / "record" / "record.json"), folder)
+
+    return run

@@ -1,0 +1,165 @@
+"""The plots: what they say in words, that they follow the page's colours, and that long runs stay small."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.model.attempt import Attempt
+from grader.model.trace import Trace
+from grader.report.plots import Plot, draw_plots
+from tests.report import factory
+from tests.report.document import Document
+
+
+def plots(attempt: Attempt) -> dict[str, Plot]:
+    return {plot.name.removeprefix("plot-"): plot for plot in draw_plots(attempt)}
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, Plot]:
+    return plots(factory.rejected())
+
+
+def test_every_plot_is_drawn_titled_and_told_in_words(drawn: dict[str, Plot]) -> None:
+    assert list(drawn) == [
+        "loss", "accuracy", "coverage", "timeline", "throughput", "time", "learning-rate", "memory",
+    ]  # fmt: skip
+    for plot in drawn.values():
+        document = Document(plot.svg)
+        assert not document.unbalanced
+        assert document.all("title")[0].text == plot.title
+        assert document.all("desc")[0].text == plot.summary
+        assert plot.legend
+
+
+def test_every_colour_follows_the_page(drawn: dict[str, Plot]) -> None:
+    for plot in drawn.values():
+        colours = set(re.findall(r"(?:fill|stroke): ?([^;\"]+)", plot.svg))
+        assert {c for c in colours if c != "none" and not c.startswith("var(--")} == set(), plot.name
+        assert "font-family: inherit" in plot.svg or "font-size" in plot.svg
+        assert "DejaVu" not in plot.svg
+
+
+def test_ids_are_unique_over_all_plots_and_only_those_that_are_used(drawn: dict[str, Plot]) -> None:
+    everything = "".join(plot.svg for plot in drawn.values())
+    ids = re.findall(r'\bid="([^"]+)"', everything)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', everything)) <= set(ids)
+
+
+def test_the_same_attempt_gives_the_same_drawings(drawn: dict[str, Plot]) -> None:
+    assert plots(factory.rejected()) == drawn
+
+
+def test_shared_samples_are_counted_and_drawn_in_their_own_colour(drawn: dict[str, Plot]) -> None:
+    assert drawn["coverage"].summary.startswith(
+        "In the first epoch 0 samples of 1,437 went to exactly one rank, 1,437 to several and 0 to none."
+    )
+    assert "var(--overlap)" in drawn["coverage"].svg
+    assert "fill: var(--rank-0)" not in drawn["coverage"].svg
+    clean = plots(factory.accepted())["coverage"]
+    assert "1,437 samples of 1,437 went to exactly one rank, 0 to several and 0 to none" in clean.summary
+    assert "The split changes between epochs." in clean.summary
+    assert "fill: var(--rank-0)" in clean.svg
+    assert "fill: var(--rank-1)" in clean.svg
+    assert "fill: var(--overlap)" not in clean.svg
+
+
+def test_a_split_that_never_changes_and_samples_that_nobody_sees_are_told() -> None:
+    epoch = (tuple(range(600)), tuple(range(600, 1200)))
+    told = plots(replace(factory.accepted(), coverage=(epoch, epoch, epoch)))["coverage"]
+    assert "1,200 samples of 1,437 went to exactly one rank, 0 to several and 237 to none" in told.summary
+    assert "The split is the same in every epoch." in told.summary
+
+
+def test_time_learning_rate_memory_and_speed_are_told_with_their_numbers(drawn: dict[str, Plot]) -> None:
+    assert drawn["time"].summary == (
+        "This run took 6.3 s; the target is 4.3 s. Accepted examples took between 2.8 s and 3.3 s on this machine."
+    )
+    assert ("bad", "this run") in drawn["time"].legend
+    assert "goes from 0.0075 to 0.1 on all ranks" in drawn["learning-rate"].summary
+    assert "One rank alone reaches 1,600." in drawn["throughput"].summary
+    assert "MiB of process memory per rank" in drawn["memory"].summary
+    assert "0.941 on data that the script never saw, against a target of 0.900" in drawn["accuracy"].summary
+
+
+def test_ranks_with_different_learning_rates_get_a_line_each() -> None:
+    attempt = factory.accepted()
+    assert attempt.trace is not None
+    first, second = attempt.trace.ranks
+    slower = tuple(replace(step, lr=(0.01,)) for step in second.steps)
+    told = plots(replace(attempt, trace=Trace((first, replace(second, steps=slower)))))["learning-rate"]
+    assert "the ranks differ" in told.summary
+    assert [label for _, label in told.legend] == ["rank 0", "rank 1"]
+
+
+def test_waiting_for_data_is_told_as_a_share() -> None:
+    attempt = factory.accepted()
+    assert attempt.trace is not None
+    hungry = tuple(
+        replace(
+            rank, steps=tuple(replace(s, data_s=0.03, compute_s=0.01, optimizer_s=0.0) for s in rank.steps)
+        )
+        for rank in attempt.trace.ranks
+    )
+    assert (
+        "75% went into waiting for data" in plots(replace(attempt, trace=Trace(hungry)))["timeline"].summary
+    )
+
+
+def test_long_runs_stay_small() -> None:
+    long = replace(factory.accepted(), trace=factory.trace(num_steps=6000, seconds=300.0))
+    big = tuple(tuple(tuple(range(rank, 60_000, 8)) for rank in range(8)) for _ in range(30))
+    for plot in plots(replace(long, coverage=big)).values():
+        assert len(plot.svg) < 60_000, plot.name
+
+
+def test_where_there_is_nothing_to_draw_a_sentence_says_why() -> None:
+    for attempt in (factory.crashed(), factory.does_not_parse()):
+        for plot in plots(attempt).values():
+            assert plot.svg == ""
+            assert re.fullmatch(r"Not drawn: .+\.", plot.summary)
+
+
+_FORGED = st.sampled_from(
+    [0.0, -1.0, 1e-320, 0.5, 2.0, 1e9, 1e308, float("nan"), float("inf"), float("-inf")]
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(_FORGED, _FORGED, _FORGED, _FORGED, _FORGED), min_size=1, max_size=4))
+def test_a_forged_trace_cannot_break_the_report(rows: list[tuple[float, ...]]) -> None:
+    attempt = factory.accepted()
+    assert attempt.trace is not None
+    (rank, _) = attempt.trace.ranks
+    steps = tuple(
+        replace(
+            rank.steps[0],
+            t=t,
+            data_s=data,
+            compute_s=compute,
+            loss=loss,
+            lr=(lr,),
+            optimizer_s=lr,
+            rss_bytes=10**30,
+        )
+        for t, data, compute, loss, lr in rows
+    )
+    forged = replace(rank, steps=steps, loaders=(replace(rank.loaders[0], root_size=10**18),))
+    odd = replace(attempt, trace=Trace((forged,)), coverage=(((0, 1, -5, 10**15),), ((),)), calibration=None)
+    for plot in plots(odd).values():
+        assert plot.svg or plot.summary.startswith("Not drawn")
+        assert "nan" not in plot.svg.split("</desc>")[-1]
+
+
+def test_one_rank_and_one_step_are_enough_for_a_plot() -> None:
+    attempt = factory.accepted()
+    assert attempt.trace is not None
+    rank = replace(attempt.trace.ranks[0], steps=attempt.trace.ranks[0].steps[:1])
+    short = replace(attempt, trace=Trace((rank,)), coverage=(((0, 1),),), calibration=None)
+    assert all(plot.svg for plot in plots(short).values())

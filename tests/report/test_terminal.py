@@ -1,0 +1,188 @@
+"""The terminal report: readable at 80 columns, without colour, through a pipe, whatever was printed."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from grader.model.finding import Severity
+from grader.model.grade import Verdict
+from grader.model.submission import SourceFile, Submission
+from grader.report.audience import Audience
+from grader.report.terminal import print_attempt, print_findings
+from tests.report import factory
+
+_ATTEMPTS = ("accepted", "rejected", "deadlocked", "crashed", "does_not_parse", "hostile")
+
+
+def printed(name: str, **options: object) -> str:
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_attempt(getattr(factory, name)(), console, factory.PAGES, **options)  # type: ignore[arg-type]
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.parametrize("name", _ATTEMPTS)
+def test_no_line_is_wider_than_the_terminal(name: str) -> None:
+    assert max(map(len, printed(name).splitlines())) <= 80
+
+
+def test_the_first_line_is_the_outcome() -> None:
+    assert printed("rejected").splitlines()[0] == "✘ rejected  45 of 95 points  ddp-fashion · no_sampler"
+    assert printed("accepted").splitlines()[0].startswith("✔ accepted  95 of 95 points")
+
+
+def test_what_to_fix_comes_first_with_its_line_its_reason_and_its_cure() -> None:
+    text = printed("rejected")
+    assert text.index("Must be fixed (1)") < text.index("1. DATA001") < text.index("Costs points (1)")
+    assert text.index("Costs points (1)") < text.index("2. IO002") < text.index("Good to know (1)")
+    assert "train.py:23" in text
+    assert re.search(r"23 ▸ train_loader = DataLoader\(train_set", text)
+    assert "drew the same 1,437 indices in epochs 0 to 5" in squeezed(text)
+    assert "Write instead: Give each rank its own part" in squeezed(text)
+    assert "seen by: trace, confirmed" in squeezed(text)
+    assert "−25 of 25 points for “Every sample goes to exactly one rank”" in text
+
+
+def test_a_caret_stands_under_the_column_to_blame() -> None:
+    lines = printed("rejected").splitlines()
+    (quoted,) = [i for i, line in enumerate(lines) if "36 ▸ print(" in line]
+    assert lines[quoted + 1].index("^") == lines[quoted].index("print(")
+
+
+def test_every_rubric_item_says_what_the_evidence_says() -> None:
+    text = squeezed(printed("rejected"))
+    assert "✔ verified" in text
+    assert "✘ contradicted" in text
+    assert (
+        "left out – not observable Each rank uses its own device There are no GPUs in this profile." in text
+    )
+
+
+def test_targets_stand_beside_what_was_measured() -> None:
+    text = squeezed(printed("rejected"))
+    assert "Accuracy on unseen data 0.941 at least 0.900 ✔ reached" in text
+    assert "CPU time of the slowest rank 6.3 s at most 4.3 s ✘ missed" in text
+
+
+def test_a_run_that_did_not_end_has_no_time_and_no_accuracy() -> None:
+    text = squeezed(printed("deadlocked"))
+    assert "CPU time of the slowest rank – at most 4.3 s – not measured" in text
+
+
+def test_a_time_that_the_rubric_does_not_let_count_is_not_called_reached() -> None:
+    attempt = factory.accepted()
+    judged = replace(attempt.grade, rubric=factory.rubric({"time": ()}, "Nothing was trained in that time."))
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_attempt(replace(attempt, grade=judged), console, {})
+    assert isinstance(console.file, io.StringIO)
+    assert "3.2 s at most 4.3 s ✘ not counted" in squeezed(console.file.getvalue())
+
+
+def test_a_deadlock_names_line_and_collective_of_every_rank() -> None:
+    text = squeezed(printed("deadlocked"))
+    assert re.search(r"0 barrier train\.py:39 in main dist\.barrier\(\)", text)
+    assert re.search(r"1 destroy_process_group train\.py:41 in main dist\.destroy_process_group\(", text)
+    assert "A collective ends only when every rank has called it" in text
+
+
+def test_a_crash_names_rank_line_and_exception() -> None:
+    text = squeezed(printed("crashed"))
+    assert "rank 0 at train.py:32: exit code 1" in text
+    assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x784 and 785x128)" in text
+    assert "rank 1 at" not in text
+
+
+def test_a_rank_that_dies_without_an_exception_is_quoted_with_its_last_words() -> None:
+    crashed = factory.crashed()
+    assert crashed.record is not None
+    ranks = (factory.rank_record(0, exit_code=3), factory.rank_record(1))
+    logs = (("", "lots of noise\nout of patience, leaving\n"), ("", ""))
+    attempt = replace(crashed, record=replace(crashed.record, ranks=ranks), logs=logs)
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_attempt(attempt, console, {})
+    assert isinstance(console.file, io.StringIO)
+    assert "rank 0: exit code 3" in console.file.getvalue()
+    assert "out of patience, leaving" in console.file.getvalue()
+
+
+def test_hostile_output_never_reaches_the_terminal_as_control_characters() -> None:
+    text = printed("hostile")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", text)
+    assert "␛[2J" in text
+
+
+def test_markup_in_messages_is_text() -> None:
+    finding = replace(factory.DATA001, message="[bold]loss[/bold] [link=file:///x]here[/link] [/nothing]")
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_findings((finding,), factory.submission(), console, {})
+    assert isinstance(console.file, io.StringIO)
+    assert "[bold]loss[/bold] [link=file:///x]here[/link] [/nothing]" in squeezed(console.file.getvalue())
+
+
+def test_a_terminal_that_knows_only_ascii_gets_ascii() -> None:
+    raw = io.BytesIO()
+    console = Console(file=io.TextIOWrapper(raw, encoding="ascii"), width=80, color_system=None)
+    for name in _ATTEMPTS:
+        print_attempt(getattr(factory, name)(), console, factory.PAGES)
+    console.file.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "x rejected  45 of 95 points" in text
+    assert "ok verified" in text
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="truecolor")
+    print_attempt(factory.rejected(), console, factory.PAGES)
+    assert isinstance(console.file, io.StringIO)
+    coloured = console.file.getvalue()
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == printed("rejected")
+
+
+def test_learners_do_not_see_review_findings_and_staff_do() -> None:
+    assert "TRUST002" not in printed("rejected")
+    assert "TRUST002" in printed("rejected", audience=Audience.STAFF)
+
+
+def test_held_is_told_without_an_accusation() -> None:
+    attempt = replace(factory.accepted(), grade=factory.grade(Verdict.HELD, verdict_reason="Forged trace."))
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_attempt(attempt, console, {})
+    assert isinstance(console.file, io.StringIO)
+    assert "Forged" not in console.file.getvalue()
+    assert "An instructor looks at this attempt" in console.file.getvalue()
+
+
+def test_lint_shows_findings_and_counts_them() -> None:
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_findings((factory.DATA001, factory.IO002), factory.submission(), console, factory.PAGES)
+    print_findings((), factory.submission(name="clean"), console, factory.PAGES)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert "no_sampler: 1 error and 1 warning." in lines
+    assert lines[-1] == "clean: no findings."
+
+
+def test_long_places_and_unknown_files_are_quoted_as_far_as_possible() -> None:
+    text = "\n".join(f"line_{number} = 1" for number in range(1, 40))
+    submission = Submission("long", (SourceFile("train.py", text),))
+    places = tuple(replace(factory.DATA001.where[0], line=n, end_line=n + 20, column=1) for n in (2, 10, 90))
+    finding = replace(factory.DATA001, where=(*places, *places), severity=Severity.HINT)
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_findings((finding,), submission, console, {})
+    assert isinstance(console.file, io.StringIO)
+    out = console.file.getvalue()
+    assert "7 ▸ line_7 = 1" in out
+    assert "8 ▸" not in out.split("train.py:10")[0]
+    assert "… and 15 more lines" in out
+    assert "train.py:90" in out
+    assert "… and 2 more places" in out

@@ -1,0 +1,30 @@
+"""Real runtimes, kept warm for all tests of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.run.registry import find_runtimes, open_runtime
+from grader.run.runtime import Runtime
+from tests.run.running import Run, run_in
+
+
+@pytest.fixture(scope="session", params=sorted(find_runtimes()))
+def runtime(request: pytest.FixtureRequest) -> Iterator[Runtime]:
+    """Every runtime that this machine can run, warm."""
+    one = open_runtime(request.param)
+    test = one.self_test()
+    if not test.usable:
+        pytest.skip(f"runtime {request.param}: {test.reason}")
+    with one:
+        one.warm()
+        yield one
+
+
+@pytest.fixture
+def run(runtime: Runtime, tmp_path: Path) -> Run:
+    """`run(script, nproc_per_node=…, limits=…, seed=…, launcher=…, probe=…, argv=…)` gives a `Ran`."""
+    return lambda script, **options: run_in(runtime, tmp_path, script, **options)
