@@ -74,6 +74,10 @@ class Calls:
                         self._by_name.setdefault(name, []).append(call)
         return [call for name in dotted for call in self._by_name.get(name, ())]
 
+    def methods(self, name: str) -> list[Function]:
+        """All methods of that name, of whatever class."""
+        return self._methods.get(name, [])
+
     def method(self, owner: ast.ClassDef, name: str, depth: int = 5) -> Function | None:
         """A method of a class of this submission, inherited ones included."""
         found = next((f for f in self._methods.get(name, ()) if self.class_of[f] is owner), None)
@@ -186,13 +190,29 @@ class Calls:
             first = function.args.args[:1] if function is not None else []
             if owner is not None and first and value.id == first[0].arg:
                 return owner
-            values = [d.value for d in self._scopes.reaching(value.id, value)]
+            found = self._scopes.reaching(value.id, value)
+            values = [d.value for d in found]
+            values += [d.node.annotation for d in found if isinstance(d.node, ast.arg)]
+            named = self._class_called(value.id) if found and found[0].kind == "parameter" else None
+            if named is not None:
+                return named
         elif isinstance(value, ast.Attribute):
             values = [d.value for tree in self._trees for d in tree.attributes.get(value.attr, ())]
         else:
             return None
-        owners = [self.built_class(v) for v in values if v is not None]
+        owners = [self._class_meant(v) for v in values if v is not None]
         return next((o for o in owners if o is not None), None)
+
+    def _class_meant(self, value: ast.expr) -> ast.ClassDef | None:
+        """The class that an expression builds, or that an annotation names."""
+        found = self.definition(value) if isinstance(value, ast.Name | ast.Attribute) else None
+        return found if isinstance(found, ast.ClassDef) else self.built_class(value)
+
+    def _class_called(self, name: str) -> ast.ClassDef | None:
+        """The one class that a parameter is called after: `engine` for `Engine`, `my_trainer` for `MyTrainer`."""
+        plain = name.replace("_", "").lower()
+        found = [c for tree in self._trees for c in tree.classes if c.name.lower() == plain]
+        return found[0] if len(found) == 1 else None
 
     def _sites_of(self, call: ast.Call) -> Iterable[tuple[ast.AST, Site]]:
         keywords = {k.arg or "**": k.value for k in call.keywords}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.calls import Calls
 from grader.checks.collectives import REDUCING, Collectives
 from grader.checks.definition import LOOPS, end, name_of, start
 from grader.checks.names import Names
@@ -23,7 +24,10 @@ _TELLING = ("reduce", "gather", "synchron", "sync_")
 class Reductions:
     """Counts of loops, and the collectives that bring them together."""
 
-    def __init__(self, names: Names, values: Values, collectives: Collectives, training: Training) -> None:
+    def __init__(
+        self, names: Names, calls: Calls, values: Values, collectives: Collectives, training: Training
+    ) -> None:
+        self._calls = calls
         self._names, self._values, self._collectives, self._training = names, values, collectives, training
 
     def counted(self, draw: Draw) -> set[str]:
@@ -83,7 +87,11 @@ class Reductions:
             for call in tree.calls:
                 name = name_of(call)
                 told = any(t in name.lower() for t in _TELLING) and name not in ("no_sync", "reduce_on_plateau")
-                if told or any(c.name in _REDUCERS for c in self._collectives.of(call)):
+                inside = list(self._collectives.of(call))
+                if isinstance(call.func, ast.Attribute) and not self._calls.targets(call):
+                    # An object of a class nobody can tell: any method of that name may be meant.
+                    inside += [c for m in self._calls.methods(name) for s in m.body for c in self._collectives.inside(s)]
+                if told or any(c.name in _REDUCERS for c in inside):
                     found.append(call)
         return found
 

@@ -86,7 +86,7 @@ class Script:
         self.training = Training(trees, self.names, self.graph, self.values)
         self.collectives = Collectives(self.names, self.graph, self.values)
         self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
-        self.reductions = Reductions(self.names, self.values, self.collectives, self.training)
+        self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
         self._lines: dict[str, list[str]] = {}
 
     @property

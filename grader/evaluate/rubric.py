@@ -158,13 +158,18 @@ def _requires(codes: tuple[str, ...], facts: Facts) -> _Part:
     unseen = [c for c in codes if c not in lost and not _seen(results.get(c), facts.completed)]
     earned = 1 - (len(lost) + len(unseen)) / len(codes)
     if lost:
-        if any(f.severity is Severity.ERROR for f in found) or not found:
-            earned = 0.0
+        # An error, or a fault folded into one, takes everything, also what nobody could look at because of it.
+        all_lost = any(f.severity is Severity.ERROR for f in found) or not found
         reason = _why_lost(found, results, lost)
         kinds = {f.evidence for f in found} or {e for c in lost if c in results for e in results[c].evidence}
-        share = 0.0 if earned == 0 else len(unseen) / len(codes)
+        share = 0.0 if all_lost else len(unseen) / len(codes)
         return _Part(
-            max(0.0, earned), share, State.CONTRADICTED, reason, _in_order(kinds), tuple(sorted(lost))
+            0.0 if all_lost else max(0.0, earned),
+            share,
+            State.CONTRADICTED,
+            reason,
+            _in_order(kinds),
+            tuple(sorted(lost)),
         )
     if unseen:
         known = results.get(unseen[0])

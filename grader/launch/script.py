@@ -46,10 +46,7 @@ def run_as_main(
         code = compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
         exec(code, module.__dict__)
     except BaseException as raised:  # noqa: BLE001
-        error = raised
-        # Our own frame goes; what is left starts at the script's first line.
-        trace = raised.__traceback__.tb_next if raised.__traceback__ is not None else None
-        error.__traceback__ = trace
+        error = raised.with_traceback(_without_ours(raised))
     exit_code = _report(error)
     if os.getpid() == pid:
         finished(error)
@@ -103,10 +100,16 @@ def _report(error: BaseException | None) -> int:
         sys.excepthook(type(error), error, trace)
     except BaseException as second:  # noqa: BLE001
         _to_stderr("Error in sys.excepthook:\n")
+        second.__traceback__ = _without_ours(second)
         sys.__excepthook__(type(second), second, second.__traceback__)
         _to_stderr("\nOriginal exception was:\n")
         sys.__excepthook__(type(error), error, trace)
     return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _without_ours(error: BaseException) -> types.TracebackType | None:
+    """The traceback from the script's own first frame on."""
+    return error.__traceback__.tb_next if error.__traceback__ is not None else None
 
 
 def _to_stderr(text: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import select
@@ -31,24 +32,31 @@ _LOOK_S = 0.5
 _STOP_S = 5.0
 
 
-def _import_everything() -> None:
-    # Whatever a training script is likely to import, as long as importing it starts nothing.
-    import numpy  # noqa: F401
-    import torch
-    import torch._dynamo
-    import torch.distributed
-    import torch.distributed.launcher.api
-    import torch.nn.parallel
-    import torch.optim
-    import torch.utils.data
-    import torchvision
-    import torchvision.datasets
-    import torchvision.transforms  # noqa: F401
+# Whatever a training script is likely to import, as long as importing it starts nothing.
+_WARM = (
+    "numpy",
+    "torch",
+    "torch._dynamo",
+    "torch.distributed",
+    "torch.distributed.launcher.api",
+    "torch.nn.parallel",
+    "torch.optim",
+    "torch.utils.data.distributed",
+    "torchvision",
+    "torchvision.datasets",
+    "torchvision.transforms",
+    "grader.launch.supervisor",
+    "grader.probe.install",
+)
+_WARM_IF_THERE = ("safetensors.torch",)
 
-    with contextlib.suppress(ImportError):
-        import safetensors.torch  # noqa: F401
-    import grader.launch.supervisor
-    import grader.probe.install  # noqa: F401
+
+def _import_everything() -> None:
+    for name in _WARM:
+        importlib.import_module(name)
+    for name in _WARM_IF_THERE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 def _forget_teardown() -> None:

@@ -14,7 +14,7 @@ from grader.probe.imports import once_imported
 from grader.probe.patches import guarded, replace
 from grader.probe.writer import writer
 
-_FETCHING = ("_urlretrieve", "_save_response_content", "download_file_from_google_drive")
+_FETCHING = ("_get_redirect_url", "_urlretrieve", "_save_response_content", "download_file_from_google_drive")
 _ENTRIES = ("download_url", "download_and_extract_archive")
 
 _asking: list[dict[str, Any]] = []

@@ -266,11 +266,12 @@ def _wrap_named_parameters(original: Any) -> Any:
 
 def _wrap_call(original: Any) -> Any:
     from torch.compiler import is_compiling
+    from torch.jit import is_tracing
 
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         global _inside
-        if is_compiling():
+        if is_compiling() or is_tracing():  # what we would do with the inputs would become part of the graph
             return original(self, *args, **kwargs)
         known = _tracked.get(id(self))
         if known is None or _inside:

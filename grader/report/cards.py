@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from grader.model.finding import Finding, Severity
 from grader.model.grade import RubricResult
 from grader.model.submission import Submission
-from grader.report.quote import Quote, quote
+from grader.report.quote import Quote, quotes
 from grader.report.wording import EVIDENCES, SEVERITIES, points_text, ranks_text
 
 _MAX_QUOTES = 4
@@ -90,7 +90,7 @@ def _card(
         number=number,
         finding=finding,
         title=titles.get(finding.code, ""),
-        quotes=tuple(quote(submission, place, context) for place in places),
+        quotes=quotes(submission, places, context),
         num_more_places=len(finding.where) - len(places),
         costs=tuple(_costs(finding.code, rubric)),
         ranks=ranks_text(finding.ranks) if finding.ranks else "",

@@ -1,7 +1,8 @@
-"""Source lines as they are quoted beside a finding: a few lines of context, the line to blame marked."""
+"""Source lines as they are quoted beside a finding: a few lines of context, the lines to blame marked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from textwrap import dedent
 
@@ -13,45 +14,85 @@ _MAX_MARKED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A place and its lines.
+class QuotedLine:
+    """One line: its number, its text without the block's common indentation, whether it is to blame.
 
-    Attributes:
-        location: the place.
-        lines: (line number, text without common indentation, whether it is to blame); empty where the submission has no
-            such line.
-        caret: 0-based position of the blamed column in the first marked line's text, None where unknown.
-        marked_left_out: blamed lines that are not quoted because the place is long.
+    `caret` is the 0-based position in `text` at which a place begins, None where no place does or its column is unknown.
     """
 
-    location: Location
-    lines: tuple[tuple[int, str, bool], ...]
-    caret: int | None
-    marked_left_out: int = 0
+    number: int
+    text: str
+    hit: bool
+    caret: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """One block of lines around one place, or around several that are close together.
+
+    Attributes:
+        locations: the places, the most telling first.
+        lines: empty where the submission has no such line.
+        num_left_out: blamed lines that are not quoted because a place is long.
+    """
+
+    locations: tuple[Location, ...]
+    lines: tuple[QuotedLine, ...]
+    num_left_out: int = 0
+
+    @property
+    def location(self) -> Location:
+        """The most telling place."""
+        return self.locations[0]
 
     @property
     def place(self) -> str:
-        """`train.py:41` or `train.py:41–43`."""
-        first, last = self.location.line, self.location.end_line
-        return f"{self.location.path}:{first}" + (f"–{last}" if last > first else "")
+        """`train.py:41`, `train.py:41–43` or `train.py:41, 52`."""
+        spans = (f"{p.line}–{p.end_line}" if p.end_line > p.line else f"{p.line}" for p in self.locations)
+        return f"{self.location.path}:{', '.join(dict.fromkeys(spans))}"
 
 
-def quote(submission: Submission, location: Location, context: int) -> Quote:
-    """The lines of a place, with up to `context` lines before and after it."""
-    source = submission.lines(location.path)
-    first, last = location.line, min(location.end_line, len(source))
-    if not 1 <= first <= len(source):
-        return Quote(location, (), None)
-    shown_last = min(last, first + _MAX_MARKED - 1)
-    left_out = last - shown_last
-    begin = max(1, first - context)
-    end = shown_last if left_out else min(len(source), last + context)
-    chosen = [line.expandtabs(_TAB).rstrip() for line in source[begin - 1 : end]]
-    block = dedent("\n".join(chosen)).split("\n")
-    lines = tuple(
-        (number, text, first <= number <= shown_last) for number, text in enumerate(block, start=begin)
+def quotes(submission: Submission, places: Iterable[Location], context: int) -> tuple[Quote, ...]:
+    """Quotes of the places in their order, with up to `context` lines around; places that touch share one."""
+    clusters: list[list[Location]] = []
+    for place in places:
+        near = next((c for c in clusters if any(_touch(place, other, context) for other in c)), None)
+        if near is None:
+            clusters.append([place])
+        else:
+            near.append(place)
+    return tuple(_quote(submission, tuple(cluster), context) for cluster in clusters)
+
+
+def _touch(one: Location, other: Location, context: int) -> bool:
+    apart = max(one.line, other.line) - min(_shown_end(one), _shown_end(other)) - 1
+    return one.path == other.path and apart <= 2 * context
+
+
+def _shown_end(place: Location) -> int:
+    return min(place.end_line, place.line + _MAX_MARKED - 1)
+
+
+def _quote(submission: Submission, places: tuple[Location, ...], context: int) -> Quote:
+    source = submission.lines(places[0].path)
+    known = [place for place in places if 1 <= place.line <= len(source)]
+    if not known:
+        return Quote(places, ())
+    last = max(min(_shown_end(place), len(source)) for place in known)
+    left_out = max(min(place.end_line, len(source)) for place in known) - last
+    begin = max(1, min(place.line for place in known) - context)
+    end = last if left_out else min(len(source), last + context)
+    block = dedent("\n".join(line.expandtabs(_TAB).rstrip() for line in source[begin - 1 : end])).split("\n")
+    hits = {number for place in known for number in range(place.line, _shown_end(place) + 1)}
+    columns = {place.line: place.column for place in reversed(known)}
+    return Quote(
+        places,
+        tuple(
+            QuotedLine(number, text, number in hits, _caret(source[number - 1], columns.get(number, 0), text))
+            for number, text in enumerate(block, start=begin)
+        ),
+        left_out,
     )
-    return Quote(location, lines, _caret(source[first - 1], location.column, block[first - begin]), left_out)
 
 
 def _caret(line: str, column: int, shown: str) -> int | None:

@@ -229,17 +229,18 @@ def _card(card: cards.Card, voice: _Voice) -> Iterable[Text]:
 def _quote(quote: Quote, voice: _Voice) -> Iterable[Text]:
     yield Text(one_line(quote.place), style="underline")
     marker = "▸" if voice.unicode else ">"
-    for number, text, hit in quote.lines:
-        line = Text()
-        line.append(f"{number:>4} {marker if hit else ' '} ", style="red" if hit else "dim")
-        line.append(visible(text))
+    for quoted in quote.lines:
+        line = Text(
+            f"{quoted.number:>4} {marker if quoted.hit else ' '} ", style="red" if quoted.hit else "dim"
+        )
+        line.append(visible(quoted.text), style="default not dim")
         yield line
         # Hidden characters or a wrapped line would put the caret under something else.
-        fits = visible(text) == text and len(text) + _QUOTE_INDENT <= voice.console.width
-        if hit and fits and quote.caret is not None and number == quote.location.line:
-            yield Text(" " * (7 + quote.caret) + "^", style="red")
-    if quote.marked_left_out:
-        yield Text(f"      … and {wording.plural(quote.marked_left_out, 'more line')}", style="dim")
+        fits = visible(quoted.text) == quoted.text and len(quoted.text) + _QUOTE_INDENT <= voice.console.width
+        if quoted.caret is not None and fits:
+            yield Text(" " * (7 + quoted.caret) + "^", style="red")
+    if quote.num_left_out:
+        yield Text(f"      … and {wording.plural(quote.num_left_out, 'more line')}", style="dim")
 
 
 def _rubric(grade: Grade, voice: _Voice) -> Table:

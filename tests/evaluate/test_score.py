@@ -113,6 +113,14 @@ def test_a_warning_costs_its_share_and_does_not_gate() -> None:
     assert "EVAL003 was seen" in validation.reason
 
 
+def test_what_was_not_seen_beside_a_warning_leaves_the_denominator() -> None:
+    checks = checked(EVAL001=State.NOT_OBSERVABLE, EVAL003=State.CONTRADICTED)
+    validation = item(judged(finding("EVAL003"), checks=checks), "validation")
+    assert (validation.earned, validation.points, validation.state) == (0, 10, State.CONTRADICTED)
+    graver = item(judged(finding("EVAL003", Severity.ERROR), checks=checks), "validation")
+    assert (graver.earned, graver.points) == (0, 20)
+
+
 def test_an_error_takes_the_whole_item_and_gates() -> None:
     outcome = judged(finding("EVAL003", Severity.ERROR))
     assert outcome.verdict is Verdict.REJECTED

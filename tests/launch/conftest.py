@@ -65,7 +65,7 @@ def launch(warm_parent: WarmParent, tmp_path: Path) -> Launch:
             "argv": (),
         }
         fields = {"attempt": "test", "entry_point": "train.py"} | folders | defaults | options
-        warm_parent.run(LaunchSpec(**fields), fields["wall_s"] + 12, lambda event: json.dumps(event))
+        warm_parent.run(LaunchSpec(**fields), fields["wall_s"] + 12, json.dumps)
         return Launched(read_record(folder / "record" / "record.json"), folder)
 
     return run

@@ -114,7 +114,7 @@ def test_processes(ranks: Callable[..., Ran]) -> None:
         nproc=1,
     )
     told = [(event.fields["op"], event.fields["target"], event.site and event.site.line) for event in ran.events(events.PROCESS)]
-    assert told == [("fork", "work", 5), ("subprocess", "true", 6), ("fork", "", 7)]
+    assert told == [("fork", "work", 6), ("subprocess", "true", 7), ("fork", "", 8)]
     assert (ran.output / "child.pt").exists()
     assert (ran.output / "fork.pt").exists()
     assert ran.ranks[0].saves == ()

@@ -66,7 +66,7 @@ def test_models_are_pickled_and_copied_as_ever(ranks: Callable[..., Ran]) -> Non
         assert b"grader" not in pickle.dumps(model.module) and b"grader" not in file.getvalue()
         assert all(torch.equal(a, b) for a, b in zip(loaded.parameters(), model.parameters()))
         assert vars(model.module).keys() == vars(Net()).keys()
-        assert "self.layer(x)" in inspect.getsource(Net) or True
+        assert "self.layer(x)" in inspect.getsource(Net.forward)
         assert inspect.signature(torch.save).parameters["obj"] and inspect.signature(DDP).parameters["module"]
         pickle.dumps(optimizer.state_dict()); copy.deepcopy(optimizer)
         torch.jit.script(nn.Linear(2, 2)); torch.jit.trace(model.module, torch.ones(1, 3))
@@ -120,10 +120,10 @@ def test_a_whole_compiled_training_step(ranks: Callable[..., Ran]) -> None:
             cross_entropy(model(x), y).backward()
             optimizer.step()
             optimizer.zero_grad()
-        before = model.weight.sum().item()
+        before = model.weight[0, 0].item()
         for n in range(3):
             step(torch.randn(4, 6), torch.randint(0, 3, (4,)))
-        print(model.weight.sum().item() != before)
+        print(model.weight[0, 0].item() != before)
         """,
         nproc=1,
     )

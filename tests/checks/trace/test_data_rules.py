@@ -121,7 +121,11 @@ def test_a_common_subset_that_the_ranks_divide(tell: Any) -> None:
     story = tell.Story()
     for epoch in range(2):
         story.epoch(tell.strided(80, 2, epoch), size=80)
-    assert states(story, "DATA001", "DATA003", "DATA004") == {"DATA001": CLEAN, "DATA003": CLEAN, "DATA004": CLEAN}
+    assert states(story, "DATA001", "DATA003", "DATA004") == {
+        "DATA001": CLEAN,
+        "DATA003": CLEAN,
+        "DATA004": CLEAN,
+    }
 
 
 def test_slices_beside_a_held_out_part_of_the_same_root(tell: Any) -> None:
@@ -136,15 +140,23 @@ def test_slices_beside_a_held_out_part_of_the_same_root(tell: Any) -> None:
 def test_an_endless_strided_stream(tell: Any) -> None:
     story = tell.Story(num_train=400)
     orders = [shuffled(400, e) for e in range(4)]
-    story.epoch({r: [i for o in orders for i in o[r::2]] for r in range(2)}, exhausted=None, sampler="TrainingSampler")
-    assert states(story, "DATA001", "DATA002", "DATA003") == {"DATA001": CLEAN, "DATA002": CLEAN, "DATA003": CLEAN}
+    story.epoch(
+        {r: [i for o in orders for i in o[r::2]] for r in range(2)}, exhausted=None, sampler="TrainingSampler"
+    )
+    assert states(story, "DATA001", "DATA002", "DATA003") == {
+        "DATA001": CLEAN,
+        "DATA002": CLEAN,
+        "DATA003": CLEAN,
+    }
 
 
 def test_slices_that_each_rank_numbers_from_zero_are_not_compared(tell: Any) -> None:
     story = tell.Story()
     for epoch in range(2):
         story.epoch({r: shuffled(48, epoch) for r in range(2)}, root=48, split=None, **PLAIN)
-    assert states(story, "DATA001", "DATA003", "DATA004") == dict.fromkeys(("DATA001", "DATA003", "DATA004"), UNSEEN)
+    assert states(story, "DATA001", "DATA003", "DATA004") == dict.fromkeys(
+        ("DATA001", "DATA003", "DATA004"), UNSEEN
+    )
 
 
 def test_random_windows_with_a_seed_per_rank(tell: Any) -> None:

@@ -25,7 +25,9 @@ def test_equal_gradients(tell: Any) -> None:
 
 def test_noise_of_a_hand_written_average_is_no_difference(tell: Any) -> None:
     story = tell.Story()
-    story.epoch(tell.strided(96, 2), grads=lambda rank, step: (3.0 * (1 + 1e-9 * rank), 0.5, 1e-9 * (1 + rank)))
+    story.epoch(
+        tell.strided(96, 2), grads=lambda rank, step: (3.0 * (1 + 1e-9 * rank), 0.5, 1e-9 * (1 + rank))
+    )
     assert story.look("GRAD001").state is CLEAN
 
 
