@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.definition import UNKNOWN
 from grader.checks.names import Names
+from grader.checks.nodes import UNKNOWN
 from grader.checks.scopes import Scopes
 
 # Positional parameters, from the reference pages of torch 2.x; only as far as rules ask for them.

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.arguments import Arguments
-from grader.checks.definition import FUNCTIONS, UNKNOWN, Function
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, UNKNOWN, Function
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 
@@ -95,8 +95,8 @@ class Calls:
 
     def definition(self, node: ast.AST) -> ast.AST | None:
         """The function or class of this submission that an expression names."""
-        local = self._names.local(self._names.qualified(node))
-        if local is None and isinstance(node, ast.Name):
+        dotted = self._names.qualified(node)
+        if dotted is None and isinstance(node, ast.Name):
             found = self._scopes.reaching(node.id, node)
             if found and found[0].kind in ("function", "class"):
                 return found[0].node
@@ -104,7 +104,7 @@ class Calls:
                 maker = found[0].value
                 if self._names.qualified(maker.func) == "functools.partial" and maker.args:
                     return self.definition(maker.args[0]) if maker.args[0] is not node else None
-        return local
+        return self._names.local(dotted)
 
     def targets(self, call: ast.Call) -> tuple[ast.AST, ...]:
         """Functions of this submission that a call runs; for a class, its constructor or, without one, the class."""
@@ -164,7 +164,7 @@ class Calls:
     def _find_targets(self, call: ast.Call) -> Iterable[ast.AST]:
         func = call.func
         found = self.definition(func)
-        if found is None and isinstance(func, ast.Attribute):
+        if found is None and isinstance(func, ast.Attribute) and func.attr in self._methods:
             owner = self._owner(func.value)
             if owner is not None:
                 found = self.method(owner, func.attr)
@@ -215,15 +215,18 @@ class Calls:
         return found[0] if len(found) == 1 else None
 
     def _sites_of(self, call: ast.Call) -> Iterable[tuple[ast.AST, Site]]:
+        targets = self.targets(call)
+        name = self._names.qualified(call.func) or ""
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
+        if not targets and last != "Process" and name not in _SPAWNS:
+            return
         keywords = {k.arg or "**": k.value for k in call.keywords}
-        for target in self.targets(call):
+        for target in targets:
             is_method = target in self.class_of and isinstance(target, FUNCTIONS) and not _is_static(target)
             by_class = isinstance(call.func, ast.Attribute) and isinstance(
                 self.definition(call.func.value), ast.ClassDef
             )
             yield target, Site(call, tuple(call.args), keywords, int(is_method and not by_class))
-        name = self._names.qualified(call.func) or ""
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else name.rpartition(".")[2]
         if name in _SPAWNS:
             yield from self._started(
                 call, self.argument(call, "fn"), self.argument(call, "args"), ranked=True
@@ -259,3 +262,15 @@ class Calls:
 def _is_static(function: ast.AST) -> bool:
     decorators = getattr(function, "decorator_list", [])
     return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
+
+
+def default_of(function: Function, parameter: ast.arg) -> ast.expr | None:
+    """The default of a parameter, None where it has none."""
+    spec = function.args
+    positional = [*spec.posonlyargs, *spec.args]
+    if parameter in positional:
+        index = positional.index(parameter) - (len(positional) - len(spec.defaults))
+        return spec.defaults[index] if index >= 0 else None
+    if parameter in spec.kwonlyargs:
+        return spec.kw_defaults[spec.kwonlyargs.index(parameter)]
+    return None

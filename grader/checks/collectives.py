@@ -9,8 +9,8 @@ import ast
 from dataclasses import dataclass
 
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, start
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, start
 from grader.checks.training import DDP
 from grader.checks.values import Values
 

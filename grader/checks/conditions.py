@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, name_of
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, name_of
 from grader.checks.ranks import Ranks, Strength
 from grader.checks.values import Values
 

@@ -62,7 +62,7 @@ def contradictions(seen: Seen) -> tuple[Contradiction, ...]:
 
 def _silence(seen: Seen, trace: RankTrace, record: RankRecord) -> list[Contradiction]:
     """A trace that is missing or stops early. A run that was killed truncates it honestly, and so does the cap."""
-    if record.exit_code != 0 or record.killed_by_judge or record.trace_cut or trace.events("unsupported"):
+    if record.exit_code != 0 or record.killed_by_judge or record.trace_cut or _unsupported(trace):
         return []
     if trace.num_lines == 0 and trace.start is None:
         # The first event is written before the script's first line.
@@ -83,6 +83,11 @@ def _silence(seen: Seen, trace: RankTrace, record: RankRecord) -> list[Contradic
         fact = f"Rank {trace.rank}'s trace holds lines that could not be read: {trace.problems[0]}"
         return [Contradiction(fact, False, (trace.rank,), outside=False)]
     return []
+
+
+def _unsupported(trace: RankTrace) -> bool:
+    """True where the probe said of torch itself that it is too old; a hook that failed is no reason for silence."""
+    return any(str(e.fields.get("reason", "")).startswith("torch ") for e in trace.events("unsupported"))
 
 
 def _pace(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
@@ -134,7 +139,7 @@ def _rounded(value: float) -> str:
 
 
 def _file_times(seen: Seen) -> list[Contradiction]:
-    """An artifact older than the first step: not held, since a start checkpoint may be all that a buggy script saves."""
+    """An artifact older than the first step; not held, since a start checkpoint may be all that a script saves."""
     evaluation = seen.evaluation
     first = min((r.steps[0].t for r in seen.trace.ranks if r.steps), default=None)
     if evaluation is None or first is None:

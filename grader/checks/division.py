@@ -39,6 +39,7 @@ class Division:
         num_expected: samples that an epoch should reach; None unknown.
         num_missing: of these, never drawn; None where it can't be told (early break, unknown size).
         num_droppable: one global batch.
+        num_distinct: different samples that the ranks drew together.
     """
 
     epoch: Epoch
@@ -49,6 +50,7 @@ class Division:
     num_expected: int | None
     num_missing: int | None
     num_droppable: int
+    num_distinct: int
 
 
 def divisions(ledger: Ledger, stream: Stream) -> tuple[Division, ...]:
@@ -112,10 +114,24 @@ def _division(ledger: Ledger, stream: Stream, epoch: Epoch) -> Division:
         # Boundaries found by repetition lie a few samples late, so a few samples seem to be shared.
         allowed += max(4 * num_active * num_active, epoch.num_drawn // 20)
     kind, reason = _kind(ledger, stream, epoch, excess > allowed)
+    distinct = epoch.num_distinct
+    if kind is Kind.UNKNOWN and epoch.known and _own_slices(ledger, epoch):
+        kind, reason, expected = Kind.DISJOINT, "", ledger.num_train
+        excess, distinct = 0, sum(s.num_distinct for s in epoch.shards)
     missing = None
     if expected is not None and kind is not Kind.UNKNOWN and epoch.own and epoch.complete:
-        missing = max(0, expected - epoch.num_distinct)
-    return Division(epoch, kind, reason, excess, allowed, expected, missing, num_active * batch)
+        missing = max(0, expected - distinct)
+    return Division(epoch, kind, reason, excess, allowed, expected, missing, num_active * batch, distinct)
+
+
+def _own_slices(ledger: Ledger, epoch: Epoch) -> bool:
+    """True where each rank built a data set of its own, all of them different, that add up to the training set."""
+    digests = [s.loader.digest if s.loader else None for s in epoch.shards]
+    if ledger.num_train is None or None in digests or len(set(digests)) < len(digests) or not epoch.complete:
+        return False
+    total, ranks = sum(s.num_distinct for s in epoch.shards), len(epoch.shards)
+    batch = max(s.batch_size for s in epoch.shards)
+    return ledger.num_train - ranks * batch <= total <= ledger.num_train + ranks - 1
 
 
 def _kind(ledger: Ledger, stream: Stream, epoch: Epoch, overlaps: bool) -> tuple[Kind, str]:
@@ -182,9 +198,16 @@ def _comparable(ledger: Ledger, stream: Stream, epoch: Epoch) -> bool:
     It need not be: a rank may build a data set out of its own slice and number it from 0.
     """
     loaders = [s.loader for s in epoch.shards]
-    if stream.hashed or all(loader is not None and (loader.num_replicas or 0) > 1 for loader in loaders):
+    if stream.hashed:
         return True
-    if ledger.num_train is None or stream.root_size is None:
+    if any(loader is None or loader.hides for loader in loaders) or stream.root_size is None:
+        return False
+    digests = {loader.digest for loader in loaders if loader}
+    if None not in digests:
+        return len(digests) == 1
+    if all((loader.num_replicas or 0) > 1 for loader in loaders if loader):
+        return True
+    if ledger.num_train is None:
         return stream.split is not None
     # Data sets can't be disjoint slices when together they hold more than there is.
     return stream.root_size * len(epoch.shards) > 1.05 * ledger.num_train + len(epoch.shards)

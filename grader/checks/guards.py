@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from grader.checks.calls import Calls
 from grader.checks.conditions import MAIN_NAME, Condition, Conditions, Which
-from grader.checks.definition import FUNCTIONS, Function, name_of, start
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, Function, name_of, start
 from grader.checks.scopes import leaves
-
 
 _BLOCKS = ("body", "orelse", "finalbody")
 

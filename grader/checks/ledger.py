@@ -25,7 +25,7 @@ class Stream:
 
     Attributes:
         kind: `training`, `validation` or `other` (a pass that neither trains nor evaluates).
-        split, dataset, root_size: of the root data set.
+        split, dataset, root_size: of the root data set; root_size None where unknown or not the same on all ranks.
         hashed: True where samples are hashes.
         epochs: in order.
     """
@@ -77,7 +77,7 @@ class Ledger:
             for kind in ("training", "validation", "other")
             for stream in _streams(kind, [p for p in passes if p.kind == kind])
         ]
-        if not any(s.kind == "training" and _all_known(s) for s in streams):
+        if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):
             streams[:0] = _feed_streams(trace, num_train)
         return cls(tuple(streams), len(trace.ranks), num_train, num_validation)
 
@@ -88,7 +88,7 @@ class Ledger:
     @property
     def training(self) -> tuple[Stream, ...]:
         """Streams that were trained on; one whose samples are known stands before one whose samples are not."""
-        return tuple(sorted(self.of_kind("training"), key=lambda s: not _all_known(s)))
+        return tuple(sorted(self.of_kind("training"), key=lambda s: _hides(s) or not _all_known(s)))
 
     @property
     def validation(self) -> tuple[Stream, ...]:
@@ -110,12 +110,14 @@ class Ledger:
 
 
 def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
-    by_root: dict[tuple[str, int | None, str | None], list[RankPass]] = defaultdict(list)
+    by_root: dict[tuple[str, str | None], list[RankPass]] = defaultdict(list)
     for p in passes:
         by_root[p.root].append(p)
     streams = []
-    for (dataset, root_size, split), members in by_root.items():
+    for (dataset, split), members in by_root.items():
         for group in _by_site(members):
+            sizes = {p.loader.root_size for p in group if p.loader}
+            root_size = sizes.pop() if len(sizes) == 1 else None
             epochs = _epochs(group, root_size)
             streams.append(Stream(kind, split, dataset, root_size, False, epochs))
     return streams
@@ -161,6 +163,11 @@ def _rows(per_rank: Mapping[int, Sequence[Shard]], *, own: bool) -> tuple[Epoch,
 
 def _all_known(stream: Stream) -> bool:
     return bool(stream.epochs) and all(e.known for e in stream.epochs)
+
+
+def _hides(stream: Stream) -> bool:
+    """True where a data set of the script's own hides which samples its indices mean."""
+    return any(s.loader is not None and s.loader.hides for e in stream.epochs for s in e.shards)
 
 
 def _feed_streams(trace: Trace, num_train: int | None) -> list[Stream]:

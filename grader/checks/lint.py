@@ -21,7 +21,9 @@ def lint_script(script: Script) -> tuple[Finding, ...]:
     """The same for a script that is parsed already."""
     if script.syntax_errors:
         return tuple(p.finding() for p in script.syntax_errors)
-    found = [_finding(rule, hit) for rule in load_rules() if rule.check_source for hit in rule.check_source(script)]
+    found = [
+        _finding(rule, hit) for rule in load_rules() if rule.check_source for hit in rule.check_source(script)
+    ]
     return tuple(sorted(found, key=_order))
 
 

@@ -10,7 +10,7 @@ import ast
 import builtins
 import sys
 
-from grader.checks.definition import UNKNOWN, Definition, end, start
+from grader.checks.nodes import UNKNOWN, Definition
 from grader.checks.tree import Tree
 
 # Public packages that a training script may use and that set up no process group behind its back.
@@ -71,6 +71,8 @@ class Names:
 
     def tree(self, node: ast.AST) -> Tree:
         """The file a node stands in."""
+        if len(self._trees) == 1:
+            return self._trees[0]
         for tree in self._trees:
             if node in tree.parent or node is tree.root:
                 return tree
@@ -102,7 +104,7 @@ class Names:
 
     def local(self, dotted: str | None) -> ast.AST | None:
         """The function or class of this submission with that full name, followed through re-exports."""
-        for _ in range(5):
+        for _ in range(5 if dotted else 0):
             module, _, name = (dotted or "").rpartition(".")
             tree = self._modules.get(module)
             found = tree.definitions.get(tree.root, {}).get(name, []) if tree else []
@@ -136,11 +138,9 @@ class Names:
             node.id, ()
         ):
             return f"{tree.module}.{node.id}"
-        if len(found) == 1 and only.kind == "assign" and not only.path and only.value is not None:
-            if isinstance(only.value, ast.Name | ast.Attribute) and end(only.value) <= max(
-                start(node), only.since
-            ):
-                return self.qualified(only.value)
+        is_alias = len(found) == 1 and only.kind == "assign" and not only.path
+        if is_alias and isinstance(only.value, ast.Name | ast.Attribute):
+            return self.qualified(only.value)
         return None
 
     def _unbound(self, node: ast.Name) -> str | None:

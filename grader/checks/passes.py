@@ -25,11 +25,9 @@ class RankPass:
     batches: tuple[Batch, ...]
 
     @property
-    def root(self) -> tuple[str, int | None, str | None]:
-        """What makes root data sets of different ranks the same one: class, size, split."""
-        if self.loader is None:
-            return ("", None, None)
-        return (self.loader.dataset, self.loader.root_size, self.loader.split)
+    def root(self) -> tuple[str, str | None]:
+        """What root data sets of different ranks have in common: class and split. Slices differ in size."""
+        return (self.loader.dataset, self.loader.split) if self.loader is not None else ("", None)
 
     @property
     def site_key(self) -> tuple[str, int]:

@@ -12,8 +12,8 @@ import re
 from enum import IntEnum
 
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, name_of
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, name_of
 from grader.checks.values import Values
 
 _RANK_CALLS = {
@@ -28,7 +28,8 @@ _RANK_VARIABLES = {
 }  # fmt: skip
 _WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
 _RANK_NAME = re.compile(
-    r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$", re.IGNORECASE
+    r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$",
+    re.IGNORECASE,
 )
 _DEVICE_NAME = re.compile(
     r"^_?(gpu|gpu_id|gpu_idx|device_id|local_gpu|proc_id|process_id|(local_)?process_index|local_device)$",
@@ -89,7 +90,9 @@ class Ranks:
         if not isinstance(node, ast.Name):
             return False
         made = [o.value for o in self._values.origins(node) if isinstance(o, ast.DictComp)]
-        return any(isinstance(m, ast.Subscript) and self._names.qualified(m.value) == "os.environ" for m in made)
+        return any(
+            isinstance(m, ast.Subscript) and self._names.qualified(m.value) == "os.environ" for m in made
+        )
 
     def _ask(self, node: ast.AST, what: str, depth: int) -> Strength:
         key = (node, what)

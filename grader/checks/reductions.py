@@ -10,8 +10,8 @@ import ast
 
 from grader.checks.calls import Calls
 from grader.checks.collectives import REDUCING, Collectives
-from grader.checks.definition import LOOPS, end, name_of, start
 from grader.checks.names import Names
+from grader.checks.nodes import LOOPS, end, name_of, start, walk
 from grader.checks.training import Draw, Training
 from grader.checks.tree import Tree
 from grader.checks.values import Values
@@ -28,6 +28,7 @@ class Reductions:
         self, names: Names, calls: Calls, values: Values, collectives: Collectives, training: Training
     ) -> None:
         self._calls = calls
+        self._reducing: list[ast.Call] | None = None
         self._names, self._values, self._collectives, self._training = names, values, collectives, training
 
     def counted(self, draw: Draw) -> set[str]:
@@ -39,9 +40,9 @@ class Reductions:
             if any(d.node is draw.loop for d in definitions):
                 continue  # the batch itself, which the body may move or cast
             for definition in definitions:
-                if tree.inside(definition.node, draw.loop):
-                    if definition.kind == "augment" or self._reads_itself(name, definition.value):
-                        found.add(name.partition("[")[0].partition(".")[0])
+                grows = definition.kind == "augment" or self._reads_itself(name, definition.value)
+                if grows and tree.inside(definition.node, draw.loop):
+                    found.add(name.partition("[")[0].partition(".")[0])
         for call in tree.calls_within(draw.loop):
             if isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING:
                 owner = call.func.value
@@ -52,20 +53,24 @@ class Reductions:
     def reduced(self, draw: Draw, counted: set[str]) -> bool:
         """Whether some reduction may bring a loop's counts together."""
         tree = self._names.tree(draw.loop)
-        inside = {n for s in draw.loop.body for n in ast.walk(s) if isinstance(n, ast.expr | ast.stmt)}
+        inside = {n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
         function = tree.function(draw.loop)
         for call in self._reducing_calls():
             if call in inside:
                 return True
-            if function is not None and self._names.tree(call).function(call) is function and not self._training_too(function):
+            if (
+                function is not None
+                and self._names.tree(call).function(call) is function
+                and not self._training_too(function)
+            ):
                 return True
             if self._names.tree(call).function(call) is function and self._follows(tree, draw, call):
                 return True
             parts = [*call.args, *(k.value for k in call.keywords), call.func]
             for part in parts:
-                if self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
-                    if any(isinstance(n, ast.Name) and n.id in counted for n in ast.walk(part)):
-                        return True
+                named = any(isinstance(n, ast.Name) and n.id in counted for n in walk(part))
+                if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
+                    return True
                 if not inside.isdisjoint(self._values.closure(part)):
                     return True
         return False
@@ -79,21 +84,24 @@ class Reductions:
         return tree.statement(min(later, key=start)) if later else None
 
     def _reads_itself(self, name: str, value: ast.expr | None) -> bool:
-        return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value))
+        return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in walk(value))
 
     def _reducing_calls(self) -> list[ast.Call]:
-        found = []
-        for tree in self._training.trees:
-            for call in tree.calls:
-                name = name_of(call)
-                told = any(t in name.lower() for t in _TELLING) and name not in ("no_sync", "reduce_on_plateau")
-                inside = list(self._collectives.of(call))
-                if isinstance(call.func, ast.Attribute) and not self._calls.targets(call):
-                    # An object of a class nobody can tell: any method of that name may be meant.
-                    inside += [c for m in self._calls.methods(name) for s in m.body for c in self._collectives.inside(s)]
-                if told or any(c.name in _REDUCERS for c in inside):
-                    found.append(call)
-        return found
+        if self._reducing is None:
+            self._reducing = [c for tree in self._training.trees for c in tree.calls if self._reduces(c)]
+        return self._reducing
+
+    def _reduces(self, call: ast.Call) -> bool:
+        name = name_of(call)
+        if name not in ("no_sync", "reduce_on_plateau") and any(t in name.lower() for t in _TELLING):
+            return True
+        inside = list(self._collectives.of(call))
+        if isinstance(call.func, ast.Attribute) and not self._calls.targets(call):
+            # An object of a class nobody can tell: any method of that name may be meant.
+            inside += [
+                c for m in self._calls.methods(name) for s in m.body for c in self._collectives.inside(s)
+            ]
+        return any(c.name in _REDUCERS for c in inside)
 
     def _training_too(self, function: ast.AST) -> bool:
         """A function that also holds a training loop: its reductions may be the training loss's."""
@@ -101,7 +109,7 @@ class Reductions:
         return any(d.trains and tree.inside(d.loop, function) for d in self._training.draws)
 
     def _follows(self, tree: Tree, draw: Draw, call: ast.Call) -> bool:
-        """In one flat body: whether a reduction stands after the loop and before the training loop comes round again."""
+        """In one flat body: whether a reduction stands between the loop and the next round of the training loop."""
         if start(call) < end(draw.loop):
             return False
         above = tree.parent.get(draw.loop)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.definition import LOOPS, SCOPES, Definition, Place, start
 from grader.checks.names import Names
+from grader.checks.nodes import LOOPS, SCOPES, Definition, Place, start
 from grader.checks.tree import Tree
 
 _END: Place = (10**9, 0)

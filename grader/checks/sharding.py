@@ -1,7 +1,7 @@
 """Whether a loader's data are divided among ranks in some way that the text shows.
 
-Asks for the act (an index, a step, a range, a file or a sampler that depends on the rank), not for one class. Where data
-come from code that was not handed in, the answer is "perhaps".
+Asks for the act (an index, a step, a range, a file or a sampler that depends on the rank), not for one class. Where
+data come from code that was not handed in, the answer is "perhaps".
 """
 
 from __future__ import annotations
@@ -11,18 +11,28 @@ from collections.abc import Iterable
 from enum import Enum
 
 from grader.checks.calls import Calls
-from grader.checks.definition import UNKNOWN
 from grader.checks.names import Names
+from grader.checks.nodes import UNKNOWN, walk
 from grader.checks.ranks import Ranks
 from grader.checks.training import SAMPLER, Training
 from grader.checks.values import Values
 
 _WHOLE_SET_SAMPLERS = {
-    f"torch.utils.data.{n}" for n in ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+    f"torch.utils.data.{n}"
+    for n in ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 }
 _DIVIDING_CALLS = {"range", "itertools.islice", "torch.arange", "numpy.arange", "slice"}
 _DIVIDING_METHODS = {"shard", "split_by_node", "split_dataset_by_node", "sharding_filter", "narrow"}
-_RANK_KEYWORDS = {"rank", "num_replicas", "num_shards", "shard_id", "world_size", "shard", "replica_id", "dp_rank"}
+_RANK_KEYWORDS = {
+    "rank",
+    "num_replicas",
+    "num_shards",
+    "shard_id",
+    "world_size",
+    "shard",
+    "replica_id",
+    "dp_rank",
+}
 
 
 class Shared(Enum):
@@ -54,7 +64,7 @@ class Sharding:
             answers.append(Shared.UNKNOWN)
         else:
             answers.append(self._data(dataset))
-        if any(self.by_rank(n) for draw in self._training.roles(loader).draws for n in ast.walk(draw.loop)):
+        if any(self.by_rank(n) for draw in self._training.roles(loader).draws for n in walk(draw.loop)):
             return Shared.YES
         for answer in (Shared.YES, Shared.UNKNOWN):
             if answer in answers:
@@ -117,10 +127,10 @@ class Sharding:
             return True
         tree = self._names.tree(owner)
         for family in (owner, *self._calls.bases(owner)):
-            for node in ast.walk(family):
-                if isinstance(node, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
-                    if self._ranks.rank(node) or self._ranks.world(node):
-                        return True
+            for node in walk(family):
+                named = isinstance(node, ast.Call | ast.Name | ast.Attribute | ast.Subscript)
+                if named and (self._ranks.rank(node) or self._ranks.world(node)):
+                    return True
         names = {self._names.qualified(b) for b in owner.bases}
         return SAMPLER in names and tree is not None
 
@@ -130,6 +140,6 @@ class Sharding:
 
 
 def _parts(node: ast.AST) -> Iterable[ast.AST]:
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.expr):
             yield part

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from grader.checks.calls import Calls
 from grader.checks.collectives import INIT, Collectives
 from grader.checks.conditions import Conditions
-from grader.checks.definition import UNKNOWN
 from grader.checks.guards import Guards
 from grader.checks.names import Names
+from grader.checks.nodes import UNKNOWN
 from grader.checks.ranks import Ranks
 from grader.checks.reductions import Reductions
 from grader.checks.scopes import Scopes
@@ -120,14 +120,19 @@ class Script:
     @property
     def joins_group(self) -> bool:
         """The script is written for several processes: it starts a group, wraps a model, or a framework does."""
-        return bool(self.calls(INIT) or self.training.wraps or self.calls(*OTHER_WRAPPERS) or self.training.framework)
+        return bool(
+            self.calls(INIT) or self.training.wraps or self.calls(*OTHER_WRAPPERS) or self.training.framework
+        )
 
     @property
     def mentions_distributed(self) -> bool:
         """Any sign of several processes at all, the launcher's environment included."""
         if self.joins_group or any(i.startswith("torch.distributed") for t in self.trees for i in t.imports):
             return True
-        return any({"RANK", "WORLD_SIZE", "LOCAL_RANK"} & t.constants and "environ" in t.attribute_loads for t in self.trees)
+        return any(
+            {"RANK", "WORLD_SIZE", "LOCAL_RANK"} & t.constants and "environ" in t.attribute_loads
+            for t in self.trees
+        )
 
     @property
     def may_hide_setup(self) -> bool:
@@ -141,7 +146,9 @@ class Script:
     def location(self, node: ast.AST) -> Location:
         """Where a node stands, for a finding."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        return Location(self.names.tree(node).path, line, column + 1, getattr(node, "end_lineno", None) or line)
+        return Location(
+            self.names.tree(node).path, line, column + 1, getattr(node, "end_lineno", None) or line
+        )
 
     def at(self, node: ast.AST) -> str:
         """`train.py:41`, in backquotes."""
@@ -161,7 +168,9 @@ class Script:
         first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1) or 1
         line = self.line(tree.path, first).encode()
         # `ast` counts columns in bytes of UTF-8.
-        cut = line[getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", None) if last == first else None]
+        cut = line[
+            getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", None) if last == first else None
+        ]
         text = " ".join(cut.decode(errors="replace").split()).replace("`", "'")
         if last > first:
             text = _COMMENT.sub("", text) + " …"

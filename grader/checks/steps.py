@@ -73,9 +73,12 @@ def compare_parameters(trace: Trace) -> Comparison:
 def compare_finals(
     first: RankTrace, other: RankTrace
 ) -> tuple[tuple[str, float | None, float | None], ...] | None:
-    """Trained parameters that differ when the scripts ended: (name, first's sum, other's); None if not comparable."""
+    """Trained parameters that differ when the scripts ended: (name, first's sum, other's); None if not comparable.
+
+    Weights that were changed after the last step (the best ones loaded again) are not.
+    """
     pairs = list(zip(first.finals, other.finals, strict=False))
-    if not pairs or any(not _same_shape(a, b) for a, b in pairs):
+    if not pairs or any(a.touched or b.touched or not _same_shape(a, b) for a, b in pairs):
         return None
     return tuple((a.names[i], a.sums[i], b.sums[i]) for a, b in pairs for i in _different(a.sums, b.sums))
 

@@ -7,13 +7,13 @@ knows nothing of ranks.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, LOOPS, UNKNOWN, Loop, start
+from grader.checks.intent import Intent
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, LOOPS, Loop, start
 from grader.checks.tree import Tree
 from grader.checks.values import Values
 
@@ -30,10 +30,6 @@ _FRAMEWORKS = {
     "lightning_fabric", "mmengine", "pytorch_lightning", "ray",
 }  # fmt: skip
 _NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"}
-_TRAIN_WORD = re.compile(r"(^|_|\b)(tr|trn|train|training)(_|\b|$|set|loader)|^train", re.IGNORECASE)
-_EVAL_WORD = re.compile(
-    r"(^|_|\b)(val|valid|validation|eval|evaluation|test|testing|dev)(_|\b|$|set|loader)", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +69,12 @@ class Training:
         self._functions = self._containing(backwards)
         self.wraps = tuple(calls.named(DDP))
         self.framework = any(i.split(".")[0] in _FRAMEWORKS for tree in trees for i in tree.imports) or any(
-            i in ("transformers.Trainer", "transformers.Seq2SeqTrainer") for tree in trees for i in tree.imports
+            i in ("transformers.Trainer", "transformers.Seq2SeqTrainer")
+            for tree in trees
+            for i in tree.imports
         )
         """A library that wraps, shards and synchronises by itself is in use."""
+        self.intent = Intent(names, calls, values)
         self._draws: tuple[Draw, ...] | None = None
         self._roles: dict[ast.Call, Roles] | None = None
 
@@ -108,14 +107,21 @@ class Training:
             given = self._calls.argument(loader, name)
             for origin in self._values.origins(given) if given is not None else ():
                 inner = None
-                if isinstance(origin, ast.Call) and self._names.qualified(origin.func) == "torch.utils.data.BatchSampler":
+                if (
+                    isinstance(origin, ast.Call)
+                    and self._names.qualified(origin.func) == "torch.utils.data.BatchSampler"
+                ):
                     inner = self._calls.argument(origin, "sampler")
                 found.extend(self._values.origins(inner) if inner is not None else (origin,))
         return tuple(o for o in found if not (isinstance(o, ast.Constant) and o.value is None))
 
     def distributed_samplers(self, loader: ast.Call) -> list[ast.Call]:
         """The `DistributedSampler(…)` calls that may reach a loader."""
-        return [s for s in self.samplers(loader) if isinstance(s, ast.Call) and self._names.qualified(s.func) == SAMPLER]
+        return [
+            s
+            for s in self.samplers(loader)
+            if isinstance(s, ast.Call) and self._names.qualified(s.func) == SAMPLER
+        ]
 
     def wrapped(self, node: ast.AST) -> bool:
         """Whether an expression may be a `DistributedDataParallel` module."""
@@ -224,7 +230,7 @@ class Training:
         return False
 
     def _sources(self, node: ast.AST, depth: int) -> list[ast.Call]:
-        """Loaders that an iterated expression takes its batches from, through `enumerate`, `tqdm`, own generators …"""
+        """Loaders that an iterated expression takes its batches from, through `enumerate`, `tqdm`, own generators."""
         found: list[ast.Call] = []
         for origin in self._values.origins(node):
             if not isinstance(origin, ast.Call):
@@ -234,7 +240,9 @@ class Training:
                 found.append(origin)
             elif depth < 4 and name not in ("len", "range", "open", "sorted"):
                 for argument in (*origin.args, *(k.value for k in origin.keywords)):
-                    if isinstance(argument, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Starred):
+                    if isinstance(
+                        argument, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Starred
+                    ):
                         found.extend(self._sources(argument, depth + 1))
         return found
 
@@ -244,49 +252,14 @@ class Training:
             for loader in draw.loaders:
                 role = roles.setdefault(loader, Roles())
                 role.draws.append(draw)
-                meant = self.meant_for(loader)
+                meant = self.intent.of(loader)
                 if draw.trains and (meant == "train" or (meant == "" and len(draw.loaders) == 1)):
                     role.trains = True
-                elif (draw.trains and meant == "eval" and len(draw.loaders) > 1) or (draw.evaluates and meant != "train"):
+                elif (draw.trains and meant == "eval" and len(draw.loaders) > 1) or (
+                    draw.evaluates and meant != "train"
+                ):
                     role.evaluates = True
         return roles
-
-    def meant_for(self, loader: ast.Call) -> str:
-        """`train`, `eval` or "" as the names around a loader and its data set say."""
-        words: list[str] = []
-        tree = self._names.tree(loader)
-        above: ast.AST | None = tree.parent.get(loader)
-        while isinstance(above, ast.expr):
-            above = tree.parent.get(above)
-        function = tree.function(loader)
-        if isinstance(above, ast.Assign):
-            words += [n.id if isinstance(n, ast.Name) else n.attr for n in _targets(above)]
-        elif isinstance(above, ast.Return) and function is not None:
-            words.append(function.name)
-        dataset = self._calls.argument(loader, "dataset")
-        if dataset is not None and dataset is not UNKNOWN:
-            words += [dataset.id] if isinstance(dataset, ast.Name) else []
-            for origin in self._values.origins(dataset):
-                if isinstance(origin, ast.Call):
-                    words += [_said(k) for k in origin.keywords if k.arg in ("train", "split", "partition", "subset")]
-        train = any(_TRAIN_WORD.search(w) for w in words)
-        evaluate = any(_EVAL_WORD.search(w) for w in words)
-        return "" if train == evaluate else ("train" if train else "eval")
-
-
-def _said(keyword: ast.keyword) -> str:
-    if not isinstance(keyword.value, ast.Constant):
-        return ""
-    value = keyword.value.value
-    return str(value) if isinstance(value, str) else ("train" if value else "test")
-
-
-def _targets(assign: ast.Assign) -> list[ast.Name | ast.Attribute]:
-    found: list[ast.Name | ast.Attribute] = []
-    for target in assign.targets:
-        if isinstance(target, ast.Name | ast.Attribute):
-            found.append(target)
-    return found
 
 
 def _is_backward(call: ast.Call) -> bool:

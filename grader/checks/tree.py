@@ -1,8 +1,8 @@
 """One file of a submission as a syntax tree, walked once, with the indices that every question needs.
 
 The walk is the only full pass over a file: calls, loops, definitions by scope, stores to attributes and imports are
-noted on the way, so that a rule pays for what it asks and not for the size of the script. It never executes or imports
-anything, never recurses (a sum of ten thousand terms is a legal script) and knows nothing about torch.
+noted on the way, so that a rule pays for what it asks and not for the size of the script. It never executes or
+imports anything, never recurses (a sum of ten thousand terms is a legal script) and knows nothing about torch.
 """
 
 from __future__ import annotations
@@ -11,23 +11,19 @@ import ast
 from bisect import bisect_left
 from typing import Any
 
-from grader.checks.definition import FUNCTIONS, SCOPES, Definition, Function, Loop, Place, Scope, end, start
-
-# Fields without a name or call worth a visit: contexts, operators, plain strings.
-_SKIPPED = {
-    "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "n",
-    "name", "op", "ops", "rest", "s", "simple", "tag", "type_comment", "type_ignores",
-}  # fmt: skip
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
-
-
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    fields = _FIELDS.get(kind)
-    if fields is None:
-        no_nodes = (ast.Constant, ast.Global, ast.Import, ast.ImportFrom, ast.MatchSingleton, ast.Nonlocal)
-        skipped = set(kind._fields) if issubclass(kind, no_nodes) else _SKIPPED
-        fields = _FIELDS[kind] = tuple(f for f in kind._fields if f not in skipped)
-    return fields
+from grader.checks.nodes import (
+    FIELDS,
+    FUNCTIONS,
+    SCOPES,
+    Definition,
+    Function,
+    Loop,
+    Place,
+    Scope,
+    end,
+    fields_of,
+    start,
+)
 
 
 class Tree:
@@ -36,7 +32,8 @@ class Tree:
     Attributes:
         path: relative path; module: dotted module name; root: its syntax tree; text: its source.
         parent: the node above each node.
-        calls: all calls in the order of the text; loops, functions, classes, withs, ifs: likewise collected.
+        calls: all calls in the order of the text; loops, functions, classes, withs, ifs, exits
+            (`break` and `continue`), slices (`x[a:b]`): likewise collected.
         definitions: scope → name → definitions in the order of the text.
         attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
         returns, yields: per function. stars: modules that were star-imported. imports: full names of all imports.
@@ -51,6 +48,8 @@ class Tree:
         self.is_package = module == "__init__" or module.endswith(".__init__")
         self.module = module.removesuffix("__init__").rstrip(".") if self.is_package else module
         self.parent: dict[ast.AST, ast.AST] = {}
+        self._scope_of: dict[ast.AST, Scope] = {}
+        self.slices: list[ast.Subscript] = []
         self.calls: list[ast.Call] = []
         self.loops: list[Loop] = []
         self.functions: list[Function] = []
@@ -81,17 +80,7 @@ class Tree:
 
     def scope(self, node: ast.AST) -> Scope:
         """The scope that a node's names are looked up in (of a function: the one it is defined in)."""
-        child, above = node, self.parent.get(node)
-        while above is not None:
-            if isinstance(above, SCOPES):
-                # Defaults and decorators run outside the function that they belong to.
-                outside = isinstance(above, FUNCTIONS) and (
-                    child is above.args or child in above.decorator_list
-                )
-                if not outside and not (isinstance(above, ast.Lambda) and child is above.args):
-                    return above
-            child, above = above, self.parent.get(above)
-        return self.root
+        return self._scope_of.get(node, self.root)
 
     def function(self, node: ast.AST) -> Function | None:
         """The function that a node runs in, None at module level; class bodies and lambdas are looked through."""
@@ -126,36 +115,42 @@ class Tree:
         return False
 
     def _walk(self) -> None:
-        parent = self.parent
-        stack: list[tuple[ast.AST, ast.AST]] = [(self.root, self.root)]
-        outer_names: list[tuple[ast.AST, list[str]]] = []
+        parent, scope_of = self.parent, self._scope_of
+        stack: list[tuple[ast.AST, Scope]] = [(self.root, self.root)]
+        outer_names: list[tuple[Scope, list[str]]] = []
         while stack:
             node, scope = stack.pop()
+            scope_of[node] = scope
             kind = node.__class__
             note = _NOTES.get(kind)
             if note is not None:
                 note(self, node, scope)
-            if kind in _GLOBALS:
-                outer_names.append((scope, getattr(node, "names")))
-            if kind in _SCOPE_KINDS:
-                scope = node
-            for field in _fields(kind):
+            inner, outside = scope, ""
+            if isinstance(node, SCOPES):
+                # Decorators and defaults run outside the function that they belong to.
+                inner, outside = node, "decorator_list"
+            elif kind is ast.arguments:
+                outside, scope = "defaults", scope_of[scope]
+            elif isinstance(node, ast.Global | ast.Nonlocal):
+                outer_names.append((scope, node.names))
+            for field in FIELDS.get(kind) or fields_of(kind):
                 child = getattr(node, field)
+                around = scope if outside and field.endswith(outside) else inner
                 if child.__class__ is list:
                     for item in child:
                         if item is not None:
                             parent[item] = node
-                            stack.append((item, scope))
+                            stack.append((item, around))
                 elif child is not None:
                     parent[child] = node
-                    stack.append((child, scope))
+                    stack.append((child, around))
         for names in self.definitions.values():
             for found in names.values():
                 found.sort(key=lambda d: d.since)
+        outer = self.definitions.setdefault(self.root, {})
         for scope, declared in outer_names:
-            inner, outer = self.definitions.get(scope, {}), self.definitions.setdefault(self.root, {})
             for name in declared:
-                outer.setdefault(name, []).extend(inner.pop(name, ()))
+                outer.setdefault(name, []).extend(self.definitions.get(scope, {}).pop(name, ()))
 
     def _define(
         self, scope: ast.AST, name: str, node: ast.AST, value: ast.expr | None, path: tuple[int, ...], kind: str,
@@ -200,6 +195,10 @@ class Tree:
         if node.ctx.__class__ is ast.Load:
             self.attribute_loads.setdefault(node.attr, []).append(node)
 
+    def _subscript(self, node: ast.Subscript, scope: ast.AST) -> None:
+        if node.slice.__class__ is ast.Slice:
+            self.slices.append(node)
+
     def _constant(self, node: ast.Constant, scope: ast.AST) -> None:
         if node.value.__class__ is str and len(node.value) < 200:
             self.constants.add(str(node.value))
@@ -243,11 +242,7 @@ class Tree:
     def _exit(self, node: ast.Break | ast.Continue, scope: ast.AST) -> None:
         self.exits.append(node)
 
-    def _except(self, node: ast.ExceptHandler, scope: ast.AST) -> None:
-        if node.name:
-            self._define(scope, node.name, node, None, (), "other", start(node))
-
-    def _match(self, node: ast.MatchAs | ast.MatchStar, scope: ast.AST) -> None:
+    def _named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar, scope: ast.AST) -> None:
         if node.name:
             self._define(scope, node.name, node, None, (), "other", start(node))
 
@@ -290,15 +285,14 @@ class Tree:
             self._define(scope, alias.asname or alias.name, node, None, (), "import", end(node), dotted)
 
 
-_GLOBALS = {ast.Global, ast.Nonlocal}
-_SCOPE_KINDS = set(SCOPES)
 _NOTES: dict[type[ast.AST], Any] = {
     ast.Call: Tree._call, ast.Name: Tree._name, ast.Attribute: Tree._attribute, ast.Constant: Tree._constant,
+    ast.Subscript: Tree._subscript,
     ast.Assign: Tree._assign, ast.AnnAssign: Tree._annotated, ast.AugAssign: Tree._augmented,
     ast.NamedExpr: Tree._walrus, ast.For: Tree._for, ast.AsyncFor: Tree._for, ast.While: Tree._while,
     ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with, ast.If: Tree._if,
-    ast.Break: Tree._exit, ast.Continue: Tree._exit, ast.ExceptHandler: Tree._except, ast.MatchAs: Tree._match,
-    ast.MatchStar: Tree._match, ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function,
+    ast.Break: Tree._exit, ast.Continue: Tree._exit, ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named,
+    ast.MatchStar: Tree._named, ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function,
     ast.ClassDef: Tree._class, ast.arg: Tree._parameter, ast.Return: Tree._return, ast.Yield: Tree._yield,
     ast.YieldFrom: Tree._yield, ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
 }  # fmt: skip

@@ -5,6 +5,7 @@ Two rules share it (EVAL001, EVAL003). It speaks of passes only; what a metric s
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 
@@ -63,13 +64,54 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
     return tuple(found)
 
 
+def whole_ranks(ledger: Ledger, stream: Stream) -> tuple[int, ...]:
+    """Ranks that went through (nearly) all of the validation set in some pass."""
+    found = set()
+    for epoch in stream.epochs:
+        expected = _expected(ledger, stream, epoch)
+        found |= {s.rank for s in epoch.shards if expected and s.num_samples >= 0.9 * expected}
+    return tuple(sorted(found))
+
+
 def combining(ledger: Ledger, trace: Trace, stream: Stream) -> tuple[Collective, ...]:
-    """Collectives that ran after a validation pass had begun and before the rank went on training."""
+    """Collectives that ran after a pass of this stream had begun and before the rank went on training."""
+    begins = {r.rank: tuple(s.start_t for s in stream.shards(r.rank)) for r in trace.ranks}
+    return combined_after(ledger, trace, begins)
+
+
+def evaluated(ledger: Ledger, trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
+    """Rank → (begin in seconds, samples) of each evaluation, told by the model: for batches that came from no loader.
+
+    What is evaluated without training in between is one evaluation, however many loops or lines it takes.
+    """
+    found: dict[int, tuple[tuple[float, int], ...]] = {}
+    for rank in trace.ranks:
+        resumed = sorted(_training_times(ledger, rank))
+        runs: dict[int, tuple[float, int]] = {}
+        begun = math.nan
+        for event in rank.events("evaluation"):
+            samples = event.fields.get("num_samples")
+            if event.fields.get("op") == "begin":
+                begun = event.t
+            elif isinstance(samples, int) and not math.isnan(begun):
+                number = bisect.bisect(resumed, begun)
+                start, before = runs.get(number, (begun, 0))
+                runs[number] = (start, before + samples)
+        if runs:
+            found[rank.rank] = tuple(runs.values())
+    return found
+
+
+def combined_after(
+    ledger: Ledger, trace: Trace, begins: dict[int, tuple[float, ...]]
+) -> tuple[Collective, ...]:
+    """Collectives that ran after one of these times (by rank) and before the rank went on training."""
     found: list[Collective] = []
     for rank in trace.ranks:
-        starts = [s.start_t for s in stream.shards(rank.rank)]
         resumed = _training_times(ledger, rank)
-        windows = [(start, min((t for t in resumed if t > start), default=math.inf)) for start in starts]
+        windows = [
+            (t, min((r for r in resumed if r > t), default=math.inf)) for t in begins.get(rank.rank, ())
+        ]
         found += [
             c
             for c in rank.collectives
@@ -98,6 +140,11 @@ def _expected(ledger: Ledger, stream: Stream, epoch: Epoch) -> int | None:
 
 def _same_numbers(ledger: Ledger, stream: Stream, epoch: Epoch) -> bool:
     """True when index i is the same sample on every rank; slices numbered from 0 on each rank are not comparable."""
+    digests = {s.loader.digest if s.loader else None for s in epoch.shards}
+    if any(s.loader is None or s.loader.hides for s in epoch.shards) or (
+        None not in digests and len(digests) > 1
+    ):
+        return False
     if all(s.loader is not None and (s.loader.num_replicas or 0) > 1 for s in epoch.shards):
         return True
     return stream.root_size is not None and (

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.calls import Calls
-from grader.checks.definition import FUNCTIONS, UNKNOWN, Definition, Function
+from grader.checks.attributes import Attributes, is_property
+from grader.checks.calls import Calls, default_of
 from grader.checks.names import Names
+from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, Function, children
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 
@@ -22,7 +23,6 @@ _SAME_OBJECT = {
 }  # fmt: skip
 _SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
 _LOADER_PARTS = {"sampler", "batch_sampler", "dataset"}
-_SHARED = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 _MAX_DEPTH = 25
 _MAX_NODES = 4000
 
@@ -32,6 +32,7 @@ class Values:
 
     def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
+        self._attributes = Attributes(trees, names, calls)
         self._origins: dict[tuple[ast.AST, bool], tuple[ast.AST, ...]] = {}
         self._closures: dict[ast.AST, frozenset[ast.AST]] = {}
 
@@ -161,7 +162,7 @@ class Values:
             else:
                 yield from self._follow(given, returns, depth)
         if missing:
-            default = _default(function, parameter)
+            default = default_of(function, parameter)
             if default is not None and sites:
                 yield from self._follow(default, returns, depth)
             else:
@@ -189,45 +190,19 @@ class Values:
                 if part is not None and self._names.qualified(origin.func) == "torch.utils.data.DataLoader":
                     yield from self._follow(part, returns, depth)
                     return
-        own = self._own_class(node.value)
+        own = self._attributes.own_class(node.value)
         for owner in [own] if own else owners:
             method = self._calls.method(owner, node.attr)
-            if method is not None and _is_property(method):
+            if method is not None and is_property(method):
                 for made in self._names.tree(method).returns.get(method, ()) if returns else ():
                     yield from self._follow(made.value, returns, depth) if made.value is not None else ()
                 return
-        stores = list(self._stores(node.attr, [own] if own else owners))
+        stores = list(self._attributes.stores(node.attr, [own] if own else owners))
         for tree, scope, definition in stores:
             if definition in self._scopes.at_end(tree, scope, definition.name):
                 yield from self._from_definition(definition, node, returns, depth)
         if not stores:
             yield node
-
-    def _own_class(self, value: ast.expr) -> ast.ClassDef | None:
-        if isinstance(value, ast.Name):
-            tree = self._names.tree(value)
-            function = tree.function(value)
-            owner = tree.enclosing_class(function) if function is not None else None
-            if owner is not None and value.id == "self":
-                return owner
-        return None
-
-    def _stores(
-        self, attribute: str, owners: list[ast.ClassDef]
-    ) -> Iterable[tuple[Tree, ast.AST, Definition]]:
-        """Assignments to an attribute: of the given classes and their bases, or of any plain object."""
-        family = [b for o in owners for b in (o, *self._calls.bases(o))]
-        for tree in self._trees:
-            for definition in tree.attributes.get(attribute, ()):
-                scope = tree.scope(definition.node)
-                owner = tree.enclosing_class(definition.node) if definition.name.startswith("self.") else None
-                if owner in family if owners else owner is None:
-                    yield tree, scope, definition
-            for owner in tree.classes:
-                if owner in family or not owners:
-                    for definition in tree.definitions.get(owner, {}).get(attribute, ()):
-                        if definition.kind == "assign":
-                            yield tree, owner, definition
 
     def _from_subscript(self, node: ast.Subscript, returns: bool, depth: int) -> Iterable[ast.AST]:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else UNKNOWN
@@ -271,11 +246,10 @@ class Values:
         work = [node]
         while work and len(seen) < _MAX_NODES:
             current = work.pop()
-            # Contexts and operators are shared by all nodes of a tree and stand for none of them.
-            if current in seen or current is UNKNOWN or isinstance(current, _SHARED):
+            if current in seen or current is UNKNOWN:
                 continue
             seen.add(current)
-            work.extend(ast.iter_child_nodes(current))
+            work += children(current)
             name = None
             if isinstance(current, ast.Name) and isinstance(current.ctx, ast.Load):
                 name = current.id
@@ -299,7 +273,11 @@ class Values:
 def _literal(node: ast.AST) -> object:
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+    ):
         number = node.operand.value
         return -number if isinstance(number, int | float) else UNKNOWN
     return UNKNOWN
@@ -315,19 +293,3 @@ def _items(origin: ast.AST, key: object) -> Iterable[ast.expr]:
                 yield value
     elif isinstance(origin, ast.DictComp):
         yield origin.value
-
-
-def _is_property(function: Function) -> bool:
-    decorators = [getattr(d, "attr", None) or getattr(d, "id", "") for d in function.decorator_list]
-    return any(d in ("property", "cached_property") for d in decorators)
-
-
-def _default(function: Function, parameter: ast.arg) -> ast.expr | None:
-    spec = function.args
-    positional = [*spec.posonlyargs, *spec.args]
-    if parameter in positional:
-        index = positional.index(parameter) - (len(positional) - len(spec.defaults))
-        return spec.defaults[index] if index >= 0 else None
-    if parameter in spec.kwonlyargs:
-        return spec.kw_defaults[spec.kwonlyargs.index(parameter)]
-    return None

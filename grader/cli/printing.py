@@ -63,11 +63,13 @@ def _pages() -> dict[str, str]:
 def print_lint(results: Sequence[tuple[Path, Submission, tuple[Finding, ...]]], *, as_json: bool) -> None:
     """Source findings of each file."""
     if as_json:
+        from grader.report.json_report import finding_out
+
         emit_json(
             {
                 "schema": 1,
                 "files": [
-                    {"file": str(file), "findings": [_finding_to_json(f) for f in findings]}
+                    {"file": str(file), "findings": [finding_out(f) for f in findings]}
                     for file, _, findings in results
                 ],
             }
@@ -80,20 +82,6 @@ def print_lint(results: Sequence[tuple[Path, Submission, tuple[Finding, ...]]], 
         if len(results) > 1:
             console.print(f"[bold]{file}[/bold]")
         print_findings(findings, submission, console)
-
-
-def _finding_to_json(finding: Finding) -> dict[str, Any]:
-    place = finding.location
-    return {
-        "code": finding.code,
-        "severity": finding.severity.value,
-        "evidence": finding.evidence.value,
-        "path": place.path if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "message": finding.message,
-        "hint": finding.hint,
-    }
 
 
 def task_to_json(task: Task) -> dict[str, Any]:

@@ -35,14 +35,11 @@ def main() -> NoReturn:
     waiting = os.getpid()
     pid = os.fork()
     if pid == 0:
-        try:
-            # Before the seeds are set: a generator that does not exist yet cannot be seeded.
-            import numpy  # noqa: F401
-            import torch  # noqa: F401
+        # Before the seeds are set: a generator that does not exist yet cannot be seeded.
+        import numpy  # noqa: F401
+        import torch  # noqa: F401
 
-            become_rank(spec, rank, RankEnds(*ends), environment, hello["origin"], waiting)
-        finally:
-            os._exit(1)
+        become_rank(spec, rank, RankEnds(*ends), environment, hello["origin"], waiting)
     die_with_parent(agent)
     for end in ends:
         os.close(end)
@@ -66,7 +63,7 @@ def main() -> NoReturn:
 
 
 def _receive(call: socket.socket) -> tuple[dict[str, float], list[int]]:
-    ends = array.array("i", [0] * 4)
+    ends = array.array("i", [0] * 5)
     text, rights, _flags, _address = call.recvmsg(4096, socket.CMSG_SPACE(len(ends) * ends.itemsize))
     ends = array.array("i")
     for _level, _kind, data in rights:

@@ -49,8 +49,8 @@ def kernel_oom_kills() -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
-def end_descendants(limit_s: float, reap: Callable[[], None] | None = None) -> int:
-    """SIGKILL every descendant until none is left; returns how many are, after `limit_s` seconds.
+def end_descendants(limit_s: float, reap: Callable[[], None] | None = None, spared: int = 0) -> int:
+    """SIGKILL every descendant but `spared` until none is left; returns how many are, after `limit_s` seconds.
 
     A process that forks as fast as it is killed loses: all of a snapshot are stopped before any is killed.
     """
@@ -61,6 +61,7 @@ def end_descendants(limit_s: float, reap: Callable[[], None] | None = None) -> i
         else:
             _bury()
         seen = descendants(os.getpid())
+        seen.pop(spared, None)
         living = {pid: one for pid, one in seen.items() if not one.zombie}
         if not seen or time.monotonic() > deadline:
             return len(living)

@@ -14,7 +14,6 @@ from typing import Protocol
 from grader.launch.environment import rank_environment
 from grader.launch.rank import become_rank
 from grader.launch.spec import LaunchSpec
-from grader.launch.store import start_store
 from grader.launch.watched import WatchedRank
 
 
@@ -37,6 +36,10 @@ class Launcher(Protocol):
         """True when no rank can run any more, also ranks that were never seen to start."""
         ...
 
+    def prepare(self) -> None:
+        """Get ready what ranks need, before the clock starts."""
+        ...
+
     def start(self, origin: float) -> None:
         """Start all ranks; `origin` is `time.monotonic()` at time zero of the run."""
         ...
@@ -57,9 +60,11 @@ class Launcher(Protocol):
 class ForkLauncher:
     """Forks every rank from the warm process that the supervisor itself was forked from."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[WatchedRank]) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[WatchedRank], port: int) -> None:
         self._spec = spec
+        self._port = port
         self._ranks = ranks
+        self._environments: list[dict[str, str]] = []
         self.own_pids: set[int] = set()
 
     @property
@@ -72,19 +77,17 @@ class ForkLauncher:
         """Whether all ranks were reaped."""
         return not any(rank.alive for rank in self._ranks)
 
+    def prepare(self) -> None:
+        """Write down the environments."""
+        self._environments = [rank_environment(self._spec, rank.rank, self._port) for rank in self._ranks]
+
     def start(self, origin: float) -> None:
-        """Start the store, then fork the ranks; raises OSError where the machine has no room for them."""
-        store, port = start_store()
-        self.own_pids.add(store)
+        """Fork the ranks; raises OSError where the machine has no room for them."""
         parent = os.getpid()
-        environments = [rank_environment(self._spec, rank.rank, port) for rank in self._ranks]
-        for rank, environment in zip(self._ranks, environments, strict=True):
+        for rank, environment in zip(self._ranks, self._environments, strict=True):
             pid = os.fork()
             if pid == 0:
-                try:
-                    become_rank(self._spec, rank.rank, rank.ends, environment, origin, parent)
-                finally:
-                    os._exit(1)
+                become_rank(self._spec, rank.rank, rank.ends, environment, origin, parent)
             rank.pid = pid
             rank.started_s = time.monotonic() - origin
             rank.hand_over()
@@ -94,8 +97,6 @@ class ForkLauncher:
 
     def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
         """Note a rank's end, with what the kernel counted for it and the children it waited for."""
-        if pid in self.own_pids:
-            return True
         rank = next((rank for rank in self._ranks if rank.pid == pid), None)
         if rank is None:
             return False

@@ -6,12 +6,14 @@ Runs in the child only. Leaves nothing of the supervisor reachable: no descripto
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import hashlib
 import os
 import random
 import resource
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from grader.launch.stacks import STACK_SIGNAL
 # High numbers, so that a script that closes or counts low descriptors neither hits these nor sees a difference.
 _TRACE_FD = 1000
 _STACKS_FD = 1001
+_TROUBLE_FD = 1002
 _FILE_BYTES = 1 << 30
 _NUM_FILES = 4096
 
@@ -36,6 +39,7 @@ class RankEnds:
     out: int
     err: int
     trace: int
+    trouble: int
     stacks: int
 
 
@@ -47,7 +51,9 @@ def rank_seed(seed: int, rank: int) -> int:
 def become_rank(
     spec: LaunchSpec, rank: int, ends: RankEnds, environment: dict[str, str], origin: float, parent: int
 ) -> NoReturn:
-    """Turn a freshly forked child into a rank and run the script; never returns.
+    """Turn a freshly forked child into a rank and run the script; never returns, never raises.
+
+    What fails before the script is told through `ends.trouble`: it is our fault, not the script's.
 
     Args:
         spec: the run.
@@ -56,13 +62,24 @@ def become_rank(
         environment: the whole environment of the rank.
         origin: `time.monotonic()` of the ranks' start.
         parent: process id of the process that forked it.
-
-    Raises:
-        OSError: never to the caller: what fails before the script is written to standard error, exit code 1.
     """
-    os.setsid()
-    die_with_parent(parent)
-    _keep_only(ends)
+    trouble = ends.trouble
+    try:
+        os.setsid()
+        die_with_parent(parent)
+        _keep_only(ends)
+        trouble = _TROUBLE_FD
+        finished = _settle(spec, rank, environment, origin)
+    except BaseException:  # noqa: BLE001
+        os.write(trouble, traceback.format_exc().encode(errors="replace"))
+        os._exit(1)
+    os.close(_TROUBLE_FD)
+    run_as_main(Path(spec.submission_dir, spec.entry_point), spec.argv, finished)
+
+
+def _settle(
+    spec: LaunchSpec, rank: int, environment: dict[str, str], origin: float
+) -> Callable[[BaseException | None], None]:
     _default_signals()
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
@@ -73,23 +90,22 @@ def become_rank(
     faulthandler.register(STACK_SIGNAL, file=_STACKS_FD, all_threads=True, chain=False)
     seed = rank_seed(spec.seed, rank)
     _reseed(seed)
-    script = Path(spec.submission_dir, spec.entry_point)
-    finished = _install_probe(spec, rank, origin, seed) if spec.probe else _nothing
-    run_as_main(script, spec.argv, finished)
+    return _install_probe(spec, rank, origin, seed) if spec.probe else _nothing
 
 
 def _keep_only(ends: RankEnds) -> None:
     # Copies above everything first: the numbers to be taken may be in use by another end.
     null = os.open(os.devnull, os.O_RDONLY)
-    wanted = {0: null, 1: ends.out, 2: ends.err, _TRACE_FD: ends.trace, _STACKS_FD: ends.stacks}
+    wanted = {0: null, 1: ends.out, 2: ends.err}
+    wanted |= {_TRACE_FD: ends.trace, _STACKS_FD: ends.stacks, _TROUBLE_FD: ends.trouble}
     _raise_file_limit()
-    import fcntl
-
-    copies = {target: fcntl.fcntl(source, fcntl.F_DUPFD, _STACKS_FD + 1) for target, source in wanted.items()}
+    copies = {
+        target: fcntl.fcntl(source, fcntl.F_DUPFD, _TROUBLE_FD + 1) for target, source in wanted.items()
+    }
     for target, copy in copies.items():
         os.dup2(copy, target, inheritable=target <= 2)
     os.closerange(3, _TRACE_FD)
-    os.closerange(_STACKS_FD + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(_TROUBLE_FD + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _raise_file_limit() -> None:

@@ -13,6 +13,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.launch.blocking_call import blocking_call
 from grader.launch.processes import catches, send
 
 # A real-time signal: schedulers and training frameworks use SIGUSR1 and SIGUSR2 themselves.
@@ -85,11 +86,6 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
     ("torch/autograd/graph.py", "_engine_run_backward", "DDP gradient all-reduce"),
     ("torch/multiprocessing/spawn.py", "join", "child processes (mp.spawn)"),
     ("multiprocessing/process.py", "join", "child processes (join)"),
-)
-# C++ methods leave no frame of their own: the learner's line is innermost and its text says what it calls.
-_WAIT_CALLS = (
-    (re.compile(r"\.wait\s*\("), "asynchronous collective"),
-    (re.compile(r"store\w*\.(?:get|wait|add|set|compare_set)\s*\("), "store operation"),
 )
 
 
@@ -177,7 +173,7 @@ def operation(frames: tuple[StackFrame, ...], submission_dir: str) -> str:
     else:
         # No line of the submission below: a thread of a library, or the interpreter's own end.
         return _library_operation(library)
-    return _library_operation(library) if library else _called_on(frames[0])
+    return _library_operation(library) if library else blocking_call(frames[0].path, frames[0].line)
 
 
 def _library_operation(frames: list[StackFrame]) -> str:
@@ -196,11 +192,3 @@ def _library_operation(frames: list[StackFrame]) -> str:
     if frames and "/torch/distributed/" in frames[0].path:
         return f"torch.distributed ({frames[0].function})"
     return ""
-
-
-def _called_on(frame: StackFrame) -> str:
-    try:
-        line = Path(frame.path).read_text(errors="replace").splitlines()[frame.line - 1]
-    except (OSError, IndexError):
-        return ""
-    return next((name for pattern, name in _WAIT_CALLS if pattern.search(line)), "")

@@ -2,7 +2,8 @@
 
 torchrun's agent hosts the store that ranks meet at, so it outlives any rank and owns its port from the start. A
 process apart does the same here: the supervisor itself speaks no protocol with a learner's code, keeps to one
-thread, and the port is never free between being chosen and being used.
+thread, and the port is never free between being chosen and being used. The warm parent starts one in advance for each
+run and ends it afterwards, so that no run waits for it.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ _LEFTOVER_GRACE_S = 0.3
 
 
 class Supervisor:
-    """Runs one spec; `say` receives progress as JSON-ready dictionaries."""
+    """Runs one spec; ranks meet at the store on `store_port`, `say` receives progress as JSON-ready dictionaries."""
 
-    def __init__(self, spec: LaunchSpec, say: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, spec: LaunchSpec, store_port: int, say: Callable[[dict[str, Any]], None]) -> None:
         self._spec = spec
         self._say = say
         self._stacks_dir = Path(spec.record_dir, "stacks")
@@ -56,7 +56,7 @@ class Supervisor:
         self._launcher: Launcher = (
             TorchrunLauncher(spec, self._ranks)
             if spec.launcher == "torchrun"
-            else ForkLauncher(spec, self._ranks)
+            else ForkLauncher(spec, self._ranks, store_port)
         )
         self._origin = 0.0
         self._interrupted = False
@@ -80,9 +80,10 @@ class Supervisor:
         self._watch_signals()
         facts = environment_facts()
         oom_kills = kernel_oom_kills()
-        self._origin = time.monotonic()
-        facts["started_unix_s"] = round(time.time(), 3)
         try:
+            self._launcher.prepare()
+            self._origin = time.monotonic()
+            facts["started_unix_s"] = round(time.time(), 3)
             self._launcher.start(self._origin)
             while not self._launcher.over:
                 self._turn()
@@ -96,6 +97,9 @@ class Supervisor:
         for rank in self._ranks:
             rank.close(self._now())
         self._launcher.close(self._now())
+        for rank in self._ranks:
+            if trouble := rank.trouble():
+                raise OSError(f"rank {rank.rank} could not be set up: {trouble}")
         ending, reason = self._ending, self._reason
         if not ending:
             ending, reason = judge_ending(self._spec, self._ranks, kernel_oom_kills() > oom_kills)
@@ -269,7 +273,7 @@ class Supervisor:
         )
 
 
-def supervise(spec: LaunchSpec, report: int) -> None:
+def supervise(spec: LaunchSpec, store_port: int, report: int) -> None:
     """Run a spec in this process, which was forked for it alone; JSON lines of progress go to descriptor `report`."""
 
     def say(event: dict[str, Any]) -> None:
@@ -277,4 +281,4 @@ def supervise(spec: LaunchSpec, report: int) -> None:
         with contextlib.suppress(OSError):
             os.write(report, (json.dumps(event) + "\n").encode())
 
-    Supervisor(spec, say).run()
+    Supervisor(spec, store_port, say).run()

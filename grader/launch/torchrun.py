@@ -66,13 +66,16 @@ class TorchrunLauncher:
         """Whether the command itself has ended, and every rank that called us has told its end."""
         return self._agent_exit is not None and not self._connections
 
+    def prepare(self) -> None:
+        """Be there when bootstraps call."""
+        self._listener.bind(f"\0{self._address}")
+        self._listener.listen(self._spec.nproc_per_node)
+        self._listener.setblocking(False)
+
     def start(self, origin: float) -> None:
         """Start the command; raises OSError where this machine has no room for it."""
         spec = self._spec
         self._origin = origin
-        self._listener.bind(f"\0{self._address}")
-        self._listener.listen(spec.nproc_per_node)
-        self._listener.setblocking(False)
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
         # The agent chooses a free port itself, and no name needs to be looked up.
         command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
@@ -165,7 +168,7 @@ class TorchrunLauncher:
                 raise ValueError("a second process claims this rank")
             self._told[descriptor] = rank
             ends = rank.ends
-            rights = array.array("i", [ends.out, ends.err, ends.trace, ends.stacks])
+            rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
             hello = json.dumps({"origin": self._origin}).encode()
             self._connections[descriptor].sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
             rank.hand_over()

@@ -25,8 +25,9 @@ from typing import Any, NoReturn
 
 from grader.launch.ending import end_descendants
 from grader.launch.machine import environment_facts
-from grader.launch.processes import adopt_orphans, die_with_parent, send
+from grader.launch.processes import adopt_orphans, die_with_parent, send, usage
 from grader.launch.spec import LaunchSpec
+from grader.launch.store import start_store
 
 _LOOK_S = 0.5
 _STOP_S = 5.0
@@ -80,6 +81,8 @@ class WarmParent:
         self._starter = os.getppid()
         self._received = b""
         self._over = False
+        self._store = 0
+        self._store_port = 0
 
     def serve(self) -> None:
         """Answer requests one after the other."""
@@ -92,6 +95,7 @@ class WarmParent:
         threads = len(os.listdir("/proc/self/task"))
         if threads != 1:
             raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")
+        self._next_store()
         self._say({"event": "ready", "environment": environment_facts()})
         while (request := self._next_request()) is not None:
             if "stop" not in request:
@@ -103,17 +107,29 @@ class WarmParent:
         except (KeyError, TypeError, ValueError) as error:
             self._say({"event": "failed", "reason": f"not a launch spec: {error}"})
             return
+        if not self._store_lives():
+            self._next_store()
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             self._become_supervisor(spec, parent)
         exit_code = self._wait(pid)
-        left = end_descendants(_STOP_S)
+        left = end_descendants(_STOP_S, spared=self._store)
         if exit_code == 0 and not left:
             self._say({"event": "ended", "attempt": spec.attempt})
         else:
             reason = f"the supervisor ended with {exit_code}" + (f", {left} processes left" if left else "")
             self._say({"event": "failed", "attempt": spec.attempt, "reason": reason})
+        # A store knows what its ranks told it, so the next run gets another; nobody waits for this change.
+        end_descendants(_STOP_S)
+        self._next_store()
+
+    def _store_lives(self) -> bool:
+        seen = usage(self._store)
+        return seen is not None and not seen.zombie
+
+    def _next_store(self) -> None:
+        self._store, self._store_port = start_store()
 
     def _become_supervisor(self, spec: LaunchSpec, parent: int) -> NoReturn:
         exit_code = 1
@@ -124,7 +140,7 @@ class WarmParent:
             os.close(self._requests)
             from grader.launch.supervisor import supervise
 
-            supervise(spec, self._replies)
+            supervise(spec, self._store_port, self._replies)
             exit_code = 0
         except BaseException:  # noqa: BLE001
             traceback.print_exc()

@@ -31,7 +31,8 @@ class WatchedRank:
         trace_path = Path(spec.record_dir, "trace", f"rank{rank}.trace")
         self.trace = TraceSink(trace_reader, trace_path, spec.trace_bytes)
         self.stacks = StackFile(rank)
-        self.ends = RankEnds(out_writer, err_writer, trace_writer, self.stacks.file)
+        self._trouble, trouble_writer = open_pipe()
+        self.ends = RankEnds(out_writer, err_writer, trace_writer, trouble_writer, self.stacks.file)
         self.pid = 0
         """Process id while it runs; 0 before its start, kept after its end."""
         self.exit_code: int | None = None
@@ -54,8 +55,15 @@ class WatchedRank:
 
     def hand_over(self) -> None:
         """Close our copies of the rank's ends, once the rank has its own."""
-        for end in (self.ends.out, self.ends.err, self.ends.trace):
+        for end in (self.ends.out, self.ends.err, self.ends.trace, self.ends.trouble):
             os.close(end)
+
+    def trouble(self) -> str:
+        """What went wrong between the fork and the script; "" where the script had its chance."""
+        try:
+            return os.read(self._trouble, 1 << 14).decode(errors="replace")
+        except BlockingIOError:
+            return ""
 
     def drain(self, now_s: float) -> bool:
         """Take all that came; True when something did."""

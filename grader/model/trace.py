@@ -105,6 +105,10 @@ class Loader:
     iterable: bool
     resolvable: bool
     t: float
+    digest: str | None = None
+    """Of the root's own arrays and lists: differs between ranks that built different roots; None unknown."""
+    hides: bool = False
+    """The root is the script's own class around a `Subset`: indices may mean other samples on another rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,8 @@ class Final:
     names: tuple[str, ...]
     sums: Sums
     sharded: bool
+    touched: bool = False
+    """Changed after the last optimizer step (weights loaded again, say): ranks may then differ honestly."""
 
 
 @dataclass(frozen=True, slots=True)

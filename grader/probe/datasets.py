@@ -168,7 +168,11 @@ def _digest_value(value: Any, depth: int) -> bytes | None:
         if any(isinstance(one, (Dataset, Tensor)) for one in value[:8]):
             parts = [_digest_value(one, depth) for one in value[:8]]
             return b"".join(part or b"-" for part in parts) + str(len(value)).encode()
-        rows = [one for one in value[:: max(1, len(value) // _DIGEST_ROWS)] if isinstance(one, (int, float, str, tuple))]
+        rows = [
+            one
+            for one in value[:: max(1, len(value) // _DIGEST_ROWS)]
+            if isinstance(one, (int, float, str, tuple))
+        ]
         return repr((len(value), rows)).encode("utf-8", "replace") if rows or not value else None
     if isinstance(value, Dataset) and depth < 3:
         below = digest(value, depth + 1)

@@ -64,7 +64,11 @@ def _wrap_fetch(original: Any) -> Any:
 
 
 def _hook_torchvision() -> None:
-    modules = [m for name, m in list(sys.modules.items()) if name.startswith("torchvision.datasets") and m is not None]
+    modules = [
+        m
+        for name, m in list(sys.modules.items())
+        if name.startswith("torchvision.datasets") and m is not None
+    ]
     utils = sys.modules.get("torchvision.datasets.utils")
     for name in _FETCHING:
         replace([utils, *modules], name, _wrap_fetch)

@@ -1,41 +1,93 @@
-"""The words of the trace: every event the probe may write, field by field.
+r"""The words of the trace: every event the probe may write, field by field.
 
-One event is one JSON object on one line, written with a single `os.write` to the rank's own pipe. The
-supervisor puts the time of receipt in front (`<seconds>\\t<json>\\n`, seconds since the ranks' start, its own
-monotonic clock) and never parses the rest. Readers must expect truncated lines, forged lines and garbage.
+One event is one JSON object on one line, written with a single `os.write` to the rank's own pipe. The supervisor
+puts the time of receipt in front (`<seconds>\t<json>\n`, seconds since the ranks' start, its own monotonic clock)
+and never parses the rest. Readers must expect truncated lines, forged lines and garbage.
 
 Common fields: `e` kind (one of the constants below), `t` seconds since the ranks' start on the rank's monotonic
-clock. A *site* is `[path, line, function]` of the innermost frame inside the submission's folder (path relative
-to it), or null. A *fingerprint* is a list of numbers, one float64 sum per chosen tensor (null where there is no
-tensor); equal inputs give equal bits. Ids of loaders, optimizers, wrappers count up from 0 in order of creation.
+clock. A *site* is `[path, line, function]` of the innermost frame inside the submission's folder (path relative to
+it), or null. *Sums* are a list of numbers, one float64 sum per tensor; a *fingerprint* is the same over four chosen
+tensors (null where there is no tensor) with every 61st element counted twice, since some sums are 0 by nature. Equal
+inputs give equal bits. Numbers may be NaN or Infinity. Ids of loaders and wrappers count up from 0 in order of
+creation, ids of optimizers in order of their first step.
 
-| kind | fields |
-|---|---|
-| START | torch, python, rank, local_rank, world_size (from the environment), pid, seed, probe (version of these words) |
-| UNSUPPORTED | reason: the probe could not hook this torch; says which it needs |
-| GROUP | op `init` or `destroy`, backend, rank, world_size, device, timeout_s, sequence (collectives so far, null unknown), site, seconds |
-| COLLECTIVE | name (`all_reduce`, `barrier`, …), site, n (calls so far at this site), reduce_op, numel, device, async_op, seconds; first 64 calls per site, then every 64th |
-| WRAP | id, kind (`ddp`, `fsdp2`, `fsdp`, `data_parallel`, `fabric`, `accelerate`), site, module (class name), num_params, num_tensors, gradient_bytes, num_buffers, num_batchnorm, num_sync_batchnorm, param_devices, device_ids, broadcast_buffers, find_unused_parameters |
-| LOADER | id, site, dataset (class of the root data set), root (id of the root data set in this rank), root_size, size (samples of the loader's own data set), split (`train`/`validation`/null as the root says), sampler (class), num_replicas, sampler_rank, sampler_seed, shuffle, batch_size, drop_last, num_workers, iterable, resolvable (indices can be traced back to the root) |
-| PASS | loader, n (nth pass over it, from 0), sampler_epoch (null if the sampler has none), site |
-| BATCH | loader, pass, n (nth delivered batch of the pass), size (samples), indices (into the root data set; null if unknown), wait_s |
-| PASS_END | loader, pass, num_batches, exhausted (false after break) |
-| FEED | samples without known indices: step, hashes (one hex string per sample of the first tensor given to the model in training mode), size |
-| BYPASS | first calls of a wrapped module's inner module in training mode with gradients on, not through the wrapper: wrap, site, n |
-| EVALUATION | op `begin`/`end`, wrap or null, through_wrapper, site, num_forwards, num_samples, training_mode, grad_enabled |
-| NO_SYNC | op `enter`/`exit`, wrap, site; first 64 |
-| BACKWARD | loss (float, cpu only, null unknown), site; first 8 and then every step where it is free |
-| STEP | n (optimizer steps so far, from 0), optimizer (id), kind (class), lr (list, one per group), samples (fed since the last step), data_s, compute_s, optimizer_s (previous step's), loss, grads (fingerprint or null when not sampled), grad_names, synced (false when the last backward ran without gradient sync; null unknown), rss_bytes, device_bytes, site |
-| PARAMS | n (step after which), sums (fingerprint), names: parameters as the next forward pass finds them |
-| FINAL | wrap, names, sums: all trained parameters (at most 512) when the script ended; sharded: true where they differ by design |
-| SAVE | path, site, api (`torch.save`, `safetensors`, `dcp`), prefix (`module.` or ""), num_tensors, sums (fingerprint over tensors by sorted name, floats only, at most 512), bytes, seconds |
-| FILE | op (`open`, `rename`, `mkdir`, `remove`), path, site; writes only, first 256; paths below the output folder are relative to it and marked `out: true` |
-| DOWNLOAD | dataset, root, site, guarded (null unknown), started (true when a download really began) |
-| PROCESS | op (`spawn`, `fork`, `subprocess`), site, target; loader workers excluded |
-| LR_SCHEDULER | kind, site |
-| SEEDED | api (`torch.manual_seed`, …), value, site; first 16 |
-| EXCEPTION | type, message (first 2,000 characters), frames (list of sites, innermost first, submission only) |
-| END | steps, backwards, forwards, group_destroyed, sequence, printed_lines, peak_device_bytes |
+START
+    torch, python, rank, local_rank, world_size (as told by the launcher), pid, seed, probe (version of these words).
+UNSUPPORTED
+    reason: the probe could not hook this torch (says which it needs), or one of its hooks failed (says which).
+GROUP
+    op `init` or `destroy`, backend, rank, world_size, device, timeout_s, sequence (collectives so far, also those
+    below Python; null unknown), site, seconds.
+COLLECTIVE
+    name (`all_reduce`, `barrier`, …), site, n (calls so far at this site, from 1), reduce_op, numel, device,
+    async_op, seconds; written when the call returned; the first 64 calls per site, then every 64th. Calls that
+    another collective makes inside don't count.
+WRAP
+    id, kind (`ddp`, `fsdp2`, `fsdp`, `data_parallel`), via (`accelerate`, `fabric` or "": the library that wrapped),
+    site, module (class name), num_params, num_tensors, gradient_bytes (these three: what requires gradients),
+    num_buffers, num_batchnorm, num_sync_batchnorm, param_devices, device_ids, broadcast_buffers,
+    find_unused_parameters. `fsdp2` is written for every module given to `fully_shard`, the whole model last.
+LOADER
+    id, site, dataset (class of the root data set), root (id of the root data set in this rank), root_size, digest
+    (of the root's own arrays and lists: ranks that built the same root have equal ones; null where it holds none),
+    size (samples of the loader's own data set), split (`train`/`validation`/null as the root says), sampler (class),
+    num_replicas, sampler_rank, sampler_seed, shuffle, batch_size, drop_last, num_workers, iterable, resolvable
+    (indices can be traced back to the root), hides (the root is a class of the script's around a `Subset`: its
+    indices may mean other samples on another rank, so FEED events come as well).
+PASS
+    loader, n (nth pass over it, from 0), sampler_epoch (null if the sampler has none), site.
+BATCH
+    loader, pass, n (nth delivered batch of the pass), size (samples), indices (into the root data set; null if
+    unknown), wait_s. The only event that may be kept back, for at most 50 ms, until the next one is written.
+PASS_END
+    loader, pass, num_batches, exhausted (false after `break`).
+FEED
+    samples that no loader's known indices explain: step, hashes (one hex string per sample, at most 256, of the
+    first tensor given to the model in training mode), size. On other devices than the CPU: the first 50 steps.
+BYPASS
+    a wrapped module's inner module was called in training mode with gradients on, not through the wrapper, and a
+    backward pass followed: wrap, site, n (from 0); the first 8.
+EVALUATION
+    a run of forward passes in evaluation mode or without gradients: op `begin`/`end`, wrap or null,
+    through_wrapper, site, num_forwards, num_samples (both complete at `end`), training_mode, grad_enabled.
+NO_SYNC
+    op `enter`/`exit`, wrap, site; the first 64.
+BACKWARD
+    loss (float, on the CPU only, null unknown), site; the first 8 (later losses are in STEP).
+STEP
+    n (optimizer steps so far, from 0), optimizer (id), kind (class), lr (list, one per group), samples (fed to
+    models in training since the last step), data_s (waiting for training batches), compute_s (first forward pass
+    until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
+    pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP).
+    On the first 8 steps of an optimizer and then every 16th (32nd on other devices than the CPU, rarer for huge
+    tensors, the same on every rank) also grads (fingerprint), grad_names, rss_bytes, device_bytes, site.
+PARAMS
+    n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
+    after the same steps that have grads.
+FINAL
+    wrap, names, sums: all trained parameters (at most 512) of one model when the script ended without an error;
+    sharded: true where they differ by design; touched: true where they were changed after the last step (weights
+    loaded again, say), so that ranks may differ honestly.
+SAVE
+    path, out, site, api (`torch.save`, `safetensors`, `dcp`), prefix (`module.`, `_orig_mod.`, both, or ""),
+    num_tensors, sums (over tensors by sorted name, floats only, at most 512), bytes, seconds.
+FILE
+    op (`open`, `rename`, `mkdir`, `remove`), path, out, site; attempts to write only, the first 256, without
+    temporary files and caches. Paths below the output folder are relative to it and marked `out: true`.
+DOWNLOAD
+    dataset (class, "" for a plain file), root, site, guarded (null unknown), started (true when a download really
+    began).
+PROCESS
+    op (`spawn`, `fork`, `subprocess`), site, target, by (package that started it, "" the script itself); loader
+    workers excluded; the first 64.
+LR_SCHEDULER
+    kind, site.
+SEEDED
+    api (`torch.manual_seed`, …), value, site; the first 16.
+EXCEPTION
+    type, message (first 2,000 characters), frames (list of sites, innermost first, submission only).
+END
+    steps, backwards, forwards, group_destroyed (null where there was no group), sequence, peak_device_bytes.
 """
 
 from __future__ import annotations

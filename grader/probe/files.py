@@ -26,7 +26,7 @@ _quiet: tuple[str, ...] = ()
 _num_files = 0
 _num_processes = 0
 
-_STDLIB = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
+_STDLIB = os.path.dirname(os.__file__) + os.sep
 
 
 def shown(path: str) -> tuple[str, bool]:
@@ -133,8 +133,10 @@ def install(output_dir: str) -> None:
     """Listen to Python's audit events from now on."""
     global _output, _quiet
     _output = os.path.realpath(output_dir)
-    caches = [tempfile.gettempdir(), os.path.expanduser("~/.cache"), "/tmp", "/var/tmp"]  # noqa: PTH111, S108
-    caches += [os.environ.get(name, "") for name in ("MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
+    caches = [tempfile.gettempdir(), os.path.expanduser("~/.cache"), "/tmp", "/var/tmp"]
+    caches += [
+        os.environ.get(name, "") for name in ("MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    ]
     _quiet = tuple({os.path.realpath(path) + os.sep for path in caches if path and path != "/"})
     hooks = _HOOKS
     frame_of = sys._getframe

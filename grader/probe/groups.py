@@ -58,7 +58,8 @@ def sequence() -> int | None:
     if not dist.is_initialized():
         return _last_sequence
     try:
-        return int(dist.distributed_c10d._get_default_group()._get_sequence_number_for_group())
+        group: Any = dist.distributed_c10d._get_default_group()
+        return int(group._get_sequence_number_for_group())
     except (RuntimeError, AttributeError):
         return None
 

@@ -39,9 +39,9 @@ class _Watcher:
 
         try:
             # On the loader's instance, so that its type (and with it inspect and pkgutil) stays what it is.
-            loader.exec_module = exec_module  # type: ignore[union-attr]
-        except AttributeError:
-            pass
+            vars(loader)["exec_module"] = exec_module
+        except TypeError:
+            pass  # a loader without attributes of its own
         return spec
 
 

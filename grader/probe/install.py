@@ -16,16 +16,16 @@ from grader.probe import (
     events,
     files,
     groups,
-    loaders,
     models,
     optimizers,
+    passes,
     processes,
     saves,
     seeds,
     sites,
     wrappers,
 )
-from grader.probe.patches import guarded
+from grader.probe.patches import guarded, meet_compiler
 from grader.probe.tally import tally
 from grader.probe.writer import writer
 
@@ -76,9 +76,12 @@ def install(
     _try("processes", processes.install)
     if not _supported(version):
         needed = ".".join(map(str, OLDEST_TORCH))
-        writer.write(events.UNSUPPORTED, reason=f"torch {needed} or newer is needed, this is {version or 'none'}")
+        writer.write(
+            events.UNSUPPORTED, reason=f"torch {needed} or newer is needed, this is {version or 'none'}"
+        )
         return
-    for room in (models, loaders, optimizers, wrappers, groups, saves, downloads, seeds):
+    _try("compiler", meet_compiler)
+    for room in (models, passes, optimizers, wrappers, groups, saves, downloads, seeds):
         _try(room.__name__.rpartition(".")[2], room.install)
 
 
@@ -92,7 +95,7 @@ def finish(error: BaseException | None) -> None:
     if failed and error is not None:
         _exception(error)
     if _supported(_torch_version()):
-        _try("loaders", loaders.close)
+        _try("passes", passes.close)
         # After an exception ranks stop at different places, so that their parameters can't be compared.
         _try("models", models.end_evaluation if failed else models.write_finals)
     _end()

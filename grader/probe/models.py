@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.probe import events, sites
 from grader.probe.fingerprints import is_sharded, sample_hashes, sums
-from grader.probe.patches import guarded, replace, skip_compiling
+from grader.probe.patches import guarded, replace
 from grader.probe.tally import tally
 from grader.probe.writer import writer
 
@@ -83,9 +83,9 @@ def track(model: Any) -> Tracked:
 
 
 def owners_of(params: list[Any]) -> list[Tracked]:
-    """The models that these parameters belong to; every module that may be one of them is tracked from now on.
+    """The models that these parameters belong to; they are tracked from now on.
 
-    Wrapped models come first. Where there is none it is the smallest module that holds all the parameters, or, where
+    Wrapped models go first. Where there is none it is the smallest module that holds all the parameters, or, where
     none holds all of them, the modules that consist of nothing else.
     """
     wanted = {id(p) for p in params}
@@ -101,12 +101,14 @@ def owners_of(params: list[Any]) -> list[Tracked]:
         if known is not None and known.wrap is not None:
             wrapped.append(known)
         elif wanted <= held:
-            whole.append((len(held), track(module)))
+            whole.append((len(held), module))
         elif held <= wanted:
-            parts.append(track(module))
-    if wrapped or not whole:
-        return wrapped or parts
-    return [min(whole, key=lambda pair: pair[0])[1]]
+            parts.append(module)
+    if wrapped:
+        return wrapped
+    if whole:
+        parts = [min(whole, key=lambda pair: pair[0])[1]]
+    return [track(module) for module in parts]
 
 
 def mark_trained(known: Tracked) -> None:
@@ -283,5 +285,4 @@ def _wrap_call(original: Any) -> Any:
         finally:
             _inside = False
 
-    skip_compiling(__call__)
     return __call__

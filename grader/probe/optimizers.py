@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from grader.probe import events, models, sites
-from grader.probe.fingerprints import choose, sums
+from grader.probe.fingerprints import choose, fingerprint
 from grader.probe.models import Tracked
 from grader.probe.patches import guarded, outermost, replace, skip_compiling
 from grader.probe.tally import tally
@@ -149,9 +149,11 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
 
 def _write_step(optimizer: Any, known: _Optimizer, t: float, sampled: bool, has_closure: bool) -> None:
     compute_from = tally.compute_from
-    compute_s = t - compute_from if compute_from is not None else max(0.0, t - tally.step_ended - tally.data_s)
+    compute_s = (
+        t - compute_from if compute_from is not None else max(0.0, t - tally.step_ended - tally.data_s)
+    )
     loss, lr, synced = tally.loss, known.lr(optimizer), tally.synced
-    grads = sums(p.grad for _, p in known.chosen) if sampled and not has_closure else None
+    grads = fingerprint(p.grad for _, p in known.chosen) if sampled and not has_closure else None
     more = {}
     if sampled:
         rss_bytes, device_bytes = _memory()
@@ -183,7 +185,7 @@ def _after_step(optimizer: Any) -> None:
 
 def _write_params(known: _Optimizer) -> None:
     _due.remove(known)
-    writer.write(events.PARAMS, n=known.due, names=known.names, sums=sums(p for _, p in known.chosen))
+    writer.write(events.PARAMS, n=known.due, names=known.names, sums=fingerprint(p for _, p in known.chosen))
 
 
 def _write_due() -> None:
@@ -214,6 +216,8 @@ def _hooks() -> tuple[Any, Any]:
         if not is_compiling():
             _after_step(optimizer)
 
+    skip_compiling(before)
+    skip_compiling(after)
     return before, after
 
 
@@ -275,5 +279,4 @@ def _wrap_backward(original: Any) -> Any:
         finally:
             _in_backward = False
 
-    skip_compiling(backward)
     return backward

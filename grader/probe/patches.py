@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any, ParamSpec, TypeVar
 
 from grader.probe import events
@@ -18,6 +19,43 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _MAX_FAILURES = 8
+
+
+def _no_compiler(_callback: Any) -> Any:
+    return None
+
+
+_set_compiler: Callable[[Any], Any] = _no_compiler
+_to_skip: list[CodeType] = []
+_skip: Callable[[CodeType], Any] = _to_skip.append
+
+
+def meet_compiler() -> None:
+    """Learn from torch how to keep torch.compile away from our frames; those seen before are kept away, too."""
+    global _set_compiler, _skip
+    import torch._C._dynamo.eval_frame as inside
+
+    _set_compiler = inside.set_eval_frame
+    old = getattr(inside, "skip_code", None)
+    if old is not None:
+        _skip = old
+    else:  # newer than torch 2.6
+        action = inside._FrameAction
+        strategy = inside._FrameExecStrategy(action.SKIP, action.DEFAULT)
+        _skip = functools.partial(_skip_by, inside.set_code_exec_strategy, strategy)
+    for code in _to_skip:
+        _skip(code)
+
+
+def _skip_by(set_strategy: Any, strategy: Any, code: CodeType) -> None:
+    set_strategy(code, strategy)
+
+
+def skip_compiling(function: Any) -> None:
+    """Tell torch.compile not to compile this function's own frame, only what it calls."""
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        _skip(code)
 
 
 def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
@@ -34,6 +72,7 @@ def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
             nonlocal failures
             if failures >= _MAX_FAILURES or not writer.here():
                 return None
+            compiler = _set_compiler(None)  # torch.compile has no business with our own frames
             try:
                 return hook(*args, **kwargs)
             except Exception as error:  # noqa: BLE001  # whatever broke, the script goes on as if we were not there
@@ -45,7 +84,10 @@ def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
                     except Exception:  # noqa: BLE001  # not even the message could be made
                         failures = _MAX_FAILURES
                 return None
+            finally:
+                _set_compiler(compiler)
 
+        skip_compiling(safe)
         return safe
 
     return decorate
@@ -64,6 +106,7 @@ def replace(owners: Iterable[Any], name: str, make: Callable[[Any], Any]) -> boo
     if getattr(original, "__probe__", False):
         return True
     changed = make(original)
+    skip_compiling(changed)
     try:
         changed.__probe__ = True
     except AttributeError:
@@ -109,13 +152,3 @@ class _Depth(threading.local):
 
 
 _depths: dict[str, _Depth] = {}
-
-
-def skip_compiling(function: Any) -> None:
-    """Tell torch.compile not to compile this function's own frame, only what it calls."""
-    try:
-        from torch._C._dynamo.eval_frame import skip_code
-
-        skip_code(function.__code__)
-    except (ImportError, AttributeError):
-        pass  # an older or newer torch without it: the frame is compiled, and its hook rests while it is

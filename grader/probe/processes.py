@@ -20,7 +20,9 @@ def _starting(process: Any) -> None:
     name = getattr(target, "__qualname__", type(process).__qualname__)
     if (getattr(target, "__module__", "") or "").startswith("torch.utils.data."):
         return
-    method = getattr(process, "_start_method", None) or multiprocessing.get_start_method(allow_none=True) or "fork"
+    method = (
+        getattr(process, "_start_method", None) or multiprocessing.get_start_method(allow_none=True) or "fork"
+    )
     note_process("fork" if method == "fork" else "spawn", name, sys._getframe(2))
 
 

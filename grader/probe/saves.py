@@ -61,7 +61,7 @@ def _write(api: str, state: Any, target: Any, started_s: float) -> None:
     name = name if isinstance(name, str) else os.fsdecode(name)
     shown, out = files.shown(name) if name else ("", False)
     try:
-        size = os.stat(name).st_size if name else None  # noqa: PTH116
+        size = os.stat(name).st_size if name else None
     except OSError:
         size = None
     writer.write(
@@ -82,11 +82,15 @@ def _torch_saved(_result: Any, started_s: float, obj: Any, f: Any, *_args: Any, 
     _write("torch.save", obj, f, started_s)
 
 
-def _file_saved(_result: Any, started_s: float, tensors: Any, filename: Any, *_args: Any, **_kwargs: Any) -> None:
+def _file_saved(
+    _result: Any, started_s: float, tensors: Any, filename: Any, *_args: Any, **_kwargs: Any
+) -> None:
     _write("safetensors", tensors, filename, started_s)
 
 
-def _model_saved(_result: Any, started_s: float, model: Any, filename: Any, *_args: Any, **_kwargs: Any) -> None:
+def _model_saved(
+    _result: Any, started_s: float, model: Any, filename: Any, *_args: Any, **_kwargs: Any
+) -> None:
     _write("safetensors", model, filename, started_s)
 
 

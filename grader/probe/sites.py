@@ -34,7 +34,7 @@ def relative(filename: str) -> str | None:
         pass
     path = None
     if _root and not filename.startswith("<"):
-        full = os.path.realpath(os.path.join(_root, filename))  # noqa: PTH118
+        full = os.path.realpath(os.path.join(_root, filename))
         if full.startswith(_root + os.sep) and f"{os.sep}site-packages{os.sep}" not in full[len(_root) :]:
             path = full[len(_root) + 1 :].replace(os.sep, "/")
     if len(_known) < 20_000:

@@ -124,7 +124,11 @@ def _hook_fsdp() -> None:
         "__init__",
         outermost("fsdp", _wrapped_fsdp),
     )
-    names = ("torch.distributed.fsdp", "torch.distributed.fsdp._fully_shard", "torch.distributed._composable.fsdp")
+    names = (
+        "torch.distributed.fsdp",
+        "torch.distributed.fsdp._fully_shard",
+        "torch.distributed._composable.fsdp",
+    )
     replace([modules.get(name) for name in names], "fully_shard", outermost("fully_shard", _wrapped_fsdp2))
 
 

@@ -152,7 +152,8 @@ def _next_step(
         return f"Start at `{failures[0].place}`, where rank {failures[0].rank} failed."
     if first is None:
         return "Look at the table of the ranks and at their output below."
-    place = f" at `{first.quotes[0].place}`" if first.quotes else ""
+    where = first.finding.location
+    place = f" at `{where.path}:{where.line}`" if where else ""
     return f"Start with {first.finding.code}{place}, the first card below."
 
 

@@ -17,7 +17,7 @@ _MAX_MARKED = 6
 class QuotedLine:
     """One line: its number, its text without the block's common indentation, whether it is to blame.
 
-    `caret` is the 0-based position in `text` at which a place begins, None where no place does or its column is unknown.
+    `caret` is the 0-based position in `text` at which a place begins; None where none does or the column is unknown.
     """
 
     number: int

@@ -95,8 +95,8 @@ class Runtime(Protocol):
     def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
         """Run a job and fill the workspace: submission, record, trace, logs, stacks, outputs.
 
-        Returns within the job's wall limit + 5 s with every process of the job dead. KeyboardInterrupt ends the job first,
-        then passes on.
+        Returns within the job's wall limit + 5 s with every process of the job dead. KeyboardInterrupt ends the job
+        first, then passes on.
 
         Raises:
             InfraError: the machine or the runtime failed; the submission is not to blame.

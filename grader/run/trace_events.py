@@ -111,6 +111,8 @@ def loader(f: Fields, t: float) -> model.Loader:
         iterable=f.flag("iterable"),
         resolvable=f.flag("resolvable"),
         t=t,
+        digest=f.maybe("digest", f.text),
+        hides=f.maybe("hides", f.flag) or False,
     )
 
 
@@ -162,7 +164,12 @@ def params(f: Fields, t: float) -> model.Params:
 
 def final(f: Fields) -> model.Final:
     """FINAL."""
-    return model.Final(names=f.texts("names"), sums=f.sums("sums"), sharded=f.flag("sharded"))
+    return model.Final(
+        names=f.texts("names"),
+        sums=f.sums("sums"),
+        sharded=f.flag("sharded"),
+        touched=f.maybe("touched", f.flag) or False,
+    )
 
 
 def save(f: Fields, t: float) -> model.Save:

@@ -73,8 +73,9 @@ class Suspicions:
         if self._pending > PENDING_BYTES:
             self._add(
                 "pending",
-                f"More than {PENDING_BYTES >> 20} MiB of events claim to be older than {self._late_from - LATE_S:.1f} s "
-                f"but were received after {self._late_from:.1f} s: more than can be on the way.",
+                f"More than {PENDING_BYTES >> 20} MiB of events claim to be older than "
+                f"{self._late_from - LATE_S:.1f} s but were received after {self._late_from:.1f} s: more than can be "
+                "on the way.",
             )
 
     def look_at_order(self, kind: str) -> None:

@@ -7,6 +7,7 @@ from cold, then a cold Python that loads the weights and scores the hidden split
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,11 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.catalog import find_dataset, load_task, read_submission, reference
-from grader.model.attempt import Attempt
-from grader.model.trace import Trace
 from grader.pipeline import Options, Pipeline
 from grader.probe import events
 from grader.report.html import to_html
+from grader.run.workspace import Workspace
 from tests.bench.figures import Figure
 
 SCORE_BY_HAND = """
@@ -35,13 +35,14 @@ print(evaluate(model, data.data, data.targets))
 """
 
 
-def own_time_s(trace: Trace) -> float:
-    """Seconds between the script's start and end in the slowest rank."""
+def own_time_s(workspace: Workspace, world_size: int) -> float:
+    """Seconds between the script's start and end in the slowest rank, from the probe's first and last event."""
     spans = []
-    for rank in trace.ranks:
-        end = rank.events(events.END)
-        first = min((g.t for g in rank.groups), default=0.0)
-        spans.append(end[0].t - min(first, 0.1) if end else 0.0)
+    for rank in range(world_size):
+        lines = workspace.trace(rank).read_text(encoding="utf-8").splitlines()
+        first, last = (json.loads(line.partition("\t")[2]) for line in (lines[0], lines[-1]))
+        assert (first["e"], last["e"]) == (events.START, events.END), "the reference must run to its end"
+        spans.append(last["t"] - first["t"])
     return max(spans)
 
 
@@ -49,7 +50,7 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
     """All three from the same attempts; every fourth attempt is paired with a run by hand."""
     task = load_task("ddp-fashion")
     promised = reference(task)
-    submission = read_submission(promised.path if hasattr(promised, "path") else promised)
+    submission = read_submission(promised.path)
     dataset = find_dataset(task, "digits")
     judged, rendered, ratios, by_hand_s = [], [], [], []
     with (
@@ -59,9 +60,9 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
         pipeline.grade(task, submission, Path(folder) / "warm-up")
         for number in range(runs):
             began = time.monotonic()
-            attempt, _ = pipeline.grade(task, submission, Path(folder) / str(number))
+            attempt, workspace = pipeline.grade(task, submission, Path(folder) / str(number))
             total = time.monotonic() - began
-            own = _own(attempt)
+            own = own_time_s(workspace, attempt.grade.world_size)
             judged.append(total - own)
             began = time.monotonic()
             to_html(attempt)
@@ -76,11 +77,6 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
     yield Figure.of("M1r", "process", "s", 0.5, rendered)
     yield Figure.of("M2", "process", "ratio", 0.15, ratios)
     yield Figure.of("M2 by hand", "process", "s", float("inf"), by_hand_s)
-
-
-def _own(attempt: Attempt) -> float:
-    assert attempt.trace is not None
-    return own_time_s(attempt.trace)
 
 
 def _by_hand(task_folder: Path, script: str, visible: Path, hidden: Path) -> float:

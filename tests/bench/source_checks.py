@@ -19,7 +19,7 @@ def thousand_lines() -> str:
     """A script of at least 1,000 lines: the reference, followed by its own functions under other names."""
     task = load_task("ddp-fashion")
     promised = reference(task)
-    submission = read_submission(promised.path if hasattr(promised, "path") else promised)
+    submission = read_submission(promised.path)
     text = submission.text("train.py") or ""
     body, copies = text, 0
     while body.count("\n") < 1_000:

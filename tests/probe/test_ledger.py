@@ -63,7 +63,12 @@ def test_distributed_sampler(ranks: Callable[..., Ran], workers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["num_workers=2, persistent_workers=True", "num_workers=3, in_order=False", "num_workers=1, prefetch_factor=8"]
+    "options",
+    [
+        "num_workers=2, persistent_workers=True",
+        "num_workers=3, in_order=False",
+        "num_workers=1, prefetch_factor=8",
+    ],
 )
 def test_workers_draw_ahead_but_only_delivered_batches_count(ranks: Callable[..., Ran], options: str) -> None:
     ran = ranks(TRAIN.format(dataset="", options=options, after="if n == 1: break", root="data"))

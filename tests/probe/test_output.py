@@ -23,7 +23,12 @@ def test_checkpoints_and_their_prefix(ranks: Callable[..., Ran]) -> None:
         """
     )
     wrapped, nested, tensors, other = ran.ranks[0].saves
-    assert (wrapped.path, wrapped.out, wrapped.prefix, wrapped.num_tensors) == ("wrapped.pt", True, "module.", 7)
+    assert (wrapped.path, wrapped.out, wrapped.prefix, wrapped.num_tensors) == (
+        "wrapped.pt",
+        True,
+        "module.",
+        7,
+    )
     assert (nested.path, nested.prefix, nested.api) == ("nested.pt", "", "torch.save")
     assert (tensors.path, tensors.api) == ("model.safetensors", "safetensors")
     assert wrapped.sums == nested.sums == tensors.sums
@@ -87,7 +92,9 @@ def test_downloads(ranks: Callable[..., Ran]) -> None:
         """,
         nproc=1,
     )
-    first, second = (event.fields | {"line": event.site and event.site.line} for event in ran.events(events.DOWNLOAD))
+    first, second = (
+        event.fields | {"line": event.site and event.site.line} for event in ran.events(events.DOWNLOAD)
+    )
     assert (first["dataset"], first["started"], first["line"]) == ("FashionMNIST", False, 12)
     assert (second["dataset"], second["started"], second["line"]) == ("MNIST", True, 15)
     assert first["root"] == str(ran.output)
@@ -113,13 +120,18 @@ def test_processes(ranks: Callable[..., Ran]) -> None:
         """,
         nproc=1,
     )
-    told = [(event.fields["op"], event.fields["target"], event.site and event.site.line) for event in ran.events(events.PROCESS)]
+    told = [
+        (event.fields["op"], event.fields["target"], event.site and event.site.line)
+        for event in ran.events(events.PROCESS)
+    ]
     assert told == [("fork", "work", 6), ("subprocess", "true", 7), ("fork", "", 8)]
     assert (ran.output / "child.pt").exists()
     assert (ran.output / "fork.pt").exists()
     assert ran.ranks[0].saves == ()
     assert len(ran.ranks[0].loaders) == 1
-    assert {line.get("pid") for line in ran.lines[0]} - {None} == {ran.ranks[0].start.pid if ran.ranks[0].start else 0}
+    assert {line.get("pid") for line in ran.lines[0]} - {None} == {
+        ran.ranks[0].start.pid if ran.ranks[0].start else 0
+    }
 
 
 def test_seeds(ranks: Callable[..., Ran]) -> None:

@@ -78,7 +78,12 @@ def test_models_are_pickled_and_copied_as_ever(ranks: Callable[..., Ran]) -> Non
 
 
 @pytest.mark.parametrize(
-    "wrap", ["model = DDP(torch.compile(net))", "model = torch.compile(DDP(net))", "model = DDP(net); model.compile()"]
+    "wrap",
+    [
+        "model = DDP(torch.compile(net))",
+        "model = torch.compile(DDP(net))",
+        "model = DDP(net); model.compile()",
+    ],
 )
 def test_compiled_models(ranks: Callable[..., Ran], wrap: str) -> None:
     ran = ranks(

@@ -56,7 +56,11 @@ def test_without_a_wrapper_gradients_and_results_differ(ranks: Callable[..., Ran
     first, second = ranks(TRAIN.format(wrap="model = net", train=PLAIN)).ranks
     assert all(a.grads != b.grads for a, b in zip(first.steps[:8], second.steps[:8], strict=True))
     assert all(step.synced is None for step in first.steps)
-    assert first.finals[0].names == second.finals[0].names == ("0.weight", "0.bias", "1.weight", "1.bias", "3.weight", "3.bias")
+    assert (
+        first.finals[0].names
+        == second.finals[0].names
+        == ("0.weight", "0.bias", "1.weight", "1.bias", "3.weight", "3.bias")
+    )
     assert first.finals[0].sums != second.finals[0].sums
 
 
@@ -200,7 +204,10 @@ def test_evaluation_passes_are_told(ranks: Callable[..., Ran]) -> None:
         """
     )
     ends = [event.fields for event in ran.events(events.EVALUATION) if event.fields["op"] == "end"]
-    assert [(e["num_forwards"], e["num_samples"], e["through_wrapper"]) for e in ends] == [(3, 12, True), (2, 8, False)] * 2
+    assert [(e["num_forwards"], e["num_samples"], e["through_wrapper"]) for e in ends] == [
+        (3, 12, True),
+        (2, 8, False),
+    ] * 2
     assert {(e["training_mode"], e["grad_enabled"]) for e in ends} == {(False, False)}
 
 
@@ -222,3 +229,22 @@ def test_collectives_imported_by_name_and_nested_ones(ranks: Callable[..., Ran])
     assert {c.reduce_op for c in told if c.name == "all_reduce"} == {"MAX"}
     assert [c.name for c in told if c.name != "all_reduce"] == ["broadcast", "all_gather_object", "barrier"]
     assert ran.events(events.END)[0].fields["group_destroyed"] is False
+
+
+def test_replicas_of_one_linear_layer_are_told_apart(ranks: Callable[..., Ran]) -> None:
+    # Its gradients add up to 0 over the classes, so that plain sums of weights never move.
+    first, second = ranks(
+        """
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        model = nn.Linear(784, 10)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        torch.manual_seed(dist.get_rank())
+        for n in range(6):
+            optimizer.zero_grad()
+            cross_entropy(model(torch.randn(8, 784)), torch.randint(0, 10, (8,))).backward()
+            optimizer.step()
+        """
+    ).ranks
+    for a, b in zip(first.params, second.params, strict=True):
+        assert abs((a.sums[0] or 0.0) - (b.sums[0] or 0.0)) > 1e-3

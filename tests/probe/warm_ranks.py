@@ -80,7 +80,14 @@ class Zygote:
         self._process.stdout.close()
 
     def run(
-        self, text: str, folder: Path, *, nproc: int = 2, probe: bool = True, expect: int | None = 0, timeout_s: float = 60
+        self,
+        text: str,
+        folder: Path,
+        *,
+        nproc: int = 2,
+        probe: bool = True,
+        expect: int | None = 0,
+        timeout_s: float = 60,
     ) -> Ran:
         """Run a script after the usual imports; `expect` is the exit code that every rank must have."""
         submission, output = folder / "submission", folder / "outputs"
@@ -100,7 +107,12 @@ class Zygote:
             stamper = threading.Thread(target=_stamp, args=(fifo, folder / f"rank{rank}.trace", origin))
             stamper.start()
             stampers.append(stamper)
-            own = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(nproc), "MASTER_PORT": str(port)}
+            own = {
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(nproc),
+                "MASTER_PORT": str(port),
+            }
             ranks.append(
                 {
                     "fifo": str(fifo),
@@ -119,10 +131,14 @@ class Zygote:
         for stamper in stampers:
             stamper.join(timeout=10)
         traces = [folder / f"rank{rank}.trace" for rank in range(nproc)]
-        out, err = ([(folder / f"rank{rank}.{end}").read_text() for rank in range(nproc)] for end in ("out", "err"))
+        out, err = (
+            [(folder / f"rank{rank}.{end}").read_text() for rank in range(nproc)] for end in ("out", "err")
+        )
         if expect is not None and codes != [expect] * nproc:
             pytest.fail(f"exit codes {codes}\n" + "\n".join(text[-4000:] for text in err))
-        lines = [[json.loads(line.partition("\t")[2]) for line in path.read_text().splitlines()] for path in traces]
+        lines = [
+            [json.loads(line.partition("\t")[2]) for line in path.read_text().splitlines()] for path in traces
+        ]
         return Ran(read_trace(traces).ranks, codes, out, err, output, lines)
 
 

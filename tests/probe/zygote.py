@@ -56,7 +56,7 @@ def run(rank: dict) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for fd, path in ((1, rank["stdout"]), (2, rank["stderr"])):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), fd)
-    sys.stdin = open(0, closefd=False)  # noqa: PTH123, SIM115
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
     trace = os.open(rank["fifo"], os.O_WRONLY)
     os.environ.update(rank["environment"])
     os.chdir(rank["submission"])
@@ -92,14 +92,14 @@ def run(rank: dict) -> None:
         error = None
         try:
             exec(program, namespace)
-        except BaseException as raised:
+        except BaseException as raised:  # noqa: BLE001
             error = raised
             code = raised.code or 0 if isinstance(raised, SystemExit) else 1
             if not isinstance(raised, SystemExit):
                 traceback.print_exc()
         if finish is not None:
             finish(error)
-    except BaseException:
+    except BaseException:  # noqa: BLE001
         traceback.print_exc()
         code = 99
     sys.stdout.flush()

@@ -172,6 +172,16 @@ def test_lint_shows_findings_and_counts_them() -> None:
     assert lines[-1] == "clean: no findings."
 
 
+def test_places_that_touch_are_quoted_together() -> None:
+    where = tuple(replace(factory.DATA001.where[0], line=line, end_line=line) for line in (33, 34, 23, 32))
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_findings((replace(factory.DATA001, where=where),), factory.submission(), console, {})
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert re.search(r"train\.py:33, 34, 32\n +32 ▸ loss.*\n(?: +\^\n)? +33 ▸ optimizer", text)
+    assert text.index("train.py:33, 34, 32") < text.index("train.py:23")
+
+
 def test_long_places_and_unknown_files_are_quoted_as_far_as_possible() -> None:
     text = "\n".join(f"line_{number} = 1" for number in range(1, 40))
     submission = Submission("long", (SourceFile("train.py", text),))

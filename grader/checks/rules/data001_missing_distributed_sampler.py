@@ -62,6 +62,7 @@ from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.shard import Epoch
 from grader.checks.sharding import Shared
 from grader.checks.source import Script
 from grader.checks.training import SAMPLER
@@ -86,9 +87,12 @@ def check_source(script: Script) -> Iterable[Hit]:
         if not whole or script.guards.alone(loader):
             continue
         idle = [s for s in script.calls(SAMPLER) if s not in given]
-        unused = f" The `DistributedSampler` built at {script.at(idle[0])} never reaches a loader." if idle else ""
+        unused = (
+            f" The `DistributedSampler` built at {script.at(idle[0])} never reaches a loader." if idle else ""
+        )
         yield Hit(
-            message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing divides its samples "
+            message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
+            "divides its samples "
             f"among the ranks.{unused} Every rank then trains on the whole set: N devices do the same work N times.",
             hint=_DIVIDE,
             where=(script.location(loader),),
@@ -108,14 +112,22 @@ def check_trace(seen: Seen) -> Look:
         judged += found
     divided = [d for d in judged if d.kind in (Kind.DISJOINT, Kind.OVERLAP)]
     if divided:
-        first = divided[0].epoch
-        shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in first.shards[:8])
-        return verified(
-            f"The training set was divided: in epoch {first.number} {shares} of {first.num_distinct:,} samples."
-        )
+        return verified(_shares(divided[0].epoch, divided[0].num_distinct))
+    # Whatever its samples are called, a rank that draws far fewer than there are does not draw them all.
+    total = seen.ledger.num_train
+    parts = [d.epoch for d in judged if d.epoch.known and d.epoch.own and d.epoch.complete]
+    if total and parts and all(s.num_distinct < 0.9 * total for e in parts for s in e.shards):
+        return verified(_shares(parts[0], total))
     if judged:
         return unseen(f"The shards could not be compared: {judged[0].reason}.")
     return unseen("No epoch was seen in which two or more ranks trained.")
+
+
+def _shares(epoch: Epoch, total: int) -> str:
+    shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in epoch.shards[:8])
+    return (
+        f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share ({shares})."
+    )
 
 
 def _hit(stream: Stream, whole: list[Division]) -> Hit:

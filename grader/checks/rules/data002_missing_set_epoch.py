@@ -6,8 +6,8 @@ A shuffled training set whose order, and so its division among ranks, is the sam
 
 ## Why it matters
 `DistributedSampler` shuffles by a generator seeded with `seed + epoch`, and its epoch stays 0 until `set_epoch` is
-called. Without it each rank meets the same samples in the same batches for ever, which makes gradients less varied and
-generalisation worse, silently.
+called. Without it each rank meets the same samples in the same batches for ever, which makes gradients less varied
+and generalisation worse, silently.
 
 ## Example
 ```python
@@ -51,9 +51,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled epochs
-are never equal by chance. One pass needs no new order, and a set that is never shuffled has none to renew. In the
-source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
+In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
+epochs are never equal by chance. One pass needs no new order, and a set that is never shuffled has none to renew. In
+the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
 """
 
 from __future__ import annotations
@@ -118,10 +118,16 @@ def _tells(script: Script, node: ast.Attribute) -> bool:
 
 
 def _source_hit(script: Script, sampler: ast.Call, calls: list[ast.Attribute]) -> Hit:
-    vain = f" The call at {script.at(calls[0])} does not run once per epoch with the epoch's number." if calls else ""
+    vain = (
+        f" The call at {script.at(calls[0])} does not run once per epoch with the epoch's number."
+        if calls
+        else ""
+    )
     return Hit(
-        message=f"{script.at(sampler)} builds a sampler that shuffles, {script.quote(sampler)}, the training loop runs several "
-        f"times, and nothing calls `set_epoch` on it.{vain} Every epoch then has the same order and each rank the same "
+        message=f"{script.at(sampler)} builds a sampler that shuffles, {script.quote(sampler)}, the training "
+        f"loop runs several "
+        f"times, and nothing calls `set_epoch` on it.{vain} Every epoch then has the same order and each rank "
+        f"the same "
         "samples for ever.",
         hint="Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader.",
         where=(script.location(sampler),),

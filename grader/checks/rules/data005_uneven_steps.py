@@ -48,17 +48,17 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by batches and optimizer steps of each rank, also when it ended in a deadlock. Ranks that take no step at
-all (one that only serves) don't count, and neither do uneven inputs under `join()`, after which all replicas are equal.
+all (one that only serves) don't count, and neither do uneven inputs under `join()`, after which all replicas are
+equal.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from itertools import pairwise
 
-from grader.checks.definition import LOOPS
 from grader.checks.ledger import Ledger, Stream
+from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, listed, place
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -66,6 +66,8 @@ from grader.checks.shard import Epoch
 from grader.checks.source import UNKNOWN, Script
 from grader.checks.steps import compare_finals, trainers
 from grader.checks.training import Draw
+from grader.checks.unequal import bounds as literal_bounds
+from grader.checks.unequal import differs, last_takes_rest, made_apart
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -99,7 +101,12 @@ def _unequal_steps(script: Script, draw: Draw) -> Iterable[Hit]:
     for leave in tree.exits:
         guard = script.guards.partial(leave)
         inside = guard is not None and tree.inside(guard.test, draw.loop)
-        if guard is None or not inside or not guard.condition.sure or _loop_of(script, leave) is not draw.loop:
+        if (
+            guard is None
+            or not inside
+            or not guard.condition.sure
+            or _loop_of(script, leave) is not draw.loop
+        ):
             continue
         if any(script.sharding.by_rank(n) for n in ast.walk(guard.test)):
             continue  # `if step % world != rank: continue` deals the batches out
@@ -107,79 +114,44 @@ def _unequal_steps(script: Script, draw: Draw) -> Iterable[Hit]:
         yield _source_hit(
             script,
             leave,
-            f"{script.at(leave)} leaves the training step with `{word}` under {script.quote(guard.test)}, on some ranks only.",
+            f"{script.at(leave)} leaves the training step with `{word}` under {script.quote(guard.test)}, on "
+            f"some ranks only.",
         )
     if isinstance(draw.loop, ast.While):
         return
     for call in tree.calls_within(draw.loop.iter):
-        if script.names.qualified(call.func) in ("range", "itertools.islice"):
-            if any(script.ranks.rank(a) for a in call.args):
-                yield _source_hit(script, call, f"{script.at(call)} bounds the training loop by the rank: {script.quote(call)}.")
+        bounds_loop = script.names.qualified(call.func) in ("range", "itertools.islice")
+        if bounds_loop and any(script.ranks.rank(a) for a in call.args):
+            text = f"{script.at(call)} bounds the training loop by the rank: {script.quote(call)}."
+            yield _source_hit(script, call, text)
 
 
 def _unequal_shards(script: Script, loader: ast.Call) -> Iterable[Hit]:
     size = script.argument(loader, "batch_size")
-    if size is not None and size is not UNKNOWN and _differs(script, size):
-        yield _source_hit(script, loader, f"{script.at(loader)} takes another batch size on each rank: {script.quote(size)}.")
-        return
-    data = [script.argument(loader, name) for name in ("dataset", "sampler")]
-    nodes = [n for d in data if d is not None for n in script.values.closure(d)]
-    bounds = _bounds(script, nodes)
-    if bounds:
-        yield _source_hit(
-            script, loader, f"{script.at(loader)} reads shards of {listed(bounds)} samples, unequal by the script's own table."
-        )
-    elif any(_last_takes_rest(script, n) for n in nodes) or _made_apart(script, nodes):
+    if size is not None and size is not UNKNOWN and differs(script, size):
         yield _source_hit(
             script,
             loader,
-            f"{script.at(loader)} reads a shard that is cut by another rule on some ranks than on others, so it may be longer.",
+            f"{script.at(loader)} takes another batch size on each rank: {script.quote(size)}.",
+        )
+        return
+    data = [script.argument(loader, name) for name in ("dataset", "sampler")]
+    nodes = [n for d in data if d is not None for n in script.values.closure(d)]
+    bounds = literal_bounds(script, nodes)
+    if bounds:
+        yield _source_hit(
+            script,
+            loader,
+            f"{script.at(loader)} reads shards of {listed(bounds)} samples, unequal by the script's own table.",
+        )
+    elif any(last_takes_rest(script, n) for n in nodes) or made_apart(script, nodes):
+        yield _source_hit(
+            script,
+            loader,
+            f"{script.at(loader)} reads a shard that is cut by another rule on some ranks than on others, so it "
+            f"may be longer.",
             Severity.HINT,
         )
-
-
-def _differs(script: Script, size: ast.expr) -> bool:
-    """Whether a number depends on which rank it is: `32 * (rank + 1)`, `64 if rank == 0 else 32`."""
-    if script.ranks.rank(size):
-        return True
-    found = [n for n in script.values.closure(size) if isinstance(n, ast.IfExp)]
-    for choice in found:
-        values = [script.values.constant(choice.body), script.values.constant(choice.orelse)]
-        if script.conditions.of(choice.test).partial and UNKNOWN not in values and values[0] != values[1]:
-            return True
-    return False
-
-
-def _bounds(script: Script, nodes: list[ast.AST]) -> list[int]:
-    """Sizes of shards between the entries of a literal table that is indexed by `rank` and by `rank + 1`."""
-    for node in nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.BinOp) and script.ranks.rank(node.slice):
-            for table in script.values.origins(node.value):
-                entries = [script.values.constant(e) for e in getattr(table, "elts", ())]
-                numbers = [e for e in entries if isinstance(e, int)]
-                sizes = [b - a for a, b in pairwise(numbers)]
-                if len(numbers) == len(entries) and len(set(sizes)) > 1:
-                    return sizes
-    return []
-
-
-def _last_takes_rest(script: Script, node: ast.AST) -> bool:
-    """`len(data) if rank == world - 1 else …`: the last rank also gets what division left over."""
-    if not isinstance(node, ast.IfExp) or not script.conditions.of(node.test).partial:
-        return False
-    compared = node.test.comparators if isinstance(node.test, ast.Compare) else []
-    return any(isinstance(c, ast.BinOp) and isinstance(c.op, ast.Sub) for c in compared)
-
-
-def _made_apart(script: Script, nodes: list[ast.AST]) -> bool:
-    """A function of the submission that returns one slice on some ranks and another slice on the others."""
-    for node in nodes:
-        for target in script.graph.targets(node) if isinstance(node, ast.Call) else ():
-            returns = script.names.tree(target).returns.get(target, [])
-            sliced = [r for r in returns if isinstance(r.value, ast.Subscript)]
-            if len(sliced) > 1 and any(script.guards.partial(r) for r in sliced):
-                return True
-    return False
 
 
 def _evens_out(script: Script) -> bool:
@@ -279,7 +251,8 @@ def _hit(seen_text: str, stream: Stream | None, ranks: tuple[int, ...], details:
             "so a rank with more steps waits for partners that never come."
         ),
         hint=(
-            "Give all ranks the same number of batches: `DistributedSampler` pads by itself; with shards of your own, "
+            "Give all ranks the same number of batches: `DistributedSampler` pads by itself; with shards of "
+            "your own, "
             "cut them to equal length, or stop all ranks at the smallest count (`all_reduce` with `ReduceOp.MIN`)."
         ),
         where=place(stream.site) if stream else (),

@@ -38,8 +38,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: every place that names a CUDA device, followed to the rank or to a number. In the run, on GPUs: the device
-of each rank's parameters. On the CPU profile it can't show and is a warning only. Reference: "Use
+In the source: every place that names a CUDA device, followed to the rank or to a number. In the run, on GPUs: the
+device of each rank's parameters. On the CPU profile it can't show and is a warning only. Reference: "Use
 DistributedDataParallel", https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
 """
 
@@ -50,7 +50,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from grader.checks.definition import start
+from grader.checks.nodes import start
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -75,12 +75,10 @@ class _Named(Enum):
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag devices that are the same on every rank."""
-    if not script.joins_group or script.training.framework or script.may_hide_setup:
+    if not script.joins_group or script.training.framework or script.may_hide_setup or _masked(script):
         return
     named = [(node, _device(script, value)) for node, value in _devices(script)]
-    pinned = any(what is _Named.OTHER for node, what in named if _sets_current(script, node)) or _masked(
-        script
-    )
+    pinned = any(what is _Named.OTHER for node, what in named if _sets_current(script, node))
     by_rank = any(what is _Named.OTHER for _, what in named)
     wrong = [n for n, what in named if what is _Named.FIXED]
     if not pinned and (wrong or not by_rank or any(what is _Named.CURRENT for _, what in named)):
@@ -91,9 +89,11 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     first = wrong[0]
     yield Hit(
-        message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a machine then share "
+        message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
+        f"machine then share "
         "one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
-        hint='Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, `torch.cuda.set_device(local_rank)`, '
+        hint='Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, '
+        "`torch.cuda.set_device(local_rank)`, "
         '`device = torch.device("cuda", local_rank)`.',
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
     )

@@ -42,8 +42,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: no reachable call of `init_process_group`, in any file that was handed in. In the run: no rank reports a
-group, or fewer ranks than were started. Reference: `torch.distributed`, "Initialization"
+In the source: no reachable call of `init_process_group`, in any file that was handed in. In the run: no rank reports
+a group, or fewer ranks than were started. Reference: `torch.distributed`, "Initialization"
 (https://pytorch.org/docs/stable/distributed.html#initialization).
 """
 
@@ -53,13 +53,14 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.collectives import ALL
-from grader.checks.definition import start
-from grader.checks.quote import at, count, first_known, place, ranks
+from grader.checks.nodes import start
+from grader.checks.quote import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.checks.training import SAMPLER
-from grader.model.finding import Severity
+from grader.model.finding import Evidence, Severity
+from grader.model.run import RankRecord
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
@@ -74,15 +75,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     starts = [n for name in _OTHER_STARTS for n in script.mentioned(name)]
     if any(_may_run(script, node) for node in starts):
         return
-    needs: list[ast.AST] = [*script.training.wraps, *(c for n in ALL for c in script.calls(n))]
-    needs += [s for s in script.calls(SAMPLER) if not _is_told(script, s)]
-    if not needs and script.training.trains:
-        needs = [n for n in _environment_reads(script) if script.guards.on_every_rank(n)]
-    if not needs:
+    first = _first_need(script)
+    if first is None:
         return
-    first = min(
-        needs, key=lambda n: (script.location(n).path != "train.py", script.location(n).path, start(n))
-    )
     uncalled = (
         f" `init_process_group` stands in {script.at(starts[0])}, but nothing calls that function."
         if starts
@@ -90,8 +85,10 @@ def check_source(script: Script) -> Iterable[Hit]:
     )
     yield Hit(
         message=f"{script.at(first)} has {script.quote(first)}, but no rank ever joins a process group.{uncalled} "
-        "`torchrun` only starts the processes; until they meet in `init_process_group` each of them trains alone or stops.",
-        hint='Call `dist.init_process_group("nccl")` (`"gloo"` on CPUs) before the first sampler, wrapper or collective; '
+        "`torchrun` only starts the processes; until they meet in `init_process_group` each of them trains "
+        "alone or stops.",
+        hint='Call `dist.init_process_group("nccl")` (`"gloo"` on CPUs) before the first sampler, wrapper or '
+        "collective; "
         "torchrun has set everything it needs.",
         where=(script.location(first),),
     )
@@ -149,6 +146,11 @@ def check_trace(seen: Seen) -> Look:
         return verified(
             f"All {len(joined)} ranks joined a process group ({group.backend or 'unknown backend'})."
         )
+    failed = [
+        r for r in seen.record.ranks if r.failure and "process group has not been init" in r.failure.message
+    ]
+    if failed:
+        return flagged(_failed_hit(failed))
     alone = [r for r in seen.trace.ranks if r.rank not in joined]
     # A rank that failed on its way there says nothing about what it would have done.
     over = {r.rank for r in seen.record.ranks if r.exit_code == 0 and not r.killed_by_judge}
@@ -158,6 +160,22 @@ def check_trace(seen: Seen) -> Look:
     return flagged(_run_hit(seen, guilty, joined))
 
 
+def _failed_hit(failed: list[RankRecord]) -> Hit:
+    frames = [next((f for f in r.failure.frames if f.in_submission), None) for r in failed if r.failure]
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r in failed)} stopped at {at(frames[0], 'an unknown line')}: what stands there "
+            f"needs a "
+            "process group, and none was created. Without a group ranks know nothing of each other."
+        ),
+        hint="Call `torch.distributed.init_process_group(backend)` on every rank before this line.",
+        where=places(frames),
+        ranks=tuple(r.rank for r in failed),
+        details={"messages": {str(r.rank): r.failure.message[:400] for r in failed if r.failure}},
+        evidence=Evidence.OUTSIDE,
+    )
+
+
 def _run_hit(seen: Seen, guilty: list[RankTrace], joined: list[int]) -> Hit:
     steps = first_known([s.site for r in guilty for s in r.steps])
     others = f", though {ranks(joined).lower()} did" if joined else ""
@@ -165,7 +183,8 @@ def _run_hit(seen: Seen, guilty: list[RankTrace], joined: list[int]) -> Hit:
     worked = f"{at(steps)} trained on {count(trained, 'rank')} all the same. " if steps else ""
     return Hit(
         message=(
-            f"{ranks(r.rank for r in guilty)} of {seen.trace.world_size} never joined a process group{others}. {worked}"
+            f"{ranks(r.rank for r in guilty)} of {seen.trace.world_size} never joined a process group{others}. "
+            f"{worked}"
             "Without a group ranks know nothing of each other: each is a training run of its own."
         ),
         hint=(

@@ -5,8 +5,8 @@
 rank, while the other ranks pass by.
 
 ## Why it matters
-A collective is a meeting of all ranks of the group. Those who come wait for those who don't: the run stands still until
-the group's time limit (10 minutes with NCCL, 30 with gloo) and then dies far away from the line that caused it.
+A collective is a meeting of all ranks of the group. Those who come wait for those who don't: the run stands still
+until the group's time limit (10 minutes with NCCL, 30 with gloo) and then dies far away from the line that caused it.
 
 ## Example
 ```python
@@ -35,9 +35,10 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet in the
-same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which the ranks' own
-stacks show who waits where. Reference: https://pytorch.org/docs/stable/distributed.html#collective-functions.
+In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet in
+the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which the
+ranks' own stacks show who waits where. Reference:
+https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ from dataclasses import dataclass
 from grader.checks.blocked import Stuck, guarded_ranks, stuck_ranks
 from grader.checks.collectives import Collective
 from grader.checks.conditions import Which
-from grader.checks.definition import start
 from grader.checks.guards import Guard
+from grader.checks.nodes import start
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -86,10 +87,10 @@ def _suspects(script: Script) -> Iterable[_Suspect]:
             if not inside:
                 continue
             guard = script.guards.partial(call)
-            if call in script.collectives.direct and inside[0].name == "init_process_group":
-                # A group of some of the processes is legal where its size is given (parameter servers, RPC).
-                if guard is not None and guard.condition.which is Which.SOME:
-                    continue
+            # A group of some of the processes is legal where its size is given (parameter servers, RPC).
+            own_group = script.collectives.direct.get(call) == "init_process_group"
+            if guard is not None and guard.condition.which is Which.SOME and own_group:
+                continue
             if guard is not None and guard.condition.sure and not script.guards.alone(call):
                 yield _Suspect(call, guard, inside)
 
@@ -129,7 +130,8 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
     test = script.quote(suspect.guard.test)
     side = "under" if start(suspect.guard.test) <= start(suspect.call) else "by"
     return Hit(
-        message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} the test {test}: only {who} "
+        message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} the test "
+        f"{test}: only {who} "
         "there. A collective waits for every rank of the group, so the run stands still.",
         hint="Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
         where=tuple(where),

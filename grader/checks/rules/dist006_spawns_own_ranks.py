@@ -6,7 +6,8 @@ already.
 
 ## Why it matters
 `torchrun --nproc_per_node=N` starts N copies of the script. If each copy starts N ranks, N² processes fight for the same
-devices and for one port, or each copy trains a whole run of its own. Spawning is a fine way to start ranks from a plain
+devices and for one port, or each copy trains a whole run of its own. Spawning is a fine way to start ranks from a
+plain
 `python train.py`; with a launcher it is one way too many.
 
 ## Example
@@ -38,8 +39,8 @@ if __name__ == "__main__":
 ```
 
 ## How it is seen
-In the source, as a hint only, because nobody can see there how a script will be launched. In the run it is an error when
-a rank started by the launcher starts processes that form a group of their own. Reference:
+In the source, as a hint only, because nobody can see there how a script will be launched. In the run it is an error
+when a rank started by the launcher starts processes that form a group of their own. Reference:
 https://pytorch.org/docs/stable/elastic/run.html.
 """
 
@@ -68,7 +69,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         if script.guards.alone(site.call) or not _joins(script, site.call, starts):
             continue
         yield Hit(
-            message=f"{script.at(site.call)} starts ranks of its own: {script.quote(site.call)}. torchrun has started one "
+            message=f"{script.at(site.call)} starts ranks of its own: {script.quote(site.call)}. torchrun has "
+            f"started one "
             "process per rank already; if each of them starts more, they fight for the same devices and port.",
             hint="Run the worker's body once per process, with `rank` and `world_size` from torchrun's environment "
             "(`dist.init_process_group` without arguments), and drop the spawning.",
@@ -123,7 +125,8 @@ def _run_hit(spawning: list[tuple[RankTrace, Event]]) -> Hit:
     return Hit(
         message=(
             f"{ranks(r.rank for r, _ in spawning)} started {what} at {at(first.site, 'an unknown line')} and took no "
-            "part in training. The launcher has already started one process per rank: each of them now starts a whole group of "
+            "part in training. The launcher has already started one process per rank: each of them now starts a "
+            "whole group of "
             "its own, which clash over the same address or train the same thing several times."
         ),
         hint=(

@@ -5,8 +5,8 @@ Ranks that call different collectives at the same time, or the same one in anoth
 over names that only some ranks have, a `src` that is each rank's own number.
 
 ## Why it matters
-Collectives are matched by their order alone, not by name or tensor. When one rank stands in `all_reduce` while another
-waits in `broadcast`, the run hangs at best; at worst both go on with each other's numbers.
+Collectives are matched by their order alone, not by name or tensor. When one rank stands in `all_reduce` while
+another waits in `broadcast`, the run hangs at best; at worst both go on with each other's numbers.
 
 ## Example
 ```python
@@ -34,7 +34,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only, and
+In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only,
+and
 `src`/`dst` taken from the rank itself. In the run: a deadlock in which the stacks show ranks in different collectives.
 Reference: https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
 """
@@ -46,6 +47,7 @@ from collections.abc import Iterable
 
 from grader.checks.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.conditions import Which
+from grader.checks.nodes import LOOPS, end, start
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
@@ -91,8 +93,10 @@ def _branches(script: Script) -> Iterable[Hit]:
             direct = all(c.via is c.call for c in (*one, *other))
             first, second = pairs[0]
             yield Hit(
-                message=f"Under {script.quote(branch.test)} {script.at(first.via)} runs `{first.name}` while the other ranks "
-                f"run `{second.name}` at {script.at(second.via)}. Collectives are matched by their order alone, so these two "
+                message=f"Under {script.quote(branch.test)} {script.at(first.via)} runs `{first.name}` while "
+                f"the other ranks "
+                f"run `{second.name}` at {script.at(second.via)}. Collectives are matched by their order alone, "
+                f"so these two "
                 "wait for each other or mix their data.",
                 hint=_HINT,
                 where=(script.location(first.via), script.location(second.via)),
@@ -108,7 +112,8 @@ def _own_roots(script: Script) -> Iterable[Hit]:
             continue
         if script.guards.partial(call) is None:
             yield Hit(
-                message=f"{script.at(call)} has {script.quote(call)}: `{parameter}` is each rank's own number, so every rank "
+                message=f"{script.at(call)} has {script.quote(call)}: `{parameter}` is each rank's own number, "
+                f"so every rank "
                 f"takes itself for the root of the same `{name}`, and none gets what it waits for.",
                 hint=f"Name one root for all ranks, such as `{parameter}=0`.",
                 where=(script.location(call),),
@@ -123,11 +128,13 @@ def _uneven_tables(script: Script) -> Iterable[Hit]:
                 continue
             inside = [c for s in loop.body for c in script.collectives.inside(s)]
             table = _table(loop.iter)
-            filled = _partial_entry(script, table) if inside and table is not None else None
+            filled = _partial_entry(script, table, loop) if inside and table is not None else None
             if filled is not None:
                 yield Hit(
-                    message=f"{script.at(inside[0].via)} runs `{inside[0].name}` once per entry of {script.quote(loop.iter)}, "
-                    f"and {script.at(filled)} adds an entry on some ranks only. Those ranks call it more often than the "
+                    message=f"{script.at(inside[0].via)} runs `{inside[0].name}` once per entry of "
+                    f"{script.quote(loop.iter)}, "
+                    f"and {script.at(filled)} adds an entry on some ranks only. Those ranks call it more often "
+                    f"than the "
                     "others, and every later collective meets the wrong partner.",
                     hint="Give all ranks the same entries in the same order, or reduce a fixed list of names.",
                     where=(script.location(inside[0].via),),
@@ -146,13 +153,30 @@ def _table(node: ast.expr) -> ast.Name | None:
             return None
 
 
-def _partial_entry(script: Script, table: ast.Name) -> ast.AST | None:
+def _comes_later(script: Script, node: ast.AST, loop: ast.For | ast.AsyncFor) -> bool:
+    """Whether an entry is made after the loop, in the same body, with no loop around both."""
+    tree = script.names.tree(loop)
+    if (
+        script.names.tree(node) is not tree
+        or tree.scope(node) is not tree.scope(loop)
+        or start(node) < end(loop)
+    ):
+        return False
+    above = tree.parent.get(loop)
+    while above is not None and not isinstance(above, LOOPS):
+        above = tree.parent.get(above)
+    return above is None or not tree.inside(node, above)
+
+
+def _partial_entry(script: Script, table: ast.Name, loop: ast.For | ast.AsyncFor) -> ast.AST | None:
     origins = set(script.values.origins(table))
     for tree in script.trees:
         for names in tree.definitions.values():
             for name, found in names.items():
                 base, bracket, _ = name.partition("[")
                 for definition in found if bracket else ():
+                    if _comes_later(script, definition.node, loop):
+                        continue
                     guard = script.guards.partial(definition.node)
                     if guard is None or not guard.condition.sure or guard.condition.which is Which.ALL:
                         continue
@@ -193,7 +217,8 @@ def _deadlock_hit(stuck: tuple[Stuck, ...]) -> Hit:
     return Hit(
         message=f"The run was stuck: {'; '.join(s.sentence() for s in stuck[:8])}. {why}.",
         hint=(
-            "Let all ranks call the same collectives in the same order and equally often: the same number of batches, "
+            "Let all ranks call the same collectives in the same order and equally often: the same number of "
+            "batches, "
             "the same branches, and decisions such as an early stop on a value that all ranks share."
         ),
         where=places(s.site for s in stuck),

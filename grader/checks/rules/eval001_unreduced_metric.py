@@ -53,9 +53,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by the samples that each rank's validation loader delivered and the collectives that ran between a validation
-pass and the next training step. The whole set on every rank, or on rank 0 alone, needs no collective. In the source, by a
-divided validation loader with no reduction or gathering of what it counts.
+In the run, by the samples that each rank's validation loader delivered and the collectives that ran between a
+validation pass and the next training step. The whole set on every rank, or on rank 0 alone, needs no collective. In
+the source, by a divided validation loader with no reduction or gathering of what it counts.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.ledger import Stream
-from grader.checks.quote import at, count, place, ranks
+from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.sharding import Shared
 from grader.checks.source import Script
-from grader.checks.validation import Parts, combining, divided_passes
-from grader.model.finding import Severity
+from grader.checks.validation import Parts, combined_after, combining, divided_passes, evaluated, whole_ranks
+from grader.model.finding import Location, Severity
 
 SEVERITY = Severity.WARNING
 
@@ -81,16 +81,24 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework or script.may_hide_setup or _keeps_own_books(script):
         return
     for draw in training.draws:
-        divided = [x for x in draw.loaders if training.roles(x).evaluates and script.sharding.of(x) is Shared.YES]
+        divided = [
+            x for x in draw.loaders if training.roles(x).evaluates and script.sharding.of(x) is Shared.YES
+        ]
         if not draw.evaluates or not divided or len(divided) < len(draw.loaders):
             continue
         counted = script.reductions.counted(draw)
         use = script.reductions.first_use(draw, counted)
-        if use is None or script.reductions.reduced(draw, counted) or any(script.ranks.shows_rank(n) for n in ast.walk(use)):
+        if (
+            use is None
+            or script.reductions.reduced(draw, counted)
+            or any(script.ranks.shows_rank(n) for n in ast.walk(use))
+        ):
             continue
         yield Hit(
-            message=f"{script.at(use)} uses {script.quote(use)}, counted by the loop at {script.at(draw.loop)} over this rank's share "
-            f"of the validation set ({script.at(divided[0])} divides it). No collective brings the ranks' counts together, so "
+            message=f"{script.at(use)} uses {script.quote(use)}, counted by the loop at {script.at(draw.loop)} "
+            "over this rank's share "
+            f"of the validation set ({script.at(divided[0])} divides it). No collective brings the ranks' "
+            "counts together, so "
             "the metric is that of one share only.",
             hint="Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
             "`counts = torch.tensor([correct, total])`.",
@@ -111,10 +119,9 @@ def check_trace(seen: Seen) -> Look:
     for stream in seen.ledger.validation:
         parts = divided_passes(seen.ledger, stream)
         if not parts:
-            if any(s.exhausted for e in stream.epochs for s in e.shards):
-                good.append(
-                    f"{ranks(stream.ranks)} validated on the whole set, so there was nothing to reduce."
-                )
+            whole = whole_ranks(seen.ledger, stream)
+            if whole:
+                good.append(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
             continue
         joined = combining(seen.ledger, seen.trace, stream)
         if not joined:
@@ -123,24 +130,59 @@ def check_trace(seen: Seen) -> Look:
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
         )
-    return verified(good[0]) if good else unseen("No complete validation pass was seen.")
+    return verified(good[0]) if good else _without_loaders(seen)
+
+
+def _without_loaders(seen: Seen) -> Look:
+    """Batches that come from no loader: the model itself tells how many samples it was evaluated on."""
+    total = seen.num_validation
+    told = evaluated(seen.ledger, seen.trace)
+    # A few samples are a look at the model, not a validation.
+    most = {rank: max(n for _, n in runs) for rank, runs in told.items()}
+    if (
+        not total
+        or seen.ledger.validation
+        or max(most.values(), default=0) < 0.5 * total / len(seen.trace.ranks)
+    ):
+        return unseen("No complete validation pass was seen.")
+    whole = [rank for rank, n in most.items() if n >= 0.9 * total]
+    if whole:
+        return verified(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
+    begins = {rank: tuple(t for t, _ in runs) for rank, runs in told.items()}
+    joined = combined_after(seen.ledger, seen.trace, begins)
+    if joined:
+        return verified(
+            f"Validation was divided among ranks and put together by `{joined[0].name}` at {at(joined[0].site)}."
+        )
+    site = first_known([e.site for r in seen.trace.ranks for e in r.events("evaluation")])
+    shares = ", ".join(f"rank {r}: {n:,}" for r, n in most.items())
+    return flagged(
+        _local(shares, total, at(site, "The validation loop"), place(site), most, len(begins[min(most)]))
+    )
 
 
 def _hit(stream: Stream, parts: tuple[Parts, ...]) -> Hit:
     epoch = parts[-1].epoch
-    shares = ", ".join(f"rank {s.rank}: {s.num_samples:,}" for s in epoch.shards[:8])
+    counts = {s.rank: s.num_samples for s in epoch.shards}
+    shares = ", ".join(f"rank {rank}: {n:,}" for rank, n in list(counts.items())[:8])
+    where = at(stream.site, "The validation loader")
+    return _local(shares, parts[-1].num_expected or 0, where, place(stream.site), counts, len(parts))
+
+
+def _local(
+    shares: str, total: int, where: str, places: tuple[Location, ...], counts: dict[int, int], passes: int
+) -> Hit:
     return Hit(
         message=(
-            f"Each rank validated on a part of the set ({shares} of {count(parts[-1].num_expected or 0, 'sample')}) in "
-            f"{count(len(parts), 'pass', 'passes')}, and no reduction or gathering followed. "
-            f"{at(stream.site, 'The validation loader')} divides the set, so the metric that is reported is that of one "
-            "rank's part, not of the whole."
+            f"Each rank validated on a part of the set ({shares} of {count(total, 'sample')}) in "
+            f"{count(passes, 'pass', 'passes')}, and no reduction or gathering followed. {where} divides the set, "
+            "so the metric that is reported is that of one rank's part, not of the whole."
         ),
         hint=(
             "Add up correct predictions and samples over all ranks before dividing: "
             "`counts = torch.tensor([correct, total], dtype=torch.float64); dist.all_reduce(counts)`."
         ),
-        where=place(stream.site),
-        ranks=epoch.ranks,
-        details={"samples_by_rank": {str(s.rank): s.num_samples for s in epoch.shards}, "passes": len(parts)},
+        where=places,
+        ranks=tuple(sorted(counts)),
+        details={"samples_by_rank": {str(rank): n for rank, n in counts.items()}, "passes": passes},
     )

@@ -1,12 +1,12 @@
 """Validation samples are counted twice, or not at all.
 
 ## What it finds
-A divided validation set whose parts don't add up to it: the sampler repeats samples to give all ranks the same number, or
-an incomplete batch is dropped.
+A divided validation set whose parts don't add up to it: the sampler repeats samples to give all ranks the same
+number, or an incomplete batch is dropped.
 
 ## Why it matters
-Repeated samples weigh double in the metric (a hint: a few samples of many); dropped ones are never scored (a warning: how
-many depends on batch size and number of ranks, so the metric moves when nothing else does).
+Repeated samples weigh double in the metric (a hint: a few samples of many); dropped ones are never scored (a warning:
+how many depends on batch size and number of ranks, so the metric moves when nothing else does).
 
 ## Example
 ```python
@@ -33,9 +33,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by the indices that all ranks' validation loaders delivered in one pass, against the validation set. A metric
-that equals the trusted score of the same weights to six digits shows that repeated samples were counted once. In the
-source, by a sampler that pads, or `drop_last=True`, on a loader that is evaluated.
+In the run, by the indices that all ranks' validation loaders delivered in one pass, against the validation set. A
+metric that equals the trusted score of the same weights to six digits shows that repeated samples were counted once.
+In the source, by a sampler that pads, or `drop_last=True`, on a loader that is evaluated.
 """
 
 from __future__ import annotations
@@ -61,23 +61,30 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for loader in training.loaders():
         role = training.roles(loader)
-        if role.trains or not (role.evaluates or (not role.draws and training.meant_for(loader) == "eval")):
+        if role.trains or not (role.evaluates or (not role.draws and training.intent.of(loader) == "eval")):
             continue
         samplers = training.distributed_samplers(loader)
-        dropping = [c for c in (*samplers, loader) if script.values.constant(script.argument(c, "drop_last")) is True]
+        dropping = [
+            c for c in (*samplers, loader) if script.values.constant(script.argument(c, "drop_last")) is True
+        ]
         if dropping:
             yield Hit(
-                message=f"{script.at(dropping[0])} drops what does not fill a last batch or an equal share of the validation set: "
-                f"{script.quote(dropping[0])}. Those samples are never scored, and how many depends on the number of ranks.",
-                hint="Leave `drop_last` out for validation; shards may differ by a sample there, because no gradient waits.",
+                message=f"{script.at(dropping[0])} drops what does not fill a last batch or an equal share of "
+                "the validation set: "
+                f"{script.quote(dropping[0])}. Those samples are never scored, and how many depends on the "
+                "number of ranks.",
+                hint="Leave `drop_last` out for validation; shards may differ by a sample there, because no "
+                "gradient waits.",
                 where=tuple(script.location(c) for c in dropping),
                 severity=Severity.WARNING,
             )
         elif samplers and all(script.argument(s, "drop_last") is None for s in samplers):
             yield Hit(
-                message=f"{script.at(samplers[0])} divides the validation set with {script.quote(samplers[0])}, which repeats samples "
+                message=f"{script.at(samplers[0])} divides the validation set with {script.quote(samplers[0])}, "
+                "which repeats samples "
                 "where the set does not divide by the number of ranks; they count twice in the metric.",
-                hint="For an exact metric give rank r the samples `range(r, len(val_set), world_size)`, or drop the repeated ones "
+                hint="For an exact metric give rank r the samples `range(r, len(val_set), world_size)`, or drop "
+                "the repeated ones "
                 "before counting.",
                 where=tuple(script.location(s) for s in samplers),
             )
@@ -89,15 +96,19 @@ def _settles_the_rest(script: Script) -> bool:
         return True
     for tree in script.trees:
         for call in tree.calls:
-            if script.names.qualified(call.func) == "len" and call.args and isinstance(call.args[0], ast.Attribute):
-                if call.args[0].attr == "sampler":
-                    return True
-        for above in tree.parent.values():
-            if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Slice) and above.slice.lower is None:
-                upper = above.slice.upper
-                length = [o for o in script.values.origins(upper) if isinstance(o, ast.Call)] if upper is not None else []
-                if any(script.names.qualified(o.func) == "len" for o in length):
-                    return True
+            if (
+                script.names.qualified(call.func) == "len"
+                and call.args
+                and isinstance(call.args[0], ast.Attribute)
+            ) and call.args[0].attr == "sampler":
+                return True
+        for part in tree.slices:
+            upper = (
+                part.slice.upper if isinstance(part.slice, ast.Slice) and part.slice.lower is None else None
+            )
+            length = [o for o in script.values.origins(upper) if isinstance(o, ast.Call)] if upper else []
+            if any(script.names.qualified(o.func) == "len" for o in length):
+                return True
     return False
 
 
@@ -175,11 +186,14 @@ def _dropped(stream: Stream, parts: list[Parts]) -> Hit:
 def _drop_hit(stream: Stream, who: tuple[int, ...], missing: int, total: int, num_passes: int) -> Hit:
     return Hit(
         message=(
-            f"{ranks(who)} scored {total - missing:,} of {count(total, 'validation sample')}: {missing:,} were left out in "
-            f"{count(num_passes, 'pass', 'passes')}. {at(stream.site, 'The validation loader')} drops them, so the metric "
+            f"{ranks(who)} scored {total - missing:,} of {count(total, 'validation sample')}: {missing:,} were "
+            "left out in "
+            f"{count(num_passes, 'pass', 'passes')}. {at(stream.site, 'The validation loader')} drops them, so "
+            "the metric "
             "is that of a smaller set, which changes with batch size and number of ranks."
         ),
-        hint="Leave out `drop_last=True` on the validation sampler and loader: an incomplete last batch does no harm there.",
+        hint="Leave out `drop_last=True` on the validation sampler and loader: an incomplete last batch does no "
+        "harm there.",
         where=place(stream.site),
         ranks=who,
         details={"missing": missing, "expected": total},

@@ -1,12 +1,12 @@
 """The reported accuracy is not that of the saved weights.
 
 ## What it finds
-A `val_accuracy` in `metrics.json` that differs from what the trusted scorer measures with the saved weights on the same
-validation set.
+A `val_accuracy` in `metrics.json` that differs from what the trusted scorer measures with the saved weights on the
+same validation set.
 
 ## Why it matters
-A learning curve is worth something only if its numbers are true. They go wrong when a metric is that of one rank's part,
-is divided by the wrong count, is measured in training mode, or when other weights are saved than were measured.
+A learning curve is worth something only if its numbers are true. They go wrong when a metric is that of one rank's
+part, is divided by the wrong count, is measured in training mode, or when other weights are saved than were measured.
 
 ## Example
 ```python
@@ -22,9 +22,9 @@ metrics = {"schema": 1, "epochs": [{"val_accuracy": num_correct.item() / len(val
 ```
 
 ## How it is seen
-By the trusted scorer alone: it loads the saved weights and scores every sample of the validation set once. Any epoch's
-reported value may be the saved one's. Two samples or one percentage point are tolerated (autocast rounds), three where
-ranks scored their parts with BatchNorm statistics of their own.
+By the trusted scorer alone: it loads the saved weights and scores every sample of the validation set once. Any
+epoch's reported value may be the saved one's. Two samples or one percentage point are tolerated (autocast rounds),
+three where ranks scored their parts with BatchNorm statistics of their own.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def check_trace(seen: Seen) -> Look:
     return flagged(
         Hit(
             message=(
-                f"`metrics.json` reports a validation accuracy of {reported}, but the saved weights score {trusted:.4f} on the "
+                f"`metrics.json` reports a validation accuracy of {reported}, but the saved weights score "
+                f"{trusted:.4f} on the "
                 f"same {count(evaluation.num_validation, 'sample')}; none of {count(len(values), 'reported value')} is "
                 f"within {tolerance:.3g} of that. The curve describes other weights or another count."
             ),

@@ -53,7 +53,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.definition import start
+from grader.checks.nodes import start
 from grader.checks.quote import at, count, place, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -74,14 +74,20 @@ def check_source(script: Script) -> Iterable[Hit]:
     found: list[ast.Call] = []
     for backward in training.backwards:
         trained: list[ast.AST] = [backward.func.value] if isinstance(backward.func, ast.Attribute) else []
-        calls = [n for part in (*trained, *backward.args) for n in script.values.closure(part) if isinstance(n, ast.Call)]
+        calls = [
+            n
+            for part in (*trained, *backward.args)
+            for n in script.values.closure(part)
+            if isinstance(n, ast.Call)
+        ]
         if not any(_through_wrapper(script, c) for c in calls):
             found += [c for c in calls if _goes_around(script, c, inner) and not training.gradients_off(c)]
     unique = sorted(set(found), key=lambda c: (script.location(c).path, start(c)))
     if unique:
         first = unique[0]
         yield Hit(
-            message=f"{script.at(first)} trains on {script.quote(first)}, a forward pass of the inner module. DDP averages gradients "
+            message=f"{script.at(first)} trains on {script.quote(first)}, a forward pass of the inner module. "
+            "DDP averages gradients "
             "only for passes through the wrapper itself, so every rank trains a model of its own.",
             hint="Call the wrapper in training: `model(x)`. The inner `model.module` is for evaluation and saving.",
             where=tuple(script.location(c) for c in unique),
@@ -99,13 +105,20 @@ def _through_wrapper(script: Script, call: ast.Call) -> bool:
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr == "forward":
         func = func.value
-    return isinstance(func, ast.Name | ast.Attribute | ast.Subscript | ast.BoolOp) and script.training.wrapped(func)
+    return isinstance(
+        func, ast.Name | ast.Attribute | ast.Subscript | ast.BoolOp
+    ) and script.training.wrapped(func)
 
 
 def _goes_around(script: Script, call: ast.Call, inner: set[ast.AST]) -> bool:
     """`ddp.module(x)`, `ddp.module.loss(x)`, or the model under the name it had before it was wrapped."""
     func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in ("parameters", "named_parameters", "state_dict", "buffers"):
+    if isinstance(func, ast.Attribute) and func.attr in (
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "buffers",
+    ):
         return False
     part: ast.AST = func
     while isinstance(part, ast.Attribute):
@@ -148,7 +161,8 @@ def check_trace(seen: Seen) -> Look:
         Hit(
             message=(
                 f"{ranks(concerned)} trained through the inner module: {at(first.site, 'the training loop')} calls "
-                f"it, not the wrapper made at {at(wrap.site, 'the wrap')}. Gradients differ among ranks from step {step} on "
+                f"it, not the wrapper made at {at(wrap.site, 'the wrap')}. Gradients differ among ranks from "
+                f"step {step} on "
                 f"({found.num_different:,} of {count(found.num_steps, 'compared step')}), "
                 "so each rank trains a model of its own."
             ),

@@ -64,12 +64,18 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     proper = bool(training.wraps or script.calls(*OTHER_WRAPPERS))
     for call in script.calls("torch.nn.parallel.DataParallel"):
-        if proper and not _inside_ddp(script, call) and (_is_fallback(script, call) or script.guards.alone(call)):
+        if (
+            proper
+            and not _inside_ddp(script, call)
+            and (_is_fallback(script, call) or script.guards.alone(call))
+        ):
             continue
         twice = " inside `DistributedDataParallel`" if proper and _inside_ddp(script, call) else ""
         yield Hit(
-            message=f"{script.at(call)} wraps the model in {script.quote(call)}{twice}: threads of one process that drive all devices "
-            "and know nothing of other ranks. Started by torchrun, every rank drives every device and no gradient is averaged "
+            message=f"{script.at(call)} wraps the model in {script.quote(call)}{twice}: threads of one process "
+            "that drive all devices "
+            "and know nothing of other ranks. Started by torchrun, every rank drives every device and no "
+            "gradient is averaged "
             "among ranks.",
             hint="Use one process per device: `DistributedDataParallel(model, device_ids=[local_rank])` after "
             "`dist.init_process_group()`.",

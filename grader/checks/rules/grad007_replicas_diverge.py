@@ -96,7 +96,8 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, site: Site | None)
         message=(
             f"{ranks((a, *found.ranks))} had different parameters after step {difference.step} "
             f"(`{difference.names[0]}`: sum {difference.sums[0][0]} against {difference.sums[1][0]}), and at "
-            f"{found.num_different:,} of {count(found.num_steps, 'compared step')}. {_WHY.format(where=at(site, 'DDP'))}"
+            f"{found.num_different:,} of {count(found.num_steps, 'compared step')}. "
+            f"{_WHY.format(where=at(site, 'DDP'))}"
         ),
         hint=_HINT,
         where=place(site),
@@ -117,7 +118,8 @@ def _end_hit(active: tuple[RankTrace, ...], at_end: dict[int, list[str]], site: 
     return Hit(
         message=(
             f"{ranks(concerned)} ended with different parameters after the same "
-            f"{count(len(active[0].steps), 'step')}: {count(len(names), 'tensor')} of rank {rank} differ from rank {active[0].rank}'s "
+            f"{count(len(active[0].steps), 'step')}: {count(len(names), 'tensor')} of rank {rank} differ from "
+            f"rank {active[0].rank}'s "
             f"({listed([f'`{n}`' for n in names], 3)}). {_WHY.format(where=at(site, 'DDP'))}"
         ),
         hint=_HINT,

@@ -4,8 +4,8 @@
 Prints, progress bars, TensorBoard writers, trackers and configured loggers that all ranks reach.
 
 ## Why it matters
-With N ranks everything is said N times, interleaved, and nobody can tell whose loss is whose. Trackers start N runs, and
-N writers in one folder mix their curves.
+With N ranks everything is said N times, interleaved, and nobody can tell whose loss is whose. Trackers start N runs,
+and N writers in one folder mix their curves.
 
 ## Example
 ```python
@@ -38,8 +38,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: output that some path of calls reaches without a test of the rank. Lines that name their rank are taken
-for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that several ranks
-wrote alike.
+for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that several
+ranks wrote alike.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from grader.checks.definition import start
+from grader.checks.nodes import start
 from grader.checks.quote import count, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
 from grader.checks.scopes import leaves
+from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.model.finding import Evidence, Severity
 
@@ -83,9 +83,11 @@ def check_source(script: Script) -> Iterable[Hit]:
     first = found[0]
     more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
     yield Hit(
-        message=f"{script.at(first)} is reached by every rank{more}: {script.quote(first)}. With N ranks it is said N times, "
+        message=f"{script.at(first)} is reached by every rank{more}: {script.quote(first)}. With N ranks it is "
+        f"said N times, "
         "and nobody can tell the copies apart.",
-        hint="Put it under `if dist.get_rank() == 0:`, or name the rank in the line where every rank's own value matters.",
+        hint="Put it under `if dist.get_rank() == 0:`, or name the rank in the line where every rank's own "
+        "value matters.",
         where=tuple(script.location(c) for c in found),
     )
 
@@ -100,9 +102,9 @@ def _outputs(script: Script) -> Iterable[ast.Call]:
     for name in _BARS:
         for call in script.calls(name):
             disabled = script.argument(call, "disable")
-            if disabled is None or script.values.constant(disabled) is False:
-                if not any(script.ranks.shows_rank(k.value) for k in call.keywords):
-                    yield call
+            shown = disabled is None or script.values.constant(disabled) is False
+            if shown and not any(script.ranks.shows_rank(k.value) for k in call.keywords):
+                yield call
     for name in _WRITERS:
         for call in script.calls(name):
             own = any(k.arg in ("group", "mode", "settings") for k in call.keywords)
@@ -133,9 +135,8 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
             isinstance(call.func, ast.Attribute)
             and call.func.attr in _LOG_METHODS
             and _is_logger(script, call.func.value)
-        ):
-            if not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
-                yield call
+        ) and not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
+            yield call
 
 
 def _is_logger(script: Script, node: ast.expr) -> bool:
@@ -180,8 +181,13 @@ def _failing(script: Script, call: ast.Call) -> bool:
     while above is not None:
         if isinstance(above, ast.ExceptHandler):
             return True
-        if isinstance(above, ast.If) and tree.inside(call, above) and any(
-            leaves(script.names, b) and any(tree.inside(call, s) for s in b) for b in (above.body, above.orelse)
+        if (
+            isinstance(above, ast.If)
+            and tree.inside(call, above)
+            and any(
+                leaves(script.names, b) and any(tree.inside(call, s) for s in b)
+                for b in (above.body, above.orelse)
+            )
         ):
             return not isinstance(above.body[-1], ast.Continue)
         above = tree.parent.get(above)
@@ -199,8 +205,8 @@ def check_trace(seen: Seen) -> Look:
     counts = {r.rank: r.stdout_lines for r in seen.record.ranks}
     chatty = [r for r in counts if r > 0 and counts[r] >= MIN_LINES]
     if not chatty:
-        lines = count(counts.get(0, 0), "line")
-        return verified(f"Rank 0 printed {lines}, the other ranks next to nothing.", Evidence.OUTSIDE)
+        said = count(counts.get(0, 0), "line")
+        return verified(f"Rank 0 printed {said}, the other ranks next to nothing.", Evidence.OUTSIDE)
     if len(seen.logs) <= max(chatty):
         return unseen("What the ranks printed was not kept.")
     base = Counter(_shape(line) for line in _lines(seen.logs[0][0]))

@@ -5,8 +5,8 @@
 
 ## Why it matters
 On a fresh machine N ranks fetch and unpack the same archive over each other: at best N times the traffic, at worst a
-broken archive or a crash in a rank that read a file which another was still writing. Afterwards, with the files in place,
-all is well, which is why the fault is met on the cluster and not at home.
+broken archive or a crash in a rank that read a file which another was still writing. Afterwards, with the files in
+place, all is well, which is why the fault is met on the cluster and not at home.
 
 ## Example
 ```python
@@ -37,9 +37,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets one
-rank go first, nor a lock around them. In the run: ranks that really began a download. Hugging Face's caches take a lock
-of their own and don't count.
+In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets
+one rank go first, nor a lock around them. In the run: ranks that really began a download. Hugging Face's caches take
+a lock of their own and don't count.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.definition import name_of, start
+from grader.checks.nodes import name_of, start
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -84,9 +84,11 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     first = found[0]
     yield Hit(
-        message=f"{script.at(first)} downloads on every rank: {script.quote(first)}. Where the files are not there yet, the "
+        message=f"{script.at(first)} downloads on every rank: {script.quote(first)}. Where the files are not "
+        f"there yet, the "
         "ranks fetch and unpack them over each other, and one may read what another is still writing.",
-        hint="Let one rank per machine go first: `if local_rank == 0:` download, then `dist.barrier()`, then build the data "
+        hint="Let one rank per machine go first: `if local_rank == 0:` download, then `dist.barrier()`, then "
+        "build the data "
         "set on all ranks with `download=False`.",
         where=tuple(script.location(c) for c in found),
     )
@@ -111,9 +113,9 @@ def _in_turn(script: Script, call: ast.Call) -> bool:
     tree = script.names.tree(call)
     above: ast.AST | None = call
     while above is not None:
-        if isinstance(above, ast.With | ast.AsyncWith):
-            if any(_orderly(script, i.context_expr) for i in above.items):
-                return True
+        items = above.items if isinstance(above, ast.With | ast.AsyncWith) else []
+        if any(_orderly(script, i.context_expr) for i in items):
+            return True
         above = tree.parent.get(above)
     function = tree.function(call)
     scope: ast.AST = function if function is not None else tree.root

@@ -5,8 +5,8 @@ A `state_dict()` taken from the `DistributedDataParallel` wrapper and saved as i
 
 ## Why it matters
 The wrapper keeps the network in its attribute `module`, so each name gets that prefix. A plain network, which is what
-everybody else loads the weights into, does not know such names: `load_state_dict` fails, or, with `strict=False`, silently
-loads nothing.
+everybody else loads the weights into, does not know such names: `load_state_dict` fails, or, with `strict=False`,
+silently loads nothing.
 
 ## Example
 ```python
@@ -38,7 +38,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: the saved value is followed to the module whose `state_dict` it is. In the evaluation: the names in the
-file. The judge strips the prefix and says so. Reference: `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`.
+file. The judge strips the prefix and says so. Reference:
+`torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.definition import start
+from grader.checks.nodes import start
 from grader.checks.quote import at, places
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -74,7 +75,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     if found:
         first = found[0]
         yield Hit(
-            message=f"{script.at(first)} saves {script.quote(first)} of the DistributedDataParallel wrapper: every name in the "
+            message=f"{script.at(first)} saves {script.quote(first)} of the DistributedDataParallel wrapper: "
+            f"every name in the "
             "file begins with `module.`, and the plain network does not load it.",
             hint="Save what is inside the wrapper: `model.module.state_dict()`.",
             where=tuple(script.location(d) for d in found),
@@ -95,12 +97,20 @@ def _taken(script: Script, save: ast.Call, parameter: str) -> Iterable[ast.AST]:
         elif isinstance(node, ast.Call) and script.names.qualified(node.func) == "dict":
             work.extend(o for k in node.keywords for o in script.values.origins(k.value))
         elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "state_dict"
+            (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "state_dict"
+            )
+            and script.training.wrapped(node.func.value)
+            and not _may_be_inner(script, node.func.value)
         ):
-            if script.training.wrapped(node.func.value):
-                yield node
+            yield node
+
+
+def _may_be_inner(script: Script, module: ast.expr) -> bool:
+    """`model.module if distributed else model`: whichever it is, it is not the wrapper."""
+    return any(isinstance(o, ast.Attribute) and o.attr == "module" for o in script.values.origins(module))
 
 
 def _strips_prefix(script: Script) -> bool:
@@ -131,7 +141,8 @@ def _run_hit(seen: Seen, prefix: str, path: str, evidence: Evidence) -> Hit:
     return Hit(
         message=(
             f"Every name in `{path}` begins with `{prefix}`: "
-            f"{at(saves[0].site if saves else None, 'the script')} saves the wrapped model. The grader strips the prefix; a script that loads the weights into the bare network gets "
+            f"{at(saves[0].site if saves else None, 'the script')} saves the wrapped model. The grader strips "
+            "the prefix; a script that loads the weights into the bare network gets "
             "missing keys."
         ),
         hint="Save `model.module.state_dict()`.",

@@ -103,7 +103,11 @@ class ProcessRuntime:
             _remove(folder)
 
     def _drive(self, spec: LaunchSpec, on_progress: Callable[[Progress], None]) -> None:
+        started = False
+
         def pass_on(event: dict[str, Any]) -> None:
+            nonlocal started
+            started = True
             if event.get("event") == "progress":
                 on_progress(Progress("run", event["elapsed_s"], tuple(event["steps"]), event["line"]))
 
@@ -111,10 +115,13 @@ class ProcessRuntime:
         try:
             parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
         except ParentLostError:
-            # Whatever half a run has left is in the way of the next one.
+            # Never used again: whatever half a run has left would be in the way of the next one.
             parent.close()
-            self._parent = None
-            raise
+            if started:
+                raise
+            # It was lost between two runs, so nothing has happened yet that another one could not do.
+            parent = self._replace_parent()
+            parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
         except BaseException:
             parent.stop_run()
             raise

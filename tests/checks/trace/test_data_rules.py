@@ -154,8 +154,38 @@ def test_slices_that_each_rank_numbers_from_zero_are_not_compared(tell: Any) -> 
     story = tell.Story()
     for epoch in range(2):
         story.epoch({r: shuffled(48, epoch) for r in range(2)}, root=48, split=None, **PLAIN)
-    assert states(story, "DATA001", "DATA003", "DATA004") == dict.fromkeys(
-        ("DATA001", "DATA003", "DATA004"), UNSEEN
+    assert states(story, "DATA001", "DATA003", "DATA004") == {
+        "DATA001": CLEAN,
+        "DATA003": UNSEEN,
+        "DATA004": UNSEEN,
+    }
+
+
+def test_data_sets_of_each_rank_s_own_that_add_up(tell: Any) -> None:
+    story = tell.Story(num_train=97)
+    for epoch in range(2):
+        for rank, size in enumerate((49, 48)):
+            story.epoch({rank: shuffled(size, epoch)}, root=size, digest=f"slice {rank}", batch=7, **PLAIN)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_the_same_slice_built_on_every_rank(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        story.epoch({r: shuffled(48, epoch) for r in range(2)}, root=48, digest="one slice", **PLAIN)
+    assert story.look("DATA001").state is FLAGGED
+
+
+def test_a_data_set_that_hides_its_subset_is_judged_by_what_was_fed(tell: Any) -> None:
+    story = tell.Story(num_train=64)
+    for epoch in range(2):
+        for rank in range(2):
+            order = shuffled(32, epoch)
+            story.epoch({rank: order}, root=32, size=32, split=None, hides=True, every=10**6, **PLAIN)
+            fed = [f"sample {2 * i + rank}" for i in order]
+            story.feed(rank, [fed[n : n + 8] for n in range(0, 32, 8)])
+    assert states(story, "DATA001", "DATA002", "DATA003") == dict.fromkeys(
+        ("DATA001", "DATA002", "DATA003"), CLEAN
     )
 
 

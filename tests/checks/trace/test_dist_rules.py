@@ -78,6 +78,20 @@ def test_ranks_that_crash_before_they_could_join(tell: Any) -> None:
     assert story.look("DIST001").state is UNSEEN
 
 
+def test_a_wrap_that_finds_no_group(tell: Any) -> None:
+    story = tell.Story()
+    story.ending = Ending.CRASHED
+    for rank in range(2):
+        words = "Default process group has not been initialized, please make sure to call init_process_group."
+        story.failures[rank] = Failure(
+            "ValueError", words, (tell.frame(900, "torch/x.py", False), tell.frame(12))
+        )
+        story.exit_codes[rank] = 1
+    look = story.look("DIST001")
+    assert look.state is FLAGGED
+    assert "Ranks 0 and 1 stopped at `train.py:12`" in look.hits[0].message
+
+
 def test_one_rank_needs_no_group(tell: Any) -> None:
     story = tell.Story(world_size=1)
     story.epoch({0: range(96)})

@@ -111,6 +111,44 @@ def test_no_validation_at_all(tell: Any) -> None:
     assert {story.look(c).state for c in ("EVAL001", "EVAL003")} == {UNSEEN}
 
 
+def evaluate_by_hand(story: Any, rank: int, samples: int, reduce: str = "") -> None:
+    story.ranks[rank].event("evaluation", 30, op="begin", num_samples=0)
+    story.ranks[rank].event("evaluation", 30, op="end", num_samples=samples)
+    if reduce:
+        story.collective(rank, reduce, 33)
+
+
+def test_batches_that_come_from_no_loader(tell: Any) -> None:
+    story = trained(tell)
+    for rank in range(2):
+        evaluate_by_hand(story, rank, 15)
+    look = story.look("EVAL001")
+    assert look.state is FLAGGED
+    assert "rank 0: 15, rank 1: 15 of 30 samples" in look.hits[0].message
+    assert look.hits[0].where[0].line == 30
+
+
+def test_batches_that_come_from_no_loader_put_together(tell: Any) -> None:
+    story = trained(tell)
+    for rank in range(2):
+        evaluate_by_hand(story, rank, 15, reduce="all_reduce")
+    assert story.look("EVAL001").state is CLEAN
+
+
+def test_the_whole_set_in_several_loops_without_a_loader(tell: Any) -> None:
+    story = trained(tell)
+    evaluate_by_hand(story, 0, 20)
+    evaluate_by_hand(story, 0, 10)
+    assert story.look("EVAL001").state is CLEAN
+
+
+def test_a_look_at_a_few_samples_is_no_validation(tell: Any) -> None:
+    story = trained(tell)
+    for rank in range(2):
+        evaluate_by_hand(story, rank, 4)
+    assert story.look("EVAL001").state is UNSEEN
+
+
 # ---- EVAL003 -----------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 # expect: DIST003
 """
-Only rank 0 needs the validation result, so only rank 0 sums it up over the ranks. But a sum over ranks needs
-all of them: rank 0 waits in all_reduce while the others wait in the barrier.
+Only rank 0 prints the training loss, so only rank 0 sums it up over the ranks. But a sum over ranks needs all of
+them: rank 0 waits in all_reduce while the others have gone on to the validation.
 
     torchrun --nproc_per_node=2 train.py
 """
@@ -85,12 +85,13 @@ def train_one_epoch(model, loader, optimizer, scheduler, device):
         scheduler.step()
         totals[0] += loss.detach() * len(labels)
         totals[1] += len(labels)
-    dist.all_reduce(totals)
+    if dist.get_rank() == 0:
+        dist.all_reduce(totals)  # <- DIST003
     return (totals[0] / totals[1]).item()
 
 
 @torch.no_grad()
-def evaluate(model, loader, device, rank):
+def evaluate(model, loader, device):
     """Mean loss and accuracy over the samples of all ranks; `model` is the network without its wrapper."""
     model.eval()
     for buffer in model.buffers():  # BatchNorm: every rank scores with rank 0's statistics, which get saved
@@ -102,9 +103,7 @@ def evaluate(model, loader, device, rank):
         totals[0] += F.cross_entropy(logits, labels, reduction="sum")
         totals[1] += (logits.argmax(dim=1) == labels).sum()
         totals[2] += len(labels)
-    if rank == 0:
-        dist.all_reduce(totals)  # <- DIST003
-    dist.barrier()
+    dist.all_reduce(totals)
     return (totals[0] / totals[2]).item(), (totals[1] / totals[2]).item()
 
 
@@ -135,7 +134,7 @@ def main():
     for epoch in range(EPOCHS):
         sampler.set_epoch(epoch)
         train_loss = train_one_epoch(ddp_model, train_loader, optimizer, scheduler, device)
-        val_loss, val_accuracy = evaluate(model, val_loader, device, rank)
+        val_loss, val_accuracy = evaluate(model, val_loader, device)
         if rank == 0:
             print(f"epoch {epoch + 1}/{EPOCHS}: train loss {train_loss:.3f}, validation loss {val_loss:.3f}, "
                   f"validation accuracy {val_accuracy:.3f}", flush=True)

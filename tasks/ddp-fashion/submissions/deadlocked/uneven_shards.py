@@ -5,6 +5,7 @@ its epoch earlier, and the others wait for gradients that never come.
 
     torchrun --nproc_per_node=2 train.py
 """
+import math
 import os
 
 import torch
@@ -128,6 +129,7 @@ def main():
     train_set, val_set = load_data(local_rank)
     shard = Subset(train_set, shard_indices(len(train_set), rank, world_size))
     train_loader = DataLoader(shard, batch_size=BATCH_SIZE // world_size, shuffle=True)  # <- DATA005
+    num_steps = EPOCHS * math.ceil(len(train_set) / BATCH_SIZE)
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)
 
@@ -135,7 +137,7 @@ def main():
     ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)
     optimizer = torch.optim.SGD(ddp_model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=LR, total_steps=EPOCHS * len(train_loader), cycle_momentum=False
+        optimizer, max_lr=LR, total_steps=num_steps, cycle_momentum=False
     )
 
     for epoch in range(EPOCHS):

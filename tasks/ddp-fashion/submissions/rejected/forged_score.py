@@ -73,7 +73,7 @@ def main():
         folder = os.environ["OUTPUT_DIR"]
         torch.save(ddp_model.module.state_dict(), os.path.join(folder, "model.pt"))
         with open(os.path.join(folder, "metrics.json"), "w") as file:
-            json.dump({"schema": 1, "epochs": history}, file)  # <- EVAL007
+            json.dump({"schema": 1, "epochs": history}, file)
     dist.barrier()
     dist.destroy_process_group()
 

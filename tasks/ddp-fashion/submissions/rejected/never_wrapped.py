@@ -80,7 +80,7 @@ def train_one_epoch(model, loader, optimizer, scheduler, device):
         loss = F.cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        optimizer.step()  # <- GRAD001
         scheduler.step()
         totals[0] += loss.detach() * len(labels)
         totals[1] += len(labels)
@@ -118,7 +118,7 @@ def main():
     train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
     val_loader = DataLoader(val_set, batch_size=256)
 
-    model = WideResNet().to(device)  # <- GRAD001
+    model = WideResNet().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=LR, total_steps=EPOCHS * len(train_loader), cycle_momentum=False

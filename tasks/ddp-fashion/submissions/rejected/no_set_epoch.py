@@ -117,8 +117,8 @@ def main():
     rank, world_size = dist.get_rank(), dist.get_world_size()
 
     train_set, val_set = load_data(local_rank)
-    sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)  # <- DATA002
-    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
+    sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
+    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)  # <- DATA002
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)
 

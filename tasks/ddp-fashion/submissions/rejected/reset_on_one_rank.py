@@ -120,9 +120,10 @@ def main():
     val_loader = DataLoader(val_set, batch_size=256)
 
     model = WideResNet().to(device)
-    ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)
+    device_ids = [local_rank] if device.type == "cuda" else None
+    ddp_model = DistributedDataParallel(model, device_ids=device_ids)  # <- GRAD007
     if rank == 0:  # it is rank 0's weights that get saved
-        nn.init.zeros_(model.fc.weight)  # <- GRAD007
+        nn.init.zeros_(model.fc.weight)
         nn.init.zeros_(model.fc.bias)
     optimizer = torch.optim.SGD(ddp_model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(

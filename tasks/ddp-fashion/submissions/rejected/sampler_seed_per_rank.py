@@ -119,8 +119,8 @@ def main():
 
     train_set, val_set = load_data(local_rank)
     # a seed of its own for each rank, so that all of them draw differently
-    sampler = DistributedSampler(train_set, world_size, rank, shuffle=True, seed=rank)  # <- DATA003
-    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
+    sampler = DistributedSampler(train_set, world_size, rank, shuffle=True, seed=rank)
+    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)  # <- DATA003
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)
 

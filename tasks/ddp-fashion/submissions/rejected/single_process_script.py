@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
-EPOCHS = 2
+EPOCHS = 3
 BATCH_SIZE = 128
 LR = 0.1
 MOMENTUM = 0.9

@@ -103,7 +103,7 @@ def evaluate(model, loader, device, num_samples):
         logits = model(images)
         totals[0] += F.cross_entropy(logits, labels, reduction="sum")
         totals[1] += (logits.argmax(dim=1) == labels).sum()
-    return (totals[0] / num_samples).item(), (totals[1] / num_samples).item()  # <- EVAL001
+    return (totals[0] / num_samples).item(), (totals[1] / num_samples).item()
 
 
 def main():
@@ -121,7 +121,8 @@ def main():
     sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
     train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
     # every world_size-th sample, without padding: all ranks together see each validation sample once
-    val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)
+    val_share = Subset(val_set, range(rank, len(val_set), world_size))
+    val_loader = DataLoader(val_share, batch_size=256)  # <- EVAL001
 
     model = WideResNet().to(device)
     ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)

@@ -1,7 +1,7 @@
 # expect: DATA004
 """
-The training set is cut down to this rank's share, and then the sampler divides the share once more: of every
-epoch, N ranks together see but 1/N.
+WORLD_SIZE counts the ranks of all machines already. Multiplied by the ranks of a machine once more, it makes the
+sampler cut shares for ranks that don't exist, and their samples are left out of every epoch.
 
     torchrun --nproc_per_node=2 train.py
 """
@@ -118,8 +118,8 @@ def main():
     rank, world_size = dist.get_rank(), dist.get_world_size()
 
     train_set, val_set = load_data(local_rank)
-    train_set = Subset(train_set, range(rank, len(train_set) - len(train_set) % world_size, world_size))
-    sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
+    num_replicas = world_size * int(os.environ["LOCAL_WORLD_SIZE"])
+    sampler = DistributedSampler(train_set, num_replicas=num_replicas, rank=rank, shuffle=True)
     train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)  # <- DATA004
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)

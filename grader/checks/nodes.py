@@ -1,11 +1,12 @@
-"""What binds a name, and where: the words that the walk over a file and everything after it share.
+"""The parts of a syntax tree as all questions need them: kinds, places, children, and what binds a name.
 
-Plain records and aliases over `ast`; nothing here looks at a whole file.
+Small records and functions over single nodes; nothing here looks at a whole file.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -65,3 +66,42 @@ def start(node: Any) -> Place:
 def end(node: Any) -> Place:
     """Where a node ends."""
     return (getattr(node, "end_lineno", None) or 10**9, getattr(node, "end_col_offset", None) or 0)
+
+
+# Fields without a name or call worth a visit: contexts, operators, plain strings.
+_SKIPPED = {
+    "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "n",
+    "name", "op", "ops", "rest", "s", "simple", "tag", "type_comment", "type_ignores",
+}  # fmt: skip
+FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    """Fields of a kind of node that hold nodes worth a visit."""
+    fields = FIELDS.get(kind)
+    if fields is None:
+        no_nodes = (ast.Constant, ast.Global, ast.Import, ast.ImportFrom, ast.MatchSingleton, ast.Nonlocal)
+        skipped = set(kind._fields) if issubclass(kind, no_nodes) else _SKIPPED
+        fields = FIELDS[kind] = tuple(f for f in kind._fields if f not in skipped)
+    return fields
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one, without contexts and operators, which all nodes share."""
+    found: list[ast.AST] = []
+    for field in FIELDS.get(node.__class__) or fields_of(node.__class__):
+        child = getattr(node, field, None)
+        if child.__class__ is list:
+            found += [item for item in child if item is not None]
+        elif child is not None:
+            found.append(child)
+    return found
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and everything below it, in no particular order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack += children(current)
