@@ -112,12 +112,18 @@ def _weights(seen: Seen) -> list[Contradiction]:
     cut = any(r.trace_cut for r in seen.record.ranks)
     if evaluation is None or not evaluation.sums or not whole or cut or sharded(seen.trace):
         return []
+    if any(r.events("process") for r in seen.trace.ranks):
+        # What other processes of the script do is not told: they may have trained and saved.
+        return []
     saves = [s for r in seen.trace.ranks for s in r.saves]
     if any(not s.sums or s.api == "dcp" for s in saves) or any(equal(s.sums, evaluation.sums) for s in saves):
         # A save without a fingerprint (weights two levels deep, a sharded checkpoint) could be this file.
         return []
     finals = [f.sums for r in seen.trace.ranks for f in r.finals]
     if any(_contains(evaluation.sums, sums) for sums in finals if sums):
+        return []
+    if not saves and any(r.events("process") for r in seen.trace.ranks):
+        # A process that a rank started, and that the probe does not follow, may have saved them.
         return []
     fact = (
         f"The weights in `{evaluation.artifact}` are none of the {len(saves)} checkpoints that the ranks saved, "

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from grader.checks.attributes import Attributes, is_property
 from grader.checks.calls import Calls, default_of
 from grader.checks.names import Names
-from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, Function, children
+from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, children
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 

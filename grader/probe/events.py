@@ -59,8 +59,8 @@ STEP
     models in training since the last step), data_s (waiting for training batches), compute_s (first forward pass
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP).
-    On the first 8 steps of an optimizer and then every 16th (32nd on other devices than the CPU, rarer for huge
-    tensors, the same on every rank) also grads (fingerprint), grad_names, rss_bytes, device_bytes, site.
+    On the first 8 steps of an optimizer and then every 32nd (rarer for huge tensors, the same ones on every rank)
+    also grads (fingerprint), grad_names, rss_bytes, device_bytes, site.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
     after the same steps that have grads.

@@ -23,8 +23,7 @@ from grader.probe.writer import writer
 FIRST_SAMPLED = 8
 """Steps of an optimizer that are all fingerprinted."""
 
-_EVERY = 16
-_EVERY_ON_DEVICE = 32
+_EVERY = 32
 _ELEMENTS_PER_SAMPLE = 1 << 18
 _MAX_BACKWARDS = 8
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -61,9 +60,7 @@ class _Optimizer:
                 named |= {id(p): name for name, p in model.named_parameters()}
         self.chosen = [(i, params[i]) for i in choose(params)]
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
-        elements = sum(p.numel() for _, p in self.chosen)
-        on_device = any(p.device.type != "cpu" for _, p in self.chosen)
-        self.every = (_EVERY_ON_DEVICE if on_device else _EVERY) * (1 + elements // _ELEMENTS_PER_SAMPLE)
+        self.every = _EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
 
     def lr(self, optimizer: Any) -> str:
         """The learning rates of all groups as JSON."""
@@ -210,7 +207,7 @@ def _hooks() -> tuple[Any, Any]:
 
     def before(optimizer: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if not is_compiling():
-            _before_step(optimizer, kwargs.get("closure") is not None or len(args) > 1)
+            _before_step(optimizer, any(one is not None for one in (kwargs.get("closure"), *args[1:])))
 
     def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not is_compiling():

@@ -57,7 +57,7 @@ def own_runtime() -> ProcessRuntime:
 
 
 def folders_of_runs() -> set[str]:
-    return {path.name for path in Path(tempfile.gettempdir()).glob("grader-run-*")}
+    return {path.name for path in Path(tempfile.gettempdir()).glob(f"grader-run-{os.getpid()}-*")}
 
 
 def nothing_left(marker: str, limit_s: float = 10.0) -> bool:

@@ -92,8 +92,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         yield Hit(
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
-            "divides its samples "
-            f"among the ranks.{unused} Every rank then trains on the whole set: N devices do the same work N times.",
+            f"divides its samples among the ranks.{unused} Every rank then trains on the whole set: N devices "
+            "do the same work N times.",
             hint=_DIVIDE,
             where=(script.location(loader),),
         )

@@ -125,10 +125,8 @@ def _source_hit(script: Script, sampler: ast.Call, calls: list[ast.Attribute]) -
     )
     return Hit(
         message=f"{script.at(sampler)} builds a sampler that shuffles, {script.quote(sampler)}, the training "
-        f"loop runs several "
-        f"times, and nothing calls `set_epoch` on it.{vain} Every epoch then has the same order and each rank "
-        f"the same "
-        "samples for ever.",
+        f"loop runs several times, and nothing calls `set_epoch` on it.{vain} Every epoch then has the same "
+        "order and each rank the same samples for ever.",
         hint="Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader.",
         where=(script.location(sampler),),
     )

@@ -57,7 +57,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.ledger import Ledger, Stream
+from grader.checks.ledger import Stream
 from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, listed, place
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
@@ -180,18 +180,26 @@ def check_trace(seen: Seen) -> Look:
     ranks = trainers(seen.trace)
     completed = seen.record.ending is Ending.COMPLETED
     for stream in seen.ledger.training:
-        uneven = next((e for e in stream.epochs if _is_uneven(e, seen.ledger)), None)
+        uneven = next((e for e in stream.epochs if _is_uneven(e) or _waits_alone(seen, e)), None)
         if uneven is not None and not (completed and _evened(ranks)):
             return flagged(_epoch_hit(seen, stream, uneven))
     if len(ranks) < 2:
         return unseen("Fewer than two ranks took optimizer steps.")
     steps = {r.rank: len(r.steps) for r in ranks}
+    if not completed:
+        # Epochs that all ranks went through to the end count, whatever happened later.
+        whole = [
+            e for s in seen.ledger.training for e in s.epochs if e.own and e.complete and len(e.shards) > 1
+        ]
+        if whole:
+            return verified(
+                f"All ranks had equal numbers of batches in {count(len(whole), 'complete epoch')}."
+            )
+        return unseen("The run ended within its first epoch, where ranks stop at different steps.")
     if len(set(steps.values())) == 1:
         return verified(
             f"All {len(ranks)} training ranks took {count(min(steps.values()), 'optimizer step')}."
         )
-    if not completed:
-        return unseen("The run did not reach its end, so ranks stopped in different steps.")
     if _evened(ranks):
         return verified(
             f"Ranks took {listed(steps.values())} steps and still ended with equal replicas, as under `join()`."
@@ -199,12 +207,25 @@ def check_trace(seen: Seen) -> Look:
     return flagged(_run_hit(seen, steps))
 
 
-def _is_uneven(epoch: Epoch, ledger: Ledger) -> bool:
+def _is_uneven(epoch: Epoch) -> bool:
     """True when one rank's loader ran dry while another's had more batches to give."""
     if not epoch.own or len(epoch.shards) < 2:
         return False
     dry = [s.num_batches for s in epoch.shards if s.exhausted]
-    return bool(dry) and max(s.num_batches for s in epoch.shards) > min(dry) and ledger.num_ranks > 1
+    return bool(dry) and max(s.num_batches for s in epoch.shards) > min(dry)
+
+
+def _waits_alone(seen: Seen, epoch: Epoch) -> bool:
+    """True when a rank of a deadlock waits inside the wrapper, in a batch that another rank's shard does not have.
+
+    The other rank has taken all its steps, and so has this one: what it waits in belongs to one batch more.
+    """
+    dry = [s for s in epoch.shards if s.exhausted]
+    if seen.record.ending is not Ending.DEADLOCKED or not epoch.own or not dry:
+        return False
+    waiting = {r.rank for r in seen.record.ranks if r.waiting and r.waiting.operation.startswith("DDP ")}
+    least = min(s.num_batches for s in dry)
+    return any(s.exhausted is None and s.rank in waiting and s.num_batches >= least for s in epoch.shards)
 
 
 def _evened(ranks: tuple[RankTrace, ...]) -> bool:
@@ -218,6 +239,12 @@ def _evened(ranks: tuple[RankTrace, ...]) -> bool:
 def _epoch_hit(seen: Seen, stream: Stream, epoch: Epoch) -> Hit:
     batches = {s.rank: s.num_batches for s in epoch.shards}
     fewest, most = min(batches, key=lambda r: batches[r]), max(batches, key=lambda r: batches[r])
+    even = batches[fewest] == batches[most]
+    if even:
+        # A deadlock: the batch in which the rank waits is one more than it got through.
+        fewest = next(s.rank for s in epoch.shards if s.exhausted)
+        most = next(s.rank for s in epoch.shards if not s.exhausted)
+        batches[most] += 1
     per_rank = listed(f"{b:,} on rank {r}" for r, b in batches.items())
     waiting = ""
     if seen.record.ending is Ending.DEADLOCKED:
@@ -252,8 +279,8 @@ def _hit(seen_text: str, stream: Stream | None, ranks: tuple[int, ...], details:
         ),
         hint=(
             "Give all ranks the same number of batches: `DistributedSampler` pads by itself; with shards of "
-            "your own, "
-            "cut them to equal length, or stop all ranks at the smallest count (`all_reduce` with `ReduceOp.MIN`)."
+            "your own, cut them to equal length, or stop all ranks at the smallest count (`all_reduce` with "
+            "`ReduceOp.MIN`)."
         ),
         where=place(stream.site) if stream else (),
         ranks=ranks,

@@ -1,12 +1,13 @@
 """All ranks use the same GPU.
 
 ## What it finds
-CUDA devices named without the rank: a plain `"cuda"` or `.cuda()` with no `torch.cuda.set_device`, or a fixed number.
+CUDA devices named without the rank: a plain `"cuda"` or `.cuda()` with no `torch.cuda.set_device`, or a fixed
+number.
 
 ## Why it matters
-`"cuda"` means the current device, and that is number 0 in every process until it is told otherwise. All ranks then share
-one GPU while the others idle: slow, soon out of memory, and NCCL refuses it ("Duplicate GPU detected"). On a machine
-without GPUs nothing shows.
+`"cuda"` means the current device, and that is number 0 in every process until it is told otherwise. All ranks then
+share one GPU while the others idle: slow, soon out of memory, and NCCL refuses it ("Duplicate GPU detected"). On a
+machine without GPUs nothing shows.
 
 ## Example
 ```python
@@ -90,8 +91,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     first = wrong[0]
     yield Hit(
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
-        f"machine then share "
-        "one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
+        "machine then share one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
         hint='Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, '
         "`torch.cuda.set_device(local_rank)`, "
         '`device = torch.device("cuda", local_rank)`.',

@@ -42,8 +42,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: no reachable call of `init_process_group`, in any file that was handed in. In the run: no rank reports
-a group, or fewer ranks than were started. Reference: `torch.distributed`, "Initialization"
+In the source: no reachable call of `init_process_group`, in any file that was handed in. In the run: no rank
+reports a group, or fewer ranks than were started. Reference: `torch.distributed`, "Initialization"
 (https://pytorch.org/docs/stable/distributed.html#initialization).
 """
 
@@ -88,8 +88,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         "`torchrun` only starts the processes; until they meet in `init_process_group` each of them trains "
         "alone or stops.",
         hint='Call `dist.init_process_group("nccl")` (`"gloo"` on CPUs) before the first sampler, wrapper or '
-        "collective; "
-        "torchrun has set everything it needs.",
+        "collective; torchrun has set everything it needs.",
         where=(script.location(first),),
     )
 
@@ -165,8 +164,7 @@ def _failed_hit(failed: list[RankRecord]) -> Hit:
     return Hit(
         message=(
             f"{ranks(r.rank for r in failed)} stopped at {at(frames[0], 'an unknown line')}: what stands there "
-            f"needs a "
-            "process group, and none was created. Without a group ranks know nothing of each other."
+            "needs a process group, and none was created. Without a group ranks know nothing of each other."
         ),
         hint="Call `torch.distributed.init_process_group(backend)` on every rank before this line.",
         where=places(frames),
@@ -184,8 +182,7 @@ def _run_hit(seen: Seen, guilty: list[RankTrace], joined: list[int]) -> Hit:
     return Hit(
         message=(
             f"{ranks(r.rank for r in guilty)} of {seen.trace.world_size} never joined a process group{others}. "
-            f"{worked}"
-            "Without a group ranks know nothing of each other: each is a training run of its own."
+            f"{worked}Without a group ranks know nothing of each other: each is a training run of its own."
         ),
         hint=(
             "Call `torch.distributed.init_process_group(backend)` at the start of the script on every rank, "

@@ -4,8 +4,8 @@
 A script that starts a process group and never calls `destroy_process_group`.
 
 ## Why it matters
-NCCL then ends with its communicators still open: PyTorch (2.4 and later) warns about it, and now and then a run that
-has done all its work hangs or fails in the last second, with a torn checkpoint or a wasted allocation.
+NCCL then ends with its communicators still open: PyTorch (2.4 and later) warns about it, and now and then a run
+that has done all its work hangs or fails in the last second, with a torn checkpoint or a wasted allocation.
 
 ## Example
 ```python
@@ -31,8 +31,8 @@ finally:
 ```
 
 ## How it is seen
-In the source: no `destroy_process_group` in any file, or only in a function that nobody calls. In the run: ranks that
-ended well without taking their group down. Accelerate, Fabric and Lightning do it themselves. Reference:
+In the source: no `destroy_process_group` in any file, or only in a function that nobody calls. In the run: ranks
+that ended well without taking their group down. Accelerate, Fabric and Lightning do it themselves. Reference:
 `torch.distributed`, "Shutdown" (https://pytorch.org/docs/stable/distributed.html#shutdown).
 """
 
@@ -102,8 +102,7 @@ def check_trace(seen: Seen) -> Look:
             message=(
                 f"{ranks(r.rank for r in leaking)} ended without destroying the process group that "
                 f"{at(group.site, 'the script')} creates. Threads and sockets are then torn down in an order "
-                "that nobody "
-                "chose: mostly a warning, now and then a hang at the end."
+                "that nobody chose: mostly a warning, now and then a hang at the end."
             ),
             hint="Call `torch.distributed.destroy_process_group()` as the last line that every rank runs.",
             where=place(group.site),

@@ -1,12 +1,13 @@
 """A collective that only some ranks call.
 
 ## What it finds
-`barrier`, `all_reduce`, `broadcast`, `gather` and their relatives (wrapping a model is one of them) under a test of the
-rank, while the other ranks pass by.
+`barrier`, `all_reduce`, `broadcast`, `gather` and their relatives (wrapping a model is one of them) under a test of
+the rank, while the other ranks pass by.
 
 ## Why it matters
 A collective is a meeting of all ranks of the group. Those who come wait for those who don't: the run stands still
-until the group's time limit (10 minutes with NCCL, 30 with gloo) and then dies far away from the line that caused it.
+until the group's time limit (10 minutes with NCCL, 30 with gloo) and then dies far away from the line that caused
+it.
 
 ## Example
 ```python
@@ -35,9 +36,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet in
-the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which the
-ranks' own stacks show who waits where. Reference:
+In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet
+in the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which
+the ranks' own stacks show who waits where. Reference:
 https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
@@ -51,7 +52,6 @@ from grader.checks.blocked import Stuck, guarded_ranks, stuck_ranks
 from grader.checks.collectives import Collective
 from grader.checks.conditions import Which
 from grader.checks.guards import Guard
-from grader.checks.nodes import start
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -128,11 +128,12 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
         where.append(script.location(first.call))
         through = f", which runs `{first.name}` at {script.at(first.call)}"
     test = script.quote(suspect.guard.test)
-    side = "under" if start(suspect.guard.test) <= start(suspect.call) else "by"
+    branch = script.names.tree(suspect.call).parent.get(suspect.guard.test)
+    leaves = branch is not None and not script.names.tree(suspect.call).inside(suspect.call, branch)
+    side = "past the early exit under" if leaves else "under the test"
     return Hit(
-        message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} the test "
-        f"{test}: only {who} "
-        "there. A collective waits for every rank of the group, so the run stands still.",
+        message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
+        f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still.",
         hint="Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
         where=tuple(where),
     )

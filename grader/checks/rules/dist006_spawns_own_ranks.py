@@ -5,10 +5,9 @@
 already.
 
 ## Why it matters
-`torchrun --nproc_per_node=N` starts N copies of the script. If each copy starts N ranks, N² processes fight for the same
-devices and for one port, or each copy trains a whole run of its own. Spawning is a fine way to start ranks from a
-plain
-`python train.py`; with a launcher it is one way too many.
+`torchrun --nproc_per_node=N` starts N copies of the script. If each copy starts N ranks, N² processes fight for the
+same devices and for one port, or each copy trains a whole run of its own. Spawning is a fine way to start ranks
+from a plain `python train.py`; with a launcher it is one way too many.
 
 ## Example
 ```python
@@ -70,8 +69,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         yield Hit(
             message=f"{script.at(site.call)} starts ranks of its own: {script.quote(site.call)}. torchrun has "
-            f"started one "
-            "process per rank already; if each of them starts more, they fight for the same devices and port.",
+            "started one process per rank already; if each of them starts more, they fight for the same "
+            "devices and port.",
             hint="Run the worker's body once per process, with `rank` and `world_size` from torchrun's environment "
             "(`dist.init_process_group` without arguments), and drop the spawning.",
             where=(script.location(site.call),),
@@ -115,19 +114,24 @@ def check_trace(seen: Seen) -> Look:
 
 def _is_own(event: Event) -> bool:
     """True for worker processes of the script itself; other libraries' helpers and shell commands don't train."""
-    return event.fields.get("op") in ("spawn", "fork") and event.fields.get("by", "") in ("", "torch")
+    return event.fields.get("op") in ("spawn", "fork") and event.fields.get("by", "") in (
+        "",
+        "torch",
+        "grader",
+    )
 
 
 def _run_hit(spawning: list[tuple[RankTrace, Event]]) -> Hit:
     first = spawning[0][1]
     target = first.fields.get("target")
-    what = f"`{target}` in new processes" if isinstance(target, str) and target else "new processes"
+    named = isinstance(target, str) and target and not target.startswith("_")
+    what = f"`{target}` in new processes" if named else "new processes"
     return Hit(
         message=(
-            f"{ranks(r.rank for r, _ in spawning)} started {what} at {at(first.site, 'an unknown line')} and took no "
-            "part in training. The launcher has already started one process per rank: each of them now starts a "
-            "whole group of "
-            "its own, which clash over the same address or train the same thing several times."
+            f"{ranks(r.rank for r, _ in spawning)} started {what} at {at(first.site, 'an unknown line')} and "
+            "took no part in training. The launcher has already started one process per rank: each of them now "
+            "starts a whole group of its own, which clash over the same address or train the same thing "
+            "several times."
         ),
         hint=(
             "Let torchrun start the ranks: call the training function directly "

@@ -1,8 +1,8 @@
 """Ranks meet in different collectives.
 
 ## What it finds
-Ranks that call different collectives at the same time, or the same one in another order: branches on the rank, a loop
-over names that only some ranks have, a `src` that is each rank's own number.
+Ranks that call different collectives at the same time, or the same one in another order: branches on the rank, a
+loop over names that only some ranks have, a `src` that is each rank's own number.
 
 ## Why it matters
 Collectives are matched by their order alone, not by name or tensor. When one rank stands in `all_reduce` while
@@ -35,9 +35,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only,
-and
-`src`/`dst` taken from the rank itself. In the run: a deadlock in which the stacks show ranks in different collectives.
-Reference: https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
+and `src`/`dst` taken from the rank itself. In the run: a deadlock in which the stacks show ranks in different
+collectives. Reference: https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
 """
 
 from __future__ import annotations
@@ -94,10 +93,8 @@ def _branches(script: Script) -> Iterable[Hit]:
             first, second = pairs[0]
             yield Hit(
                 message=f"Under {script.quote(branch.test)} {script.at(first.via)} runs `{first.name}` while "
-                f"the other ranks "
-                f"run `{second.name}` at {script.at(second.via)}. Collectives are matched by their order alone, "
-                f"so these two "
-                "wait for each other or mix their data.",
+                f"the other ranks run `{second.name}` at {script.at(second.via)}. Collectives are matched by "
+                "their order alone, so these two wait for each other or mix their data.",
                 hint=_HINT,
                 where=(script.location(first.via), script.location(second.via)),
                 severity=None if direct else Severity.HINT,
@@ -113,8 +110,8 @@ def _own_roots(script: Script) -> Iterable[Hit]:
         if script.guards.partial(call) is None:
             yield Hit(
                 message=f"{script.at(call)} has {script.quote(call)}: `{parameter}` is each rank's own number, "
-                f"so every rank "
-                f"takes itself for the root of the same `{name}`, and none gets what it waits for.",
+                f"so every rank takes itself for the root of the same `{name}`, and none gets what it waits "
+                "for.",
                 hint=f"Name one root for all ranks, such as `{parameter}=0`.",
                 where=(script.location(call),),
             )
@@ -132,10 +129,9 @@ def _uneven_tables(script: Script) -> Iterable[Hit]:
             if filled is not None:
                 yield Hit(
                     message=f"{script.at(inside[0].via)} runs `{inside[0].name}` once per entry of "
-                    f"{script.quote(loop.iter)}, "
-                    f"and {script.at(filled)} adds an entry on some ranks only. Those ranks call it more often "
-                    f"than the "
-                    "others, and every later collective meets the wrong partner.",
+                    f"{script.quote(loop.iter)}, and {script.at(filled)} adds an entry on some ranks only. "
+                    "Those ranks call it more often than the others, and every later collective meets the "
+                    "wrong partner.",
                     hint="Give all ranks the same entries in the same order, or reduce a fixed list of names.",
                     where=(script.location(inside[0].via),),
                 )
@@ -218,8 +214,7 @@ def _deadlock_hit(stuck: tuple[Stuck, ...]) -> Hit:
         message=f"The run was stuck: {'; '.join(s.sentence() for s in stuck[:8])}. {why}.",
         hint=(
             "Let all ranks call the same collectives in the same order and equally often: the same number of "
-            "batches, "
-            "the same branches, and decisions such as an early stop on a value that all ranks share."
+            "batches, the same branches, and decisions such as an early stop on a value that all ranks share."
         ),
         where=places(s.site for s in stuck),
         ranks=tuple(s.rank for s in stuck if not s.ended),

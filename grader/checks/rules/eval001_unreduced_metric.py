@@ -95,11 +95,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         ):
             continue
         yield Hit(
-            message=f"{script.at(use)} uses {script.quote(use)}, counted by the loop at {script.at(draw.loop)} "
-            "over this rank's share "
-            f"of the validation set ({script.at(divided[0])} divides it). No collective brings the ranks' "
-            "counts together, so "
-            "the metric is that of one share only.",
+            message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
+            f"the validation set ({script.at(divided[0])} divides it): {script.quote(use)}. No collective brings "
+            "the ranks' counts together, so the metric is that of one share only.",
             hint="Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
             "`counts = torch.tensor([correct, total])`.",
             where=(script.location(use),),

@@ -70,9 +70,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         if dropping:
             yield Hit(
                 message=f"{script.at(dropping[0])} drops what does not fill a last batch or an equal share of "
-                "the validation set: "
-                f"{script.quote(dropping[0])}. Those samples are never scored, and how many depends on the "
-                "number of ranks.",
+                f"the validation set: {script.quote(dropping[0])}. Those samples are never scored, and how many "
+                "depends on the number of ranks.",
                 hint="Leave `drop_last` out for validation; shards may differ by a sample there, because no "
                 "gradient waits.",
                 where=tuple(script.location(c) for c in dropping),
@@ -81,11 +80,10 @@ def check_source(script: Script) -> Iterable[Hit]:
         elif samplers and all(script.argument(s, "drop_last") is None for s in samplers):
             yield Hit(
                 message=f"{script.at(samplers[0])} divides the validation set with {script.quote(samplers[0])}, "
-                "which repeats samples "
-                "where the set does not divide by the number of ranks; they count twice in the metric.",
-                hint="For an exact metric give rank r the samples `range(r, len(val_set), world_size)`, or drop "
-                "the repeated ones "
-                "before counting.",
+                "which repeats samples where the set does not divide by the number of ranks; they count twice "
+                "in the metric.",
+                hint="For an exact metric give rank r the samples `range(r, len(val_set), world_size)`, or "
+                "drop the repeated ones before counting.",
                 where=tuple(script.location(s) for s in samplers),
             )
 
@@ -187,10 +185,9 @@ def _drop_hit(stream: Stream, who: tuple[int, ...], missing: int, total: int, nu
     return Hit(
         message=(
             f"{ranks(who)} scored {total - missing:,} of {count(total, 'validation sample')}: {missing:,} were "
-            "left out in "
-            f"{count(num_passes, 'pass', 'passes')}. {at(stream.site, 'The validation loader')} drops them, so "
-            "the metric "
-            "is that of a smaller set, which changes with batch size and number of ranks."
+            f"left out in {count(num_passes, 'pass', 'passes')}. {at(stream.site, 'The validation loader')} "
+            "drops them, so the metric is that of a smaller set, which changes with batch size and number of "
+            "ranks."
         ),
         hint="Leave out `drop_last=True` on the validation sampler and loader: an incomplete last batch does no "
         "harm there.",

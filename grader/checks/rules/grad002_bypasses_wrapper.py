@@ -87,8 +87,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         first = unique[0]
         yield Hit(
             message=f"{script.at(first)} trains on {script.quote(first)}, a forward pass of the inner module. "
-            "DDP averages gradients "
-            "only for passes through the wrapper itself, so every rank trains a model of its own.",
+            "DDP averages gradients only for passes through the wrapper itself, so every rank trains a model "
+            "of its own.",
             hint="Call the wrapper in training: `model(x)`. The inner `model.module` is for evaluation and saving.",
             where=tuple(script.location(c) for c in unique),
         )
@@ -160,10 +160,9 @@ def check_trace(seen: Seen) -> Look:
     return flagged(
         Hit(
             message=(
-                f"{ranks(concerned)} trained through the inner module: {at(first.site, 'the training loop')} calls "
-                f"it, not the wrapper made at {at(wrap.site, 'the wrap')}. Gradients differ among ranks from "
-                f"step {step} on "
-                f"({found.num_different:,} of {count(found.num_steps, 'compared step')}), "
+                f"{ranks(concerned)} trained through the inner module: {at(first.site, 'the training loop')} "
+                f"calls it, not the wrapper made at {at(wrap.site, 'the wrap')}. Gradients differ among ranks "
+                f"from step {step} on ({found.num_different:,} of {count(found.num_steps, 'compared step')}), "
                 "so each rank trains a model of its own."
             ),
             hint="Call the wrapped model, `model(x)`, in training; `model.module` is for saving and attributes.",

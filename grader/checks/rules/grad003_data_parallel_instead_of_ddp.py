@@ -73,10 +73,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         twice = " inside `DistributedDataParallel`" if proper and _inside_ddp(script, call) else ""
         yield Hit(
             message=f"{script.at(call)} wraps the model in {script.quote(call)}{twice}: threads of one process "
-            "that drive all devices "
-            "and know nothing of other ranks. Started by torchrun, every rank drives every device and no "
-            "gradient is averaged "
-            "among ranks.",
+            "that drive all devices and know nothing of other ranks. Started by torchrun, every rank drives "
+            "every device and no gradient is averaged among ranks.",
             hint="Use one process per device: `DistributedDataParallel(model, device_ids=[local_rank])` after "
             "`dist.init_process_group()`.",
             where=(script.location(call),),

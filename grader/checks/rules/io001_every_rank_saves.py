@@ -4,9 +4,9 @@
 `torch.save`, safetensors or a file opened for writing, reached by all ranks, with one path for all of them.
 
 ## Why it matters
-All replicas are equal, so one copy is enough. N ranks that write one path at the same time tear it: the file on disk
-may hold the head of one copy and the tail of another, and shared storage pays N times. The fault shows rarely, and
-then in the checkpoint that you need.
+All replicas are equal, so one copy is enough. N ranks that write one path at the same time tear it: the file on
+disk may hold the head of one copy and the tail of another, and shared storage pays N times. The fault shows rarely,
+and then in the checkpoint that you need.
 
 ## Example
 ```python
@@ -38,9 +38,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: a save that some path of calls reaches without a test of the rank (in the helper, around the call, or
-by a decorator), to a path without the rank in it. In the run: the ranks that wrote each file. Sharded and distributed
-checkpoints are meant to be written by all ranks and don't count. Reference: "Save and Load Checkpoints",
-https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+by a decorator), to a path without the rank in it. In the run: the ranks that wrote each file. Sharded and
+distributed checkpoints are meant to be written by all ranks and don't count. Reference: "Save and Load
+Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         first = checkpoints[0]
         yield Hit(
             message=f"{script.at(first)} has {script.quote(first)} and no test of the rank around it: every "
-            f"rank writes the "
-            "same file at the same time, and whoever reads it may find pieces of two copies.",
+            "rank writes the same file at the same time, and whoever reads it may find pieces of two copies.",
             hint=f"Save once: `{_ONE_COPY}` around the call (and `dist.barrier()` before anyone reads the file).",
             where=tuple(script.location(c) for c in checkpoints),
         )
@@ -105,8 +104,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         first = files[0]
         yield Hit(
             message=f"{script.at(first)} opens one file for writing on every rank: {script.quote(first)}. The "
-            f"ranks overwrite "
-            "each other, and the last or the slowest of them decides what is in it.",
+            "ranks overwrite each other, and the last or the slowest of them decides what is in it.",
             hint=f"Write it once (`{_ONE_COPY}`), or give each rank a file of its own with the rank in its name.",
             where=tuple(script.location(c) for c in files),
             severity=Severity.WARNING,
@@ -234,8 +232,7 @@ def _copied(copies: list[tuple[int, Save]]) -> Hit:
         message=(
             f"{ranks(r for r, _ in copies)} each wrote a copy of the same model: {names}. "
             f"{at(copies[0][1].site)} saves on every rank. Replicas are equal, so this costs disk and time for "
-            "nothing, "
-            "and nobody knows which file counts."
+            "nothing, and nobody knows which file counts."
         ),
         hint="Save on rank 0 alone: `if rank == 0: torch.save(model.module.state_dict(), path)`.",
         where=places(s.site for _, s in copies),

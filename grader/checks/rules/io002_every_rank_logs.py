@@ -4,8 +4,8 @@
 Prints, progress bars, TensorBoard writers, trackers and configured loggers that all ranks reach.
 
 ## Why it matters
-With N ranks everything is said N times, interleaved, and nobody can tell whose loss is whose. Trackers start N runs,
-and N writers in one folder mix their curves.
+With N ranks everything is said N times, interleaved, and nobody can tell whose loss is whose. Trackers start N
+runs, and N writers in one folder mix their curves.
 
 ## Example
 ```python
@@ -37,9 +37,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: output that some path of calls reaches without a test of the rank. Lines that name their rank are taken
-for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that several
-ranks wrote alike.
+In the source: output that some path of calls reaches without a test of the rank. Lines that name their rank are
+taken for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that
+several ranks wrote alike.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.nodes import start
 from grader.checks.quote import count, ranks
@@ -55,7 +56,7 @@ from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.scopes import leaves
 from grader.checks.seen import Seen
 from grader.checks.source import Script
-from grader.model.finding import Evidence, Severity
+from grader.model.finding import Evidence, Location, Severity
 
 SEVERITY = Severity.WARNING
 MIN_LINES = 3
@@ -84,8 +85,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
     yield Hit(
         message=f"{script.at(first)} is reached by every rank{more}: {script.quote(first)}. With N ranks it is "
-        f"said N times, "
-        "and nobody can tell the copies apart.",
+        "said N times, and nobody can tell the copies apart.",
         hint="Put it under `if dist.get_rank() == 0:`, or name the rank in the line where every rank's own "
         "value matters.",
         where=tuple(script.location(c) for c in found),
@@ -221,11 +221,27 @@ def check_trace(seen: Seen) -> Look:
         return verified(
             "Lines of other ranks than 0 say which rank speaks, or something of their own.", Evidence.OUTSIDE
         )
-    return flagged(_run_hit(counts, echoing))
+    return flagged(replace(_run_hit(counts, echoing), where=_printing(seen.script, echoing[0][2])))
 
 
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines()[:MAX_LINES] if line.strip()]
+
+
+def _printing(script: Script, line: str) -> tuple[Location, ...]:
+    """Calls of `print` that could have made this line: its longest fixed text is part of it."""
+    found = []
+    for call in script.calls("print"):
+        texts = [
+            n.value
+            for a in call.args
+            for n in ast.walk(a)
+            if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        ]
+        longest = max((t.strip() for t in texts), key=len, default="")
+        if len(longest) > 2 and longest in line:
+            found.append(script.location(call))
+    return tuple(found)
 
 
 def _shape(line: str) -> str:

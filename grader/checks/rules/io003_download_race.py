@@ -1,12 +1,13 @@
 """Every rank downloads into the same folder.
 
 ## What it finds
-`download=True` of a torchvision or torchaudio data set, and download functions, that all ranks run at the same time.
+`download=True` of a torchvision or torchaudio data set, and download functions, that all ranks run at the same
+time.
 
 ## Why it matters
-On a fresh machine N ranks fetch and unpack the same archive over each other: at best N times the traffic, at worst a
-broken archive or a crash in a rank that read a file which another was still writing. Afterwards, with the files in
-place, all is well, which is why the fault is met on the cluster and not at home.
+On a fresh machine N ranks fetch and unpack the same archive over each other: at best N times the traffic, at worst
+a broken archive or a crash in a rank that read a file which another was still writing. Afterwards, with the files
+in place, all is well, which is why the fault is met on the cluster and not at home.
 
 ## Example
 ```python
@@ -38,14 +39,15 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets
-one rank go first, nor a lock around them. In the run: ranks that really began a download. Hugging Face's caches take
-a lock of their own and don't count.
+one rank go first, nor a lock around them. In the run: ranks that really began a download. Hugging Face's caches
+take a lock of their own and don't count.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.nodes import name_of, start
 from grader.checks.quote import at, places, ranks
@@ -85,11 +87,10 @@ def check_source(script: Script) -> Iterable[Hit]:
     first = found[0]
     yield Hit(
         message=f"{script.at(first)} downloads on every rank: {script.quote(first)}. Where the files are not "
-        f"there yet, the "
-        "ranks fetch and unpack them over each other, and one may read what another is still writing.",
+        "there yet, the ranks fetch and unpack them over each other, and one may read what another is still "
+        "writing.",
         hint="Let one rank per machine go first: `if local_rank == 0:` download, then `dist.barrier()`, then "
-        "build the data "
-        "set on all ranks with `download=False`.",
+        "build the data set on all ranks with `download=False`.",
         where=tuple(script.location(c) for c in found),
     )
 
@@ -177,7 +178,8 @@ def check_trace(seen: Seen) -> Look:
     shared = {what: found for what, found in roots.items() if len(found) > 1}
     racing = {what: found for what, found in shared.items() if _unordered(seen, found)}
     if racing:
-        return flagged(_run_hit(racing))
+        sites = [e.site for what in racing for events in asked.values() for e in events if _what(e) == what]
+        return flagged(replace(_run_hit(racing), where=places(sites)))
     if shared:
         return verified(
             "Ranks asked for the data one after the other: a collective stands between their downloads."
@@ -225,7 +227,6 @@ def _run_hit(racing: dict[tuple[str, str], dict[int, Event]]) -> Hit:
             "Let rank 0 download first: `if rank == 0: FashionMNIST(root, download=True)`, `dist.barrier()`, "
             "then read with `download=False` on all ranks."
         ),
-        where=places(e.site for f in racing.values() for e in f.values()),
         ranks=tuple(sorted(found)),
         details={
             "datasets": [d for d, _ in racing],

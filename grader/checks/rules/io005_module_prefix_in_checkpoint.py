@@ -4,9 +4,9 @@
 A `state_dict()` taken from the `DistributedDataParallel` wrapper and saved as it is.
 
 ## Why it matters
-The wrapper keeps the network in its attribute `module`, so each name gets that prefix. A plain network, which is what
-everybody else loads the weights into, does not know such names: `load_state_dict` fails, or, with `strict=False`,
-silently loads nothing.
+The wrapper keeps the network in its attribute `module`, so each name gets that prefix. A plain network, which is
+what everybody else loads the weights into, does not know such names: `load_state_dict` fails, or, with
+`strict=False`, silently loads nothing.
 
 ## Example
 ```python
@@ -37,8 +37,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the saved value is followed to the module whose `state_dict` it is. In the evaluation: the names in the
-file. The judge strips the prefix and says so. Reference:
+In the source: the saved value is followed to the module whose `state_dict` it is. In the evaluation: the names in
+the file. The judge strips the prefix and says so. Reference:
 `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`.
 """
 
@@ -76,8 +76,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         first = found[0]
         yield Hit(
             message=f"{script.at(first)} saves {script.quote(first)} of the DistributedDataParallel wrapper: "
-            f"every name in the "
-            "file begins with `module.`, and the plain network does not load it.",
+            "every name in the file begins with `module.`, and the plain network does not load it.",
             hint="Save what is inside the wrapper: `model.module.state_dict()`.",
             where=tuple(script.location(d) for d in found),
         )

@@ -380,6 +380,26 @@ def test_unequal_slices_end_in_a_deadlock(tell: Any) -> None:
     assert "Rank 1 has left its loop" in look.hits[0].message
 
 
+def test_a_deadlock_in_a_batch_that_was_not_told_any_more(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.epoch({0: range(40), 1: range(40, 80)}, size=48, exhausted={0: None, 1: True}, **PLAIN)
+    story.wait(0, "DDP buffer broadcast", 24)
+    story.wait(1, "all_reduce", 50)
+    look = story.look("DATA005")
+    assert look.state is FLAGGED
+    assert "6 on rank 0 and 5 on rank 1" in look.hits[0].message
+
+
+def test_a_deadlock_after_equal_epochs_has_another_reason(tell: Any) -> None:
+    story = tell.honest()
+    story.wait(0, "all_reduce", 60)
+    story.wait(1, "broadcast", 61)
+    look = story.look("DATA005")
+    assert look.state is CLEAN
+    assert "2 complete epochs" in look.reason
+
+
 def test_unequal_steps_in_a_completed_run(tell: Any) -> None:
     story = tell.Story()
     story.epoch({0: range(56), 1: range(56, 96)}, size=48, **PLAIN)

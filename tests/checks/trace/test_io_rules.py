@@ -111,6 +111,13 @@ def test_every_rank_prints_its_own_numbers(tell: Any) -> None:
     assert story.look("IO002").state is FLAGGED
 
 
+def test_the_line_that_prints_is_named(tell: Any) -> None:
+    story = tell.Story()
+    story.text = 'print("hello")\nfor n in range(5):\n    print(f"epoch {n}/5: loss {loss(n):.3f}")\n'
+    story.logs = ((LOG, ""), (LOG, ""))
+    assert [p.line for p in story.look("IO002").hits[0].where] == [3]
+
+
 @pytest.mark.parametrize(
     "tag",
     [

@@ -112,6 +112,14 @@ def test_weights_written_by_a_library_that_the_probe_does_not_know(tell: Any) ->
     assert not holds(story.look("TRUST002"))
 
 
+def test_weights_that_another_process_of_the_script_saved(tell: Any) -> None:
+    story = tell.Story()
+    for r in story.ranks:
+        r.event("process", 60, op="spawn", target="worker", by="torch")
+    story.evaluation = scored(7.0, 8.0, 9.0)
+    assert story.look("TRUST002").state is CLEAN
+
+
 def test_the_best_checkpoint_copied_to_its_final_name(tell: Any) -> None:
     story = tell.honest()
     story.save(0, "best.pt", sums=(0.5, 1.5, 2.5))

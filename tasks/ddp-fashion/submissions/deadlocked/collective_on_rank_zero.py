@@ -1,7 +1,7 @@
 # expect: DIST003
 """
-Only rank 0 prints the training loss, so only rank 0 sums it up over the ranks. But a sum over ranks needs all of
-them: rank 0 waits in all_reduce while the others have gone on to the validation.
+Only rank 0 prints the training loss, so only rank 0 sums it up over the ranks. But a sum over ranks needs all
+of them: rank 0 waits in all_reduce while the others have gone on to the validation.
 
     torchrun --nproc_per_node=2 train.py
 """

@@ -1,7 +1,7 @@
 # expect: DATA004
 """
-WORLD_SIZE counts the ranks of all machines already. Multiplied by the ranks of a machine once more, it makes the
-sampler cut shares for ranks that don't exist, and their samples are left out of every epoch.
+WORLD_SIZE counts the ranks of all machines already. Multiplied by the ranks of a machine once more, it makes
+the sampler cut shares for ranks that don't exist, and their samples are left out of every epoch.
 
     torchrun --nproc_per_node=2 train.py
 """

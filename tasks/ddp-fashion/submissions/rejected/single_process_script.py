@@ -63,12 +63,12 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])
 root = os.environ["DATA_DIR"]
 train_set = datasets.FashionMNIST(root, train=True, download=True, transform=transform)  # <- IO003
-val_set = datasets.FashionMNIST(root, train=False, download=True, transform=transform)  # <- IO003
+val_set = datasets.FashionMNIST(root, train=False, download=True, transform=transform)
 train_loader = DataLoader(train_set, batch_size=BATCH_SIZE, shuffle=True)  # <- DATA001
 val_loader = DataLoader(val_set, batch_size=256)
 
 # model, optimizer, learning rate schedule (rises for the first third of the run, then falls to zero)
-model = WideResNet().to(device)  # <- DIST001
+model = WideResNet().to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
 scheduler = torch.optim.lr_scheduler.OneCycleLR(
     optimizer, max_lr=LR, total_steps=EPOCHS * len(train_loader), cycle_momentum=False
@@ -82,7 +82,7 @@ for epoch in range(EPOCHS):
         loss = F.cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        optimizer.step()  # <- DIST001
         scheduler.step()
         train_loss += loss.detach() * len(labels)
 
@@ -95,7 +95,7 @@ for epoch in range(EPOCHS):
             val_loss += F.cross_entropy(logits, labels, reduction="sum")
             num_correct += (logits.argmax(dim=1) == labels).sum()
 
-    print(f"epoch {epoch + 1}/{EPOCHS}: train loss {train_loss.item() / len(train_set):.3f}, "  # <- IO002
+    print(f"epoch {epoch + 1}/{EPOCHS}: train loss {train_loss.item() / len(train_set):.3f}, "
           f"validation loss {val_loss.item() / len(val_set):.3f}, "
           f"validation accuracy {num_correct.item() / len(val_set):.3f}", flush=True)
 

@@ -1,0 +1,159 @@
+"""On which ranks does a line run: the spellings of public scripts, and near-misses that say nothing about ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from grader.checks.conditions import Which
+from grader.checks.source import Script
+
+PRELUDE = """
+import os
+import sys
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+local_rank = int(os.environ["LOCAL_RANK"])
+world_size = dist.get_world_size()
+"""
+
+MAIN_ONLY = [
+    "if rank == 0:\n    here('a')",
+    "if 0 == rank:\n    here('a')",
+    "if not rank:\n    here('a')",
+    "if local_rank in [-1, 0]:\n    here('a')",
+    "if rank < 1:\n    here('a')",
+    "if os.environ['RANK'] == '0':\n    here('a')",
+    "if int(os.getenv('RANK', 0)) == 0:\n    here('a')",
+    "if rank % 8 == 0:\n    here('a')",
+    "if rank != 0:\n    pass\nelse:\n    here('a')",
+    "is_main = rank == 0\nif is_main and verbose:\n    here('a')",
+    "master = rank == 0 if dist.is_initialized() else True\nif master:\n    here('a')",
+    "def is_main():\n    return dist.get_rank() == 0\nif is_main():\n    here('a')",
+    (
+        "def is_main():\n    if not dist.is_initialized():\n        return True\n    return dist.get_rank() == 0\n"
+        "if is_main():\n    here('a')"
+    ),
+    "if not dist.is_initialized() or dist.get_rank() == 0:\n    here('a')",
+    "def f():\n    if rank != 0:\n        return\n    here('a')\nf()",
+    "for epoch in range(3):\n    if rank:\n        continue\n    here('a')",
+    "if rank > 0:\n    sys.exit()\nhere('a')",
+    "here('a') if rank == 0 else None",
+    "rank == 0 and here('a')",
+    (
+        "class T:\n    def __init__(self):\n        self.main = dist.get_rank() == 0\n    def f(self):\n"
+        "        if self.main:\n            here('a')\nT().f()"
+    ),
+    (
+        "class T:\n    @property\n    def main(self):\n        return rank == 0\n    def f(self):\n"
+        "        if self.main:\n            here('a')\nT().f()"
+    ),
+    "if (first := rank == 0):\n    here('a')",
+]
+
+EVERY_RANK = [
+    "here('a')",
+    "if verbose:\n    here('a')",
+    "if world_size > 1:\n    here('a')",
+    "if local_rank != -1:\n    here('a')",
+    "if rank >= 0:\n    here('a')",
+    "if dist.is_initialized():\n    here('a')",
+    "if 'RANK' in os.environ:\n    here('a')",
+    "def is_main():\n    return rank == 0\nif is_main:\n    here('a')",
+    "if rank == 0:\n    print('x')\nhere('a')",
+    "for epoch in range(3):\n    if rank == 0:\n        break\nhere('a')",
+]
+
+
+def _script(script: Callable[..., Script], text: str) -> Script:
+    return script(PRELUDE + text)
+
+
+@pytest.mark.parametrize("text", MAIN_ONLY)
+def test_only_rank_zero_gets_there(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = _script(script, text)
+    guard = found.guards.partial(here(found, "a"))
+    assert guard is not None
+    assert guard.condition.which is Which.MAIN
+    assert guard.condition.sure
+    assert not found.guards.on_every_rank(here(found, "a"))
+
+
+@pytest.mark.parametrize("text", EVERY_RANK)
+def test_every_rank_gets_there(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = _script(script, text)
+    assert found.guards.partial(here(found, "a")) is None
+    assert found.guards.on_every_rank(here(found, "a"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def save():\n    here('a')\nif rank == 0:\n    save()",
+        "def inner():\n    here('a')\ndef outer():\n    inner()\nif not rank:\n    outer()",
+        (
+            "def only_main(f):\n    def g(*a):\n        if rank == 0:\n            return f(*a)\n    return g\n"
+            "@only_main\ndef save():\n    here('a')\nsave()"
+        ),
+        "from pytorch_lightning.utilities import rank_zero_only\n@rank_zero_only\ndef save():\n    here('a')\nsave()",
+        "def never_called():\n    here('a')",
+        "class Data:\n    def __getitem__(self, i):\n        here('a')",
+    ],
+)
+def test_no_path_of_calls_leads_every_rank_there(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = _script(script, text)
+    assert not found.guards.on_every_rank(here(found, "a"))
+
+
+def test_one_unguarded_call_is_enough(script: Callable[..., Script], here: Any) -> None:
+    found = _script(script, "def save():\n    here('a')\nif rank == 0:\n    save()\nsave()")
+    assert found.guards.on_every_rank(here(found, "a"))
+
+
+def test_a_fallback_for_one_process_is_recognised(script: Callable[..., Script], here: Any) -> None:
+    text = "if world_size == 1:\n    here('a')\nelse:\n    here('b')\nif 'RANK' not in os.environ:\n    here('c')"
+    found = _script(script, text)
+    assert found.guards.alone(here(found, "a"))
+    assert not found.guards.alone(here(found, "b"))
+    assert found.guards.alone(here(found, "c"))
+
+
+def test_spawned_functions_run_on_every_rank_and_their_parent_does_not(
+    script: Callable[..., Script], here: Any
+) -> None:
+    text = """
+    import torch.multiprocessing as mp
+    def worker(gpu, size):
+        here('a')
+        if gpu == 0:
+            here('b')
+    if __name__ == '__main__':
+        here('c')
+        mp.spawn(worker, args=(2,), nprocs=2)
+    """
+    found = script(text)
+    assert found.guards.on_every_rank(here(found, "a"))
+    assert not found.guards.on_every_rank(here(found, "b"))
+    assert not found.guards.on_every_rank(here(found, "c"))
+
+
+def test_other_numbers_are_some_ranks(script: Callable[..., Script], here: Any) -> None:
+    found = _script(script, "if rank == 3:\n    here('a')\nif rank == world_size - 1:\n    here('b')")
+    for label in "ab":
+        guard = found.guards.partial(here(found, label))
+        assert guard is not None
+        assert guard.condition.which is Which.SOME
+
+
+def test_guards_cross_files(script: Callable[..., Script], here: Any) -> None:
+    train = "from comm import is_main\nif is_main():\n" + indent("here('a')", "    ")
+    found = script(
+        train, comm="import torch.distributed as dist\ndef is_main():\n    return not dist.get_rank()\n"
+    )
+    guard = found.guards.partial(here(found, "a"))
+    assert guard is not None
+    assert guard.condition.which is Which.MAIN
