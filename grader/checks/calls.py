@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from grader.checks.arguments import Arguments
 from grader.checks.names import Names
-from grader.checks.nodes import FUNCTIONS, UNKNOWN, Function
+from grader.checks.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 
@@ -205,7 +205,7 @@ class Calls:
 
     def _class_meant(self, value: ast.expr) -> ast.ClassDef | None:
         """The class that an expression builds, or that an annotation names."""
-        found = self.definition(value) if isinstance(value, ast.Name | ast.Attribute) else None
+        found = self.definition(value) if isinstance(value, VARIABLES) else None
         return found if isinstance(found, ast.ClassDef) else self.built_class(value)
 
     def _class_called(self, name: str) -> ast.ClassDef | None:
@@ -239,7 +239,7 @@ class Calls:
     ) -> Iterable[tuple[ast.AST, Site]]:
         function = self.definition(target) if target is not None else None
         if isinstance(function, FUNCTIONS):
-            given = tuple(args.elts) if isinstance(args, ast.Tuple | ast.List) else ()
+            given = tuple(args.elts) if isinstance(args, DISPLAYS) else ()
             keywords = {} if given or args is None else {"**": args}
             yield function, Site(call, given, keywords, int(ranked), spawned=True)
 

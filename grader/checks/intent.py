@@ -10,7 +10,7 @@ import re
 
 from grader.checks.calls import Calls
 from grader.checks.names import Names
-from grader.checks.nodes import UNKNOWN
+from grader.checks.nodes import UNKNOWN, VARIABLES
 from grader.checks.values import Values
 
 _TRAIN_WORD = re.compile(r"(^|_|\b)(tr|trn|train|training)(_|\b|$|set|loader)|^train", re.IGNORECASE)
@@ -62,6 +62,6 @@ def _said(keyword: ast.keyword) -> str:
 def _targets(assign: ast.Assign) -> list[ast.Name | ast.Attribute]:
     found: list[ast.Name | ast.Attribute] = []
     for target in assign.targets:
-        if isinstance(target, ast.Name | ast.Attribute):
+        if isinstance(target, VARIABLES):
             found.append(target)
     return found

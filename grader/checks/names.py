@@ -10,7 +10,7 @@ import ast
 import builtins
 import sys
 
-from grader.checks.nodes import UNKNOWN, Definition
+from grader.checks.nodes import UNKNOWN, VARIABLES, Definition
 from grader.checks.tree import Tree
 
 # Public packages that a training script may use and that set up no process group behind its back.
@@ -95,7 +95,7 @@ class Names:
 
     def qualified(self, node: ast.AST) -> str | None:
         """Canonical dotted name of what an expression names; None where it names no import, builtin or local."""
-        if not isinstance(node, ast.Name | ast.Attribute) or node is UNKNOWN:
+        if not isinstance(node, VARIABLES) or node is UNKNOWN:
             return None
         if node not in self._known:
             self._known[node] = None  # ends `x = x.y` cycles
@@ -139,7 +139,7 @@ class Names:
         ):
             return f"{tree.module}.{node.id}"
         is_alias = len(found) == 1 and only.kind == "assign" and not only.path
-        if is_alias and isinstance(only.value, ast.Name | ast.Attribute):
+        if is_alias and isinstance(only.value, VARIABLES):
             return self.qualified(only.value)
         return None
 

@@ -21,6 +21,11 @@ UNKNOWN = ast.Name(id="?", ctx=ast.Load(), lineno=0, col_offset=0)
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+# Tuples, because a check against `A | B` builds the union anew each time, and some of these run for every node.
+DISPLAYS = (ast.Tuple, ast.List)
+READS = (ast.Name, ast.Attribute, ast.Subscript)
+VARIABLES = (ast.Name, ast.Attribute)
+WITHS = (ast.With, ast.AsyncWith)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 

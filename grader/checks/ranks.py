@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from grader.checks.calls import Calls
 from grader.checks.names import Names
-from grader.checks.nodes import FUNCTIONS, name_of
+from grader.checks.nodes import DISPLAYS, FUNCTIONS, READS, name_of
 from grader.checks.values import Values
 
 _RANK_CALLS = {
@@ -104,7 +104,7 @@ class Ranks:
         return self._known[key]
 
     def _judge(self, node: ast.AST, what: str, depth: int) -> Strength:
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        if isinstance(node, READS):
             return self._variable(node, what, depth)
         if isinstance(node, ast.Call):
             return self._call(node, what, depth)
@@ -125,7 +125,7 @@ class Ranks:
             inner = node.operand if isinstance(node, ast.UnaryOp) else node.value
             parts = [] if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else [inner]
         elif what == "text" and isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict):
-            parts = [*(node.elts if isinstance(node, ast.Tuple | ast.List) else node.values)]
+            parts = [*(node.elts if isinstance(node, DISPLAYS) else node.values)]
         return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
 
     def _variable(self, node: ast.Name | ast.Attribute | ast.Subscript, what: str, depth: int) -> Strength:

@@ -53,27 +53,22 @@ class Reductions:
     def reduced(self, draw: Draw, counted: set[str]) -> bool:
         """Whether some reduction may bring a loop's counts together."""
         tree = self._names.tree(draw.loop)
-        inside = {n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
         function = tree.function(draw.loop)
-        for call in self._reducing_calls():
-            if call in inside:
+        own = function is not None and not self._training_too(function)
+        calls = self._reducing_calls()
+        for call in calls:
+            if tree.inside(call, draw.loop):
                 return True
-            if (
-                function is not None
-                and self._names.tree(call).function(call) is function
-                and not self._training_too(function)
-            ):
+            beside = self._names.tree(call).function(call) is function
+            if beside and (own or self._follows(tree, draw, call)):
                 return True
-            if self._names.tree(call).function(call) is function and self._follows(tree, draw, call):
+            named = any(isinstance(n, ast.Name) and n.id in counted for n in walk(call))
+            if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
                 return True
-            parts = [*call.args, *(k.value for k in call.keywords), call.func]
-            for part in parts:
-                named = any(isinstance(n, ast.Name) and n.id in counted for n in walk(part))
-                if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
-                    return True
-                if not inside.isdisjoint(self._values.closure(part)):
-                    return True
-        return False
+        # Only where nothing stands nearby is it worth following values through other functions.
+        inside = {n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
+        parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
+        return any(not inside.isdisjoint(self._values.closure(part)) for part in parts)
 
     def first_use(self, draw: Draw, counted: set[str]) -> ast.stmt | None:
         """The first statement after a loop that reads what it counted."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from grader.checks.names import Names
-from grader.checks.nodes import LOOPS, SCOPES, Definition, Place, start
+from grader.checks.nodes import LOOPS, SCOPES, WITHS, Definition, Place, start
 from grader.checks.tree import Tree
 
 _END: Place = (10**9, 0)
@@ -96,7 +96,7 @@ class Scopes:
         while above is not None:
             if isinstance(above, SCOPES) or (node is not None and tree.inside(node, above)):
                 return True
-            through = isinstance(above, ast.With | ast.AsyncWith) or is_main_block(above)
+            through = isinstance(above, WITHS) or is_main_block(above)
             if isinstance(above, ast.Try):
                 through = child in above.body or child in above.finalbody
             if isinstance(above, ast.If) and not through:

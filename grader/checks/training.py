@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from grader.checks.calls import Calls
 from grader.checks.intent import Intent
 from grader.checks.names import Names
-from grader.checks.nodes import FUNCTIONS, LOOPS, Loop, start
+from grader.checks.nodes import FUNCTIONS, LOOPS, WITHS, Loop, start
 from grader.checks.tree import Tree
 from grader.checks.values import Values
 
@@ -143,7 +143,7 @@ class Training:
         tree = self._names.tree(node)
         above: ast.AST | None = node
         while above is not None:
-            if isinstance(above, ast.With | ast.AsyncWith):
+            if isinstance(above, WITHS):
                 contexts = [i.context_expr for i in above.items]
             elif isinstance(above, FUNCTIONS):
                 contexts = above.decorator_list

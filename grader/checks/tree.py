@@ -12,6 +12,7 @@ from bisect import bisect_left
 from typing import Any
 
 from grader.checks.nodes import (
+    DISPLAYS,
     FIELDS,
     FUNCTIONS,
     SCOPES,
@@ -175,7 +176,7 @@ class Tree:
             elif isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
                 key = part.slice.value if isinstance(part.slice, ast.Constant) else None
                 self._define(scope, f"{part.value.id}[{key!r}]", node, value, path, kind, since)
-            elif isinstance(part, ast.Tuple | ast.List):
+            elif isinstance(part, DISPLAYS):
                 stack.extend(
                     (p, (*path, -1 if isinstance(p, ast.Starred) else i)) for i, p in enumerate(part.elts)
                 )

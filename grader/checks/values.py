@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from grader.checks.attributes import Attributes, is_property
 from grader.checks.calls import Calls, default_of
 from grader.checks.names import Names
-from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, children
+from grader.checks.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Definition, children
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 
@@ -126,7 +126,7 @@ class Values:
                 yield from self._follow(origin, returns, depth) if definition.path else (origin,)
         elif definition.kind == "for" and value is not None:
             for origin in self._follow(value, returns, depth):
-                if isinstance(origin, ast.Tuple | ast.List) and not definition.path:
+                if isinstance(origin, DISPLAYS) and not definition.path:
                     for element in origin.elts:
                         yield from self._follow(element, returns, depth)
                 else:
@@ -135,7 +135,7 @@ class Values:
             yield definition.node
 
     def _element(self, origin: ast.AST, index: int, returns: bool, depth: int) -> ast.AST:
-        if isinstance(origin, ast.Tuple | ast.List) and 0 <= index < len(origin.elts):
+        if isinstance(origin, DISPLAYS) and 0 <= index < len(origin.elts):
             return origin.elts[index]
         return origin
 
@@ -284,7 +284,7 @@ def _literal(node: ast.AST) -> object:
 
 
 def _items(origin: ast.AST, key: object) -> Iterable[ast.expr]:
-    if isinstance(origin, ast.Tuple | ast.List):
+    if isinstance(origin, DISPLAYS):
         if isinstance(key, int) and -len(origin.elts) <= key < len(origin.elts):
             yield origin.elts[key]
     elif isinstance(origin, ast.Dict):

@@ -17,7 +17,6 @@ from grader.probe.patches import guarded, replace
 from grader.probe.tally import tally
 from grader.probe.writer import writer
 
-
 _MAX_CREDIT_BATCHES = 4
 """Batches that may wait between a loader and the model before they no longer explain what the model is fed."""
 

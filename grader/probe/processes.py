@@ -23,7 +23,9 @@ def _starting(process: Any) -> None:
     method = (
         getattr(process, "_start_method", None) or multiprocessing.get_start_method(allow_none=True) or "fork"
     )
-    note_process("fork" if method == "fork" else "spawn", name, sys._getframe(3))  # past `guarded` and `start`
+    note_process(
+        "fork" if method == "fork" else "spawn", name, sys._getframe(3)
+    )  # past `guarded` and `start`
 
 
 def _wrap_start(original: Any) -> Any:

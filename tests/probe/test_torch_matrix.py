@@ -34,12 +34,16 @@ def cases(module: ModuleType) -> Iterator[Any]:
             if mark.name == "parametrize":
                 names, values = mark.args
                 names = [names] if isinstance(names, str) else list(names)
-                sets = [dict(zip(names, value if len(names) > 1 else [value], strict=True)) for value in values]
+                sets = [
+                    dict(zip(names, value if len(names) > 1 else [value], strict=True)) for value in values
+                ]
         for number, arguments in enumerate(sets):
             yield pytest.param(test, arguments, id=f"{module.__name__.rpartition('.')[2]}-{name}-{number}")
 
 
-CASES = [case for module in (test_ledger, test_training, test_output, test_protection) for case in cases(module)]
+CASES = [
+    case for module in (test_ledger, test_training, test_output, test_protection) for case in cases(module)
+]
 
 
 @cache
