@@ -5,7 +5,7 @@ the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *How i
 
     SEVERITY = Severity.ERROR                    # default
     ON_PROFILE = {"cpu": Severity.HINT}          # optional: where the profile decides (faults that gloo hides)
-    EXPLAINED_BY = ("DIST001",)                  # optional: codes whose finding is the cause; this one then folds into it
+    EXPLAINED_BY = ("DIST001",)                  # optional: codes that are the cause; this finding then folds away
     def check_source(script: Script) -> Iterable[Hit]: ...      # optional; text only
     def check_trace(seen: Seen) -> Look: ...                    # optional; trace, record and evaluation
 

@@ -28,7 +28,8 @@ class Block(nn.Module):
         """Map (N, in_channels, H, W) to (N, out_channels, H / stride, W / stride)."""
         out = self.conv1(F.relu(self.bn1(x)))
         out = self.conv2(F.relu(self.bn2(out)))
-        return out + self.shortcut(x)
+        total: torch.Tensor = out + self.shortcut(x)
+        return total
 
 
 class WideResNet(nn.Module):
