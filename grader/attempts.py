@@ -51,19 +51,30 @@ def new_attempt_name(submission: Submission) -> str:
     return f"{submission.digest[:8]}-{stamp}-{secrets.token_hex(3)}"
 
 
+def check_out(out: Path) -> None:
+    """Refuse a folder that is not ours to empty; asked before anything takes time.
+
+    Raises:
+        UsageError: `out` exists and is neither an empty folder nor an earlier attempt's.
+    """
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise UsageError(f"{out} is a file; --out takes a folder")
+    if any(out.iterdir()) and not Workspace(out).attempt.is_file():
+        raise UsageError(f"{out} holds other files; name a new or empty folder, or an earlier attempt's")
+
+
 def new_workspace(task: str, submission: Submission, out: Path | None) -> Workspace:
     """An empty attempt folder: `out`, or a new one in the state folder.
 
     Raises:
-        UsageError: `out` exists and is neither empty nor an earlier attempt's.
+        UsageError: `out` exists and is neither an empty folder nor an earlier attempt's.
     """
     if out is None:
         out = settings().state_dir / "attempts" / task / f"{submission.name}-{new_attempt_name(submission)}"
+    check_out(out)
     if out.exists():
-        if not out.is_dir():
-            raise UsageError(f"{out} is a file; --out takes a folder")
-        if any(out.iterdir()) and not Workspace(out).attempt.is_file():
-            raise UsageError(f"{out} holds other files; name a new or empty folder, or an earlier attempt's")
         shutil.rmtree(out)
     out.mkdir(parents=True)
     return Workspace(out.resolve())

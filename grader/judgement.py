@@ -132,6 +132,7 @@ def _grade(
         phases=phases,
         environment=environment,
         notes=(*notes, *outcome.notes),
+        review=outcome.review,
     )
 
 

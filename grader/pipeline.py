@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader.attempts import AttemptFacts, new_attempt_name, new_workspace, write_facts
+from grader.attempts import AttemptFacts, check_out, new_attempt_name, new_workspace, write_facts
 from grader.catalog import find_dataset
 from grader.checks.source import parse
 from grader.errors import InfraError, UsageError
@@ -129,6 +129,8 @@ class Pipeline:
             InfraError: the machine or the grader failed; try again.
         """
         setting = self.setting(task)
+        if out is not None:
+            check_out(out)
         runs = not parse(submission).syntax_errors
         calibration = self.calibration(setting) if runs else None
         workspace = new_workspace(task.name, submission, out)

@@ -112,3 +112,5 @@ class Grade:
     environment: dict[str, Any]
     notes: tuple[str, ...] = field(default=())
     """Plain sentences about the judging itself: provisional calibration, no isolation, …."""
+    review: tuple[str, ...] = field(default=())
+    """Why a held attempt is held, for staff only; empty otherwise."""

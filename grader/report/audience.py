@@ -39,6 +39,7 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
             if f.severity is not Severity.REVIEW and not f.code.startswith(_STAFF_FAMILY)
         ),
         checks=tuple(c for c in grade.checks if not c.code.startswith(_STAFF_FAMILY)),
+        review=(),
     )
 
 

@@ -43,6 +43,7 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
         "phases": _facts(grade.phases),
         "environment": _facts(grade.environment),
         "notes": grade.notes,
+        "review": grade.review,
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
@@ -131,6 +132,7 @@ def _grade_in(document: dict[str, Any]) -> Grade:
         phases={name: _number_in(value) for name, value in document["phases"].items()},
         environment=dict(document["environment"]),
         notes=tuple(document["notes"]),
+        review=tuple(document["review"]),
     )
 
 

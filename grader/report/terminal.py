@@ -66,6 +66,8 @@ def print_attempt(
         voice.say(
             _text(f"{wording.plural(num_verified, 'check')} verified, {num_unseen} not observable.", "dim")
         )
+    for reason in grade.review:
+        voice.say(_text(f"Held because: {reason}", "yellow"))
     for note in grade.notes:
         voice.say(_text(f"Note: {note}", "dim"))
 

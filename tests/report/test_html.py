@@ -171,10 +171,13 @@ def test_learners_see_neither_review_findings_nor_accusations(reports: dict[str,
     held = factory.grade(
         Verdict.HELD, verdict_reason="Forged.", checks=(check,), findings=(factory.TRUST002,)
     )
+    held = replace(held, review=("TRUST002: Forged in detail.",))
     page = to_html(replace(factory.crashed(), grade=held, record=None), {})
     assert "Held for review" in page
     assert "Forged" not in page
     assert "TRUST" not in page
+    staff = to_html(replace(factory.crashed(), grade=held, record=None), {}, Audience.STAFF)
+    assert "Forged in detail." in staff
 
 
 def test_long_logs_and_long_lines_are_shortened_where_it_says_so() -> None:

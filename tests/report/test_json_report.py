@@ -92,6 +92,7 @@ class _Grade(_Strict):
     phases: dict[str, float | None]
     environment: dict[str, Any]
     notes: list[str]
+    review: list[str]
 
 
 _ATTEMPTS = ("accepted", "rejected", "deadlocked", "crashed", "does_not_parse", "hostile")
