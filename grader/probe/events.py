@@ -38,7 +38,7 @@ PASS
     loader, n (nth pass over it, from 0), sampler_epoch (null if the sampler has none), site.
 BATCH
     loader, pass, n (nth delivered batch of the pass), size (samples), indices (into the root data set; null if
-    unknown), wait_s. The only event that may be kept back, for at most 50 ms, until the next one is written.
+    unknown), wait_s.
 PASS_END
     loader, pass, num_batches, exhausted (false after `break`).
 FEED

@@ -104,7 +104,7 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
         tally.largest_batch = max(tally.largest_batch, size)
         tally.credit = min(tally.credit + size, tally.largest_batch * _MAX_CREDIT_BATCHES)
         tally.explained = True
-    writer.pend(
+    writer.send(
         b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f}\n'
         % (
             t,
@@ -122,7 +122,6 @@ def close() -> None:
     """Write the end of every pass that is still open when the script ends."""
     for current in list(_passes.values()):
         _end(current, False)
-    writer.send()
 
 
 def install() -> None:

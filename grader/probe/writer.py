@@ -1,9 +1,9 @@
 """The one way out of the rank: an event becomes one line of JSON, and one `os.write` carries it to the pipe.
 
-It keeps no event back but a delivered batch, for at most 50 ms, until the next event takes it along: whatever was
-written survives SIGKILL. It never writes from another process than the rank itself (DataLoader workers and other
-forked children inherit the descriptor), and never into a descriptor that the script has closed and opened again for
-something else. When the pipe is gone it falls silent.
+It never buffers: whatever was written survives SIGKILL (and costs little as long as the supervisor looks at the pipe
+now and then instead of sleeping on it). It never writes from another process than the rank itself (DataLoader workers
+and other forked children inherit the descriptor), and never into a descriptor that the script has closed and opened
+again for something else. When the pipe is gone it falls silent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import threading
 import time
 from typing import Any
 
-PENDING_S = 0.05
 _CHECKED_EVERY = 32
 _HIGH_DESCRIPTOR = 4000
 
@@ -34,8 +33,6 @@ class Writer:
         self._fd = -1
         self._pid = -1
         self._identity = (0, 0)
-        self._pending = b""
-        self._sent_at = 0.0
         self._num_sent = 0
         # Held only around the write itself, and never taken in a forked child, so a fork can't inherit it locked to
         # any harm. Re-entrant: a signal handler or a finalizer may write while this thread is writing.
@@ -70,7 +67,6 @@ class Writer:
 
     def _fall_silent(self) -> None:
         self._fd = -1
-        self._pending = b""
 
     def here(self) -> bool:
         """Whether this process may write: it is the rank itself, and the pipe is still there."""
@@ -86,24 +82,11 @@ class Writer:
             line = self.encode({"e": kind, "t": round(self._clock() - self.origin, 6), **fields})
             self.send(line.encode("utf-8", "replace") + b"\n")
 
-    def pend(self, line: bytes) -> None:
-        """Take a finished line along with the next event; at once where the last one left more than 50 ms ago."""
-        if self._clock() - self._sent_at > PENDING_S:
-            self.send(line)
-        else:
-            with self._lock:
-                self._pending += line
-
-    def send(self, line: bytes = b"") -> None:
-        """Write a finished line, after what was pending."""
+    def send(self, line: bytes) -> None:
+        """Write bytes that are one finished line."""
         try:
             with self._lock:
                 if self._fd < 0 or self._getpid() != self._pid:
-                    return
-                if self._pending:
-                    line = self._pending + line
-                    self._pending = b""
-                if not line:
                     return
                 self._num_sent += 1
                 if self._num_sent % _CHECKED_EVERY == 0 and not self._is_ours():
@@ -112,7 +95,6 @@ class Writer:
                 sent = self._write(self._fd, line)
                 while sent < len(line):
                     sent += self._write(self._fd, line[sent:])
-                self._sent_at = self._clock()
         except OSError:
             self._fd = -1
 
