@@ -70,7 +70,11 @@ def expected_size(ledger: Ledger, stream: Stream, epoch: Epoch) -> int | None:
         return ledger.num_train
     sizes = {s.loader.size for s in epoch.shards if s.loader}
     common = sizes.pop() if len(sizes) == 1 else None
-    if common is not None and not all(_takes_all(s) for s in epoch.shards):
+    if (
+        common is not None
+        and not all(_takes_all(s) for s in epoch.shards)
+        and not _equal_slices(stream, epoch, common)
+    ):
         return common
     if stream.root_size is None:
         return None
@@ -86,6 +90,13 @@ def expected_size(ledger: Ledger, stream: Stream, epoch: Epoch) -> int | None:
     if common is not None and _is_whole(epoch, common):
         return common
     return stream.root_size - len(others - epoch.union)
+
+
+def _equal_slices(stream: Stream, epoch: Epoch, common: int) -> bool:
+    """True where loaders of one size hold different slices: with its neighbour, an epoch meets more than one holds."""
+    neighbours = (e for e in stream.epochs if abs(e.number - epoch.number) == 1)
+    nearest = next(neighbours, None)
+    return nearest is not None and len(epoch.union | nearest.union) > common
 
 
 def _takes_all(shard: Shard) -> bool:

@@ -71,6 +71,7 @@ from grader.checks.sharding import Shared
 from grader.checks.source import Script
 from grader.checks.validation import Parts, combined_after, combining, divided_passes, evaluated, whole_ranks
 from grader.model.finding import Location, Severity
+from grader.model.run import Ending
 
 SEVERITY = Severity.WARNING
 
@@ -122,6 +123,9 @@ def check_trace(seen: Seen) -> Look:
                 good.append(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
             continue
         joined = combining(seen.ledger, seen.trace, stream)
+        if not joined and seen.record.ending is not Ending.COMPLETED and len(stream.epochs) < 2:
+            # The collective that would have joined them may be the very one it stopped in.
+            return unseen("The run ended before the parts of its first validation could be put together.")
         if not joined:
             return flagged(_hit(stream, parts))
         first = joined[0]

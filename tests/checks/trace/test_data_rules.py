@@ -365,6 +365,17 @@ def test_slices_that_do_not_reach_the_end(tell: Any) -> None:
     assert "36 were never drawn" in look.hits[0].message
 
 
+def test_shares_that_the_sampler_divides_once_more(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        rng = random.Random(epoch)
+        # Rank r holds the samples r, r + 2, …, and draws another half of them each epoch.
+        story.epoch({r: rng.sample(range(r, 96, 2), 24) for r in range(2)}, size=48, num_replicas=2)
+    look = story.look("DATA004")
+    assert look.state is FLAGGED
+    assert "48 of 96 training samples" in look.hits[0].message
+
+
 # ---- DATA005 -----------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.finding import Evidence, Severity
 from grader.model.grade import State
+from grader.model.run import Ending
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 
@@ -41,6 +42,17 @@ def test_shards_that_nobody_puts_together(tell: Any) -> None:
     assert look.state is FLAGGED
     assert "rank 0: 15, rank 1: 15 of 30 samples" in look.hits[0].message
     assert look.hits[0].where[0].line == 12
+
+
+def test_a_run_that_stopped_before_it_could_put_the_first_shards_together(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False))
+    story.ending = Ending.DEADLOCKED
+    assert story.look("EVAL001").state is UNSEEN
+    # A second validation shows that the first was over, and nobody had put it together.
+    story.epoch(tell.strided(96, 2, 1))
+    story.validate(tell.strided(30, 2, shuffle=False))
+    assert story.look("EVAL001").state is FLAGGED
 
 
 def test_the_gradients_that_a_script_averages_by_hand_are_no_metric(tell: Any) -> None:
