@@ -69,7 +69,9 @@ def score(
     facts = Facts(findings, checks, completed, evaluation, time, dataset)
     rubric = tuple(judge_item(item, task, facts) for item in task.rubric)
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
-    review = _review(task, findings, rubric, time, calibration, completed)
+    # One rank has nobody to share with: what only several can show is missing by the asker's choice.
+    unseen_counts = completed and record is not None and record.world_size > 1
+    review = _review(task, findings, rubric, time, calibration, unseen_counts)
     verdict, reason = _verdict(task, findings, rubric, record, review, f"{points:g} of {max_points:g} points")
     return Outcome(
         verdict=verdict,
@@ -136,10 +138,10 @@ def _review(
     rubric: tuple[RubricResult, ...],
     time: Timing,
     calibration: Calibration | None,
-    completed: bool,
+    unseen_counts: bool,
 ) -> tuple[str, ...]:
     reasons = [f"{f.code}: {f.message}" for f in findings if _holds(f)]
-    for item in rubric if completed else ():
+    for item in rubric if unseen_counts else ():
         unseen = item.full_points - item.points
         if unseen > task.max_points / 10:
             reasons.append(
@@ -185,9 +187,14 @@ def _metrics(
 def _notes(
     task: Task, calibration: Calibration | None, time: Timing, record: RunRecord | None
 ) -> tuple[str, ...]:
-    if record is None or task.target("time") is None:
-        return ()
     notes = []
+    if record is not None and record.world_size == 1:
+        notes.append(
+            "Run on one rank: whether samples and gradients are shared rightly shows only with two or more, so those "
+            "items left the total."
+        )
+    if record is None or task.target("time") is None:
+        return tuple(notes)
     if calibration is None:
         notes.append(
             f"There is no reference time for this machine; `grader calibrate {task.name}` measures one."

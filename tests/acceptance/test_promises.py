@@ -24,7 +24,6 @@ PROMISES = [(name, promised) for name in find_tasks() for promised in submission
 @pytest.fixture(scope="module")
 def pipeline() -> Iterator[Pipeline]:
     with Pipeline(Options(dataset="digits"), lambda sign: None) as warm:
-        warm.warm()
         yield warm
 
 

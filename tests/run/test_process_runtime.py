@@ -82,7 +82,14 @@ def start_judge(root: Path, marker: str) -> subprocess.Popen[str]:
     )
     assert judge.stdout is not None
     assert judge.stdout.readline() == "started\n"
-    assert len(processes_with(marker)) >= 3
+    # The first sign of life may come before the last rank has reached its own first line.
+    deadline = time.monotonic() + 20
+    while len(processes_with(marker)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if len(processes_with(marker)) < 3:
+        judge.kill()
+        judge.communicate()
+        pytest.fail("the ranks never came up")
     return judge
 
 
