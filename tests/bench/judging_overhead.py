@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -79,12 +80,20 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
     yield Figure.of("M2 by hand", "process", "s", float("inf"), by_hand_s)
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 def _by_hand(task_folder: Path, script: str, visible: Path, hidden: Path) -> float:
     """Seconds for `torchrun` from cold plus scoring from cold."""
     with tempfile.TemporaryDirectory(prefix="grader-by-hand-") as folder:
         path = Path(folder) / "train.py"
         path.write_text(script, encoding="utf-8")
         env = {**os.environ, "DATA_DIR": str(visible), "OUTPUT_DIR": folder, "OMP_NUM_THREADS": "1"}
+        # Static rendezvous on this host: with a name to look up, torchrun can hang where there is no DNS.
         launch = [
             sys.executable,
             "-m",
@@ -92,10 +101,9 @@ def _by_hand(task_folder: Path, script: str, visible: Path, hidden: Path) -> flo
             "--nproc_per_node=2",
             "--master_addr=127.0.0.1",
         ]
+        launch += [f"--master_port={free_port()}", str(path)]
         began = time.monotonic()
-        subprocess.run(
-            [*launch, "--master_port=0", str(path)], env=env, check=True, capture_output=True, timeout=300
-        )
+        subprocess.run(launch, env=env, check=True, capture_output=True, timeout=120)
         score = [sys.executable, "-c", SCORE_BY_HAND, str(task_folder), str(hidden), f"{folder}/model.pt"]
-        subprocess.run(score, env=env, check=True, capture_output=True, timeout=300)
+        subprocess.run(score, env=env, check=True, capture_output=True, timeout=120)
         return time.monotonic() - began
