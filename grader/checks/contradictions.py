@@ -122,9 +122,6 @@ def _weights(seen: Seen) -> list[Contradiction]:
     finals = [f.sums for r in seen.trace.ranks for f in r.finals]
     if any(_contains(evaluation.sums, sums) for sums in finals if sums):
         return []
-    if not saves and any(r.events("process") for r in seen.trace.ranks):
-        # A process that a rank started, and that the probe does not follow, may have saved them.
-        return []
     fact = (
         f"The weights in `{evaluation.artifact}` are none of the {len(saves)} checkpoints that the ranks saved, "
         "nor those with which training ended."

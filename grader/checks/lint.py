@@ -6,6 +6,10 @@ that an editor may call it on every save.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from grader.checks.rule import Hit, Rule, load_rules
 from grader.checks.source import Script, parse
 from grader.model.finding import Evidence, Finding
@@ -14,7 +18,21 @@ from grader.model.submission import Submission
 
 def lint(submission: Submission) -> tuple[Finding, ...]:
     """Findings of all source halves, gravest first, then by code and place; always the same for the same files."""
-    return lint_script(parse(submission))
+    with _without_collections():
+        return lint_script(parse(submission))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    # Every node of a tree is alive while rules read it: looking for garbage among them costs a fifth of the time
+    # and finds nothing.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def lint_script(script: Script) -> tuple[Finding, ...]:

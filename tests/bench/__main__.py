@@ -49,7 +49,12 @@ def main() -> int:
             f"{v:.4f}" if f.unit == "s" else f"{v:.3f}" for v in (f.median, min(f.values), max(f.values))
         ]
         table.add_row(
-            f.measure, f.setting, *values, f"{f.bar:g}", str(len(f.values)), "met" if f.met else "MISSED"
+            f.measure,
+            f.setting,
+            *values,
+            "" if f.bar is None else f"{f.bar:g}",
+            str(len(f.values)),
+            "" if f.bar is None else "met" if f.met else "MISSED",
         )
     Console().print(table)
     written: dict[str, dict[str, object]] = {}

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Values of one measure in one setting; `unit` is `s`, `ratio` or `share`; lower is better."""
+    """Values of one measure in one setting, in s, ratio or share; lower is better. No bar: for comparison only."""
 
     measure: str
     setting: str
     unit: str
-    bar: float
+    bar: float | None
     values: tuple[float, ...]
 
     @classmethod
-    def of(cls, measure: str, setting: str, unit: str, bar: float, values: Sequence[float]) -> Figure:
+    def of(cls, measure: str, setting: str, unit: str, bar: float | None, values: Sequence[float]) -> Figure:
         return cls(measure, setting, unit, bar, tuple(values))
 
     @property
@@ -27,7 +27,7 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        return self.median <= self.bar
+        return self.bar is None or self.median <= self.bar
 
     def to_json(self) -> dict[str, object]:
         key = "median_s" if self.unit == "s" else "median"
