@@ -164,7 +164,9 @@ def _metrics(
     hidden = evaluation.hidden if evaluation is not None else {}
     validation = evaluation.validation if evaluation is not None else {}
     speed, alone = images_per_s(trace), calibration.one_rank_images_per_s if calibration is not None else None
-    speedup = speed / alone if speed and alone else None
+    # A run that stopped early shows its start, which is no measure of its speed.
+    whole = record is not None and record.ending is Ending.COMPLETED
+    speedup = speed / alone if whole and speed and alone else None
     return {
         "accuracy": hidden.get("accuracy"),
         "accuracy_target": accuracy_target(task, dataset),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from grader.launch.blocking_call import blocking_call
 from grader.launch.processes import catches, send
+from grader.probe.groups import COLLECTIVES
 
 # A real-time signal: schedulers and training frameworks use SIGUSR1 and SIGUSR2 themselves.
 STACK_SIGNAL = signal.SIGRTMAX - 2
@@ -25,43 +26,8 @@ _PROBE_FOLDER = str(Path(__file__).resolve().parent.parent / "probe") + os.sep
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+")
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 
-_COLLECTIVES = frozenset(
-    {
-        *(
-            "all_gather",
-            "all_gather_coalesced",
-            "all_gather_into_tensor",
-            "all_gather_object",
-            "all_gather_single",
-        ),
-        *(
-            "all_reduce",
-            "all_reduce_coalesced",
-            "all_to_all",
-            "all_to_all_single",
-            "barrier",
-            "batch_isend_irecv",
-        ),
-        *(
-            "broadcast",
-            "broadcast_object_list",
-            "gather",
-            "gather_object",
-            "irecv",
-            "isend",
-            "monitored_barrier",
-        ),
-        *(
-            "recv",
-            "recv_object_list",
-            "reduce",
-            "reduce_scatter",
-            "reduce_scatter_single",
-            "reduce_scatter_tensor",
-        ),
-        *("scatter", "scatter_object_list", "send", "send_object_list"),
-    }
-)
+# What newer torch calls inside those that scripts name.
+_COLLECTIVES = frozenset((*COLLECTIVES, "all_gather_single", "reduce_scatter_single"))
 _GROUP_CALLS = {
     "init_process_group": "rendezvous (init_process_group)",
     "new_group": "new_group",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -130,6 +131,19 @@ def test_verify_compares_outcomes_with_promises(cli: Cli, tmp_path: Path) -> Non
     assert case["verdict"] == "rejected"
     assert case["codes"] == ["DATA002"]
     assert ElementTree.parse(junit).getroot().attrib["failures"] == "0"
+
+
+def test_a_broken_promise_is_told_and_fails(cli: Cli, cli_env: dict[str, str], tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks"
+    shutil.copytree(CHECKOUT / "tasks" / "ddp-fashion", tasks / "ddp-fashion")
+    folder = tasks / "ddp-fashion" / "submissions"
+    (folder / "crashed" / "ddp_without_process_group.py").rename(folder / "rejected" / "moved_here.py")
+    cli_env["GRADER_TASKS_DIR"] = str(tasks)
+    junit = tmp_path / "junit.xml"
+    result = cli("verify", "ddp-fashion", "--only", "moved_here", "--junit", junit)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "verdict crashed, promised rejected" in result.stdout
+    assert ElementTree.parse(junit).getroot().attrib["failures"] == "1"
 
 
 def _alive_below(session_marker: str) -> list[str]:
