@@ -192,18 +192,16 @@ def _make_empty(folder: Path) -> None:
 
 def _remove(folder: Path) -> None:
     """Remove a folder of a run, also where a script took away its own permissions."""
-
-    def open_up(function: Callable[..., Any], name: str, _error: Any) -> None:
-        path = Path(name)
-        with contextlib.suppress(OSError):
-            path.parent.chmod(stat.S_IRWXU)
-            if not path.is_symlink():
-                path.chmod(stat.S_IRWXU)
-            function(path)
-
-    shutil.rmtree(folder, onerror=open_up)
-    if folder.exists():
-        shutil.rmtree(folder, ignore_errors=True)
+    # Top down: a folder can be listed, and its entries removed, once it has been opened up.
+    with contextlib.suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
+    for above, names, _files in os.walk(folder):
+        for name in names:
+            inner = Path(above) / name
+            if not inner.is_symlink():
+                with contextlib.suppress(OSError):
+                    inner.chmod(stat.S_IRWXU)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_stale_folders() -> None:
