@@ -49,15 +49,9 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
     from grader.report.terminal import print_attempt
 
     console = stdout_console()
-    print_attempt(attempt, console, _pages(), audience)
+    print_attempt(attempt, console, audience=audience)
     console.print(f"\nreport    {workspace.report}", soft_wrap=True)
     console.print(f"evidence  {workspace.root}", soft_wrap=True)
-
-
-def _pages() -> dict[str, str]:
-    from grader.checks.rule import load_rules
-
-    return {rule.code: rule.page for rule in load_rules()}
 
 
 def print_lint(results: Sequence[tuple[Path, Submission, tuple[Finding, ...]]], *, as_json: bool) -> None:
@@ -248,5 +242,5 @@ def print_demo(step: DemoStep) -> None:
 
     console = stdout_console()
     console.rule(step.promised.name)
-    print_attempt(step.attempt, console, _pages())
+    print_attempt(step.attempt, console)
     console.print(f"\nHTML report  {step.workspace.report}\n", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from grader.checks.rule import load_rules
 from grader.model.attempt import Attempt
 from grader.report.audience import Audience
 from grader.report.html import to_html
@@ -15,10 +14,9 @@ def write_reports(attempt: Attempt, workspace: Workspace) -> None:
 
     Each is written beside its place first and then moved, so that no reader ever meets half a report.
     """
-    pages = {rule.code: rule.page for rule in load_rules()}
     for path, text in (
         (workspace.grade, to_json(attempt.grade, audience=Audience.STAFF)),
-        (workspace.report, to_html(attempt, pages)),
+        (workspace.report, to_html(attempt)),
     ):
         half = path.with_suffix(path.suffix + ".part")
         half.write_text(text, encoding="utf-8")
