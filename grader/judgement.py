@@ -58,6 +58,8 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
         num_train=facts.num_train,
         num_validation=facts.num_validation,
         logs=logs,
+        expected=task.expected,
+        calibration=calibration,
     )
     findings, checks = judge(task, seen)
     outcome = score(

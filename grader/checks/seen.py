@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from grader.checks.ledger import Ledger
 from grader.checks.source import Script
+from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.run import RunRecord
+from grader.model.task import Expected
 from grader.model.trace import RankTrace, Trace
 
 
@@ -24,6 +26,8 @@ class Seen:
         profile: `cpu` or `gpu`.
         num_train, num_validation: size of the splits mounted for the script; None unknown.
         logs: rank → (stdout, stderr) as kept, safe text; empty when unknown.
+        expected: what the task asks of the optimisation.
+        calibration: the reference's measured times on this node class, None where there are none.
     """
 
     script: Script
@@ -35,6 +39,8 @@ class Seen:
     num_train: int | None = None
     num_validation: int | None = None
     logs: tuple[tuple[str, str], ...] = ()
+    expected: Expected = Expected()
+    calibration: Calibration | None = None
 
     @property
     def world_size(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Evidence, Finding
 
 SCHEMA = 1
@@ -114,3 +115,5 @@ class Grade:
     """Plain sentences about the judging itself: provisional calibration, no isolation, …."""
     review: tuple[str, ...] = field(default=())
     """Why a held attempt is held, for staff only; empty otherwise."""
+    diagnosis: Diagnosis | None = None
+    """Why the run died or stood still, where that is known; None for runs that ended by themselves."""

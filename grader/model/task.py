@@ -43,6 +43,24 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """What a task asks of the optimisation beyond its targets; each None (or empty) where it asks nothing.
+
+    Attributes:
+        base_learning_rate, base_batch_size: of the single-process script that the task starts from.
+        scaling: rules by which the learning rate may follow the global batch, of `linear` and `sqrt`.
+        warmup: the learning rate has to climb to its peak over the first steps.
+        global_batch_size: samples of all ranks per optimizer step that the task prescribes.
+    """
+
+    base_learning_rate: float | None = None
+    base_batch_size: int | None = None
+    scaling: tuple[str, ...] = ()
+    warmup: bool = False
+    global_batch_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RubricItem:
     """Points, and what earns them.
 
@@ -80,6 +98,7 @@ class Task:
         profiles, targets, rubric: see their types.
         statement: Markdown text.
         reference: accepted submission for provisional calibration, a path below `submissions/`.
+        expected: what it asks of the optimisation.
     """
 
     name: str
@@ -99,6 +118,7 @@ class Task:
     rubric: tuple[RubricItem, ...]
     statement: str
     reference: str = ""
+    expected: Expected = Expected()
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""
