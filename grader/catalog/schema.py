@@ -7,11 +7,11 @@
 
     [launch]                        torchrun's own names; a profile may name its own
     [limits]                        of one run; a profile may lower or raise each: [profiles.gpu.limits]
-    [data]                          data sets the task can be judged on
+    [data]                          data sets the task can be judged on, none where scripts make their own
     [profiles.<name>]               where it runs: cpu (gloo), gpu (nccl), …
     [targets.accuracy]              reached on the hidden split, per data set
     [targets.time]                  as a multiple of the slowest accepted style's calibrated median
-    [checks]                        rules that apply, and warnings that gate acceptance here
+    [checks]                        rules that apply, warnings that gate acceptance here, hints that cost points here
     [[rubric]]                      items in the order of the report; points sum to 100
 
 A rubric item needs `requires` (rule codes that must not be found) or `metric` (a target that must be met), or both.
@@ -68,9 +68,13 @@ class LimitsChange(_Table):
 
 
 class DataTable(_Table):
-    """`[data]`: names of data sets in order of preference; the first prepared one is used unless told otherwise."""
+    """`[data]`: names of data sets in order of preference; the first prepared one is used unless told otherwise.
 
-    datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])]
+    `[]` says that scripts make their own numbers: `DATA_DIR` is empty, nothing is scored, and `evaluate.py` only builds
+    the network, which weights have to fit if the script leaves any.
+    """
+
+    datasets: Annotated[list[Name], Field(examples=[["digits", "fashion-mnist"]])]
 
 
 class ProfileTable(_Table):
@@ -102,10 +106,14 @@ class TargetsTable(_Table):
 
 
 class ChecksTable(_Table):
-    """`[checks]`: `apply` lists the rules that are looked at (left out: all); `must` the warnings that gate here."""
+    """`[checks]`: `apply` lists the rules that are looked at (left out: all); `must` the warnings that gate here.
+
+    `costly` lists hints that are warnings here once the run has shown them: free advice elsewhere, part of this lab.
+    """
 
     apply: list[Code] = []
     must: list[Code] = []
+    costly: list[Code] = []
 
 
 class PartialCredit(_Table):

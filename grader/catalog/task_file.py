@@ -264,7 +264,7 @@ def _partial(key: Key, item: dict[str, Any]) -> list[tuple[Key, str]]:
 def _codes_in(raw: dict[str, Any]) -> list[tuple[Key, str]]:
     checks = _table(raw, "checks")
     found: list[tuple[Key, str]] = [
-        (("checks", name), c) for name in ("apply", "must") for c in _strings(checks.get(name))
+        (("checks", name), c) for name in ("apply", "must", "costly") for c in _strings(checks.get(name))
     ]
     rubric = raw.get("rubric")
     for number, item in enumerate(rubric if isinstance(rubric, list) else ()):

@@ -21,7 +21,6 @@ from grader.model.task import Limits, Profile, RubricItem, Target, Task
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
 
-_FUNCTIONS = ("build_model", "evaluate")
 
 
 def find_tasks() -> tuple[str, ...]:
@@ -69,7 +68,8 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
         raise TaskError(f"The task {folder.name} has no readable task.toml: {error}") from None
     parsed, problems = parse(text, known_codes(), dataset_names())
     entry_point = parsed.launch.entry_point if parsed else "train.py"
-    problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point)]
+    scored = parsed is None or bool(parsed.data.datasets)
+    problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point, scored=scored)]
     named = _named_reference(text)
     if named is not None and not _exists(folder / "submissions" / named):
         problems.append(Problem(0, f"reference: there is no submissions/{named}."))
@@ -106,14 +106,14 @@ def _exists(path: Path) -> bool:
     return path.is_file() or (path / "train.py").is_file()
 
 
-def _folder_problems(folder: Path, skeleton: Path, entry_point: str) -> list[str]:
+def _folder_problems(folder: Path, skeleton: Path, entry_point: str, *, scored: bool) -> list[str]:
     found: list[str] = []
     statement = folder / "statement.md"
     if not statement.is_file() or not statement.read_text(encoding="utf-8", errors="replace").strip():
         found.append(
             "statement.md: is missing or empty; write what the learner has to do and how it is judged."
         )
-    found += _evaluate_problems(folder / "evaluate.py")
+    found += _evaluate_problems(folder / "evaluate.py", scored=scored)
     if not (skeleton / entry_point).is_file():
         found.append(
             f"skeletons/{skeleton.name}/{entry_point}: is missing; the script that the learner starts from."
@@ -125,17 +125,18 @@ def _folder_problems(folder: Path, skeleton: Path, entry_point: str) -> list[str
     return found
 
 
-def _evaluate_problems(path: Path) -> list[str]:
+def _evaluate_problems(path: Path, *, scored: bool) -> list[str]:
+    # Without data there is nothing to score: the network is all that weights can be held against.
+    wanted = ("build_model()", "evaluate(model, images, labels)") if scored else ("build_model()",)
     if not path.is_file():
-        return ["evaluate.py: is missing; it defines `build_model()` and `evaluate(model, images, labels)`."]
+        return [f"evaluate.py: is missing; it defines {' and '.join(f'`{w}`' for w in wanted)}."]
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
         return [f"evaluate.py:{getattr(error, 'lineno', None) or 1}: does not parse: {error}."]
     defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
-    return [
-        f"evaluate.py: defines no function `{name}`; add it." for name in _FUNCTIONS if name not in defined
-    ]
+    names = [w.partition("(")[0] for w in wanted]
+    return [f"evaluate.py: defines no function `{name}`; add it." for name in names if name not in defined]
 
 
 def _version(folder: Path, skeleton: Path) -> str:
@@ -170,6 +171,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         datasets=tuple(parsed.data.datasets),
         checks=tuple(parsed.checks.apply),
         must=tuple(parsed.checks.must),
+        costly=tuple(parsed.checks.costly),
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
         targets=tuple(targets),
         rubric=tuple(

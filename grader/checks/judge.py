@@ -9,6 +9,7 @@ The policy, in full (the numbers are used in the comments below):
    their severity. Codes with `ON_PROFILE` can't show on that profile at all, so there the profile's severity counts.
 4. A finding whose cause is itself found, and is no less grave, folds into the cause; its check stays contradicted.
 5. `review` stays `review`: what is for staff never turns into advice for learners.
+6. A hint that the task calls costly is a warning there, once the run has shown it.
 
 Verdicts and points are not decided here.
 """
@@ -57,8 +58,21 @@ def judge(task: Task, seen: Seen) -> tuple[tuple[Finding, ...], tuple[CheckResul
     syntax = _syntax(seen.script)
     if syntax is not None:
         return (syntax,), _silent(task)
-    judged = [_judge_rule(rule, seen) for rule in applicable(task)]
+    judged = [_costly(_judge_rule(rule, seen), task) for rule in applicable(task)]
     return _sorted(_fold(judged)), tuple(j.check for j in judged)
+
+
+def _costly(judged: _Judged, task: Task) -> _Judged:
+    """Policy 6."""
+    if judged.rule.code not in task.costly:
+        return judged
+    findings = tuple(
+        replace(f, severity=Severity.WARNING)
+        if f.severity is Severity.HINT and f.evidence is not Evidence.SOURCE
+        else f
+        for f in judged.findings
+    )
+    return replace(judged, findings=findings)
 
 
 def judge_source_only(task: Task, script: Script) -> tuple[tuple[Finding, ...], tuple[CheckResult, ...]]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from grader.checks.rule import Hit, Rule, load_rules
 from grader.checks.source import Script, parse
-from grader.model.finding import Evidence, Finding
+from grader.model.finding import Evidence, Finding, Severity
 from grader.model.submission import Submission
 
 
@@ -40,7 +40,7 @@ def lint_script(script: Script) -> tuple[Finding, ...]:
     if script.syntax_errors:
         return tuple(p.finding() for p in script.syntax_errors)
     found = [
-        _finding(rule, hit) for rule in load_rules() if rule.check_source for hit in rule.check_source(script)
+        _finding(rule, hit) for rule in load_rules() if rule.check_source and rule.severity is not Severity.REVIEW for hit in rule.check_source(script)
     ]
     return tuple(sorted(found, key=_order))
 

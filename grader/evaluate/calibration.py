@@ -32,11 +32,14 @@ NUM_RUNS, NUM_ONE_RANK_RUNS = 5, 3
 
 
 class Measured(NamedTuple):
-    """One completed run: CPU seconds of the slowest rank, wall seconds, accuracy 0–1 on the hidden split, images/s."""
+    """One completed run: CPU seconds of the slowest rank, wall seconds, accuracy 0–1 on the hidden split, images/s.
+
+    `accuracy` is None where the task has no data to score on.
+    """
 
     cpu_s: float
     wall_s: float
-    accuracy: float
+    accuracy: float | None
     images_per_s: float | None
 
 
@@ -101,7 +104,9 @@ def make(
         node_class=node_class(),
         styles=tuple(
             StyleTiming(
-                name, tuple(_seconds(m, profile) for m in measured), tuple(m.accuracy for m in measured)
+                name,
+                tuple(_seconds(m, profile) for m in measured),
+                tuple(m.accuracy for m in measured if m.accuracy is not None),
             )
             for name, measured in sorted(runs.items())
         ),

@@ -70,8 +70,8 @@ def _answer(message: dict[str, Any], shelf: Shelf, parent: int) -> dict[str, Any
         names = {f.name for f in fields(Request)}
         request = Request(**{k: v for k, v in message.items() if k in names})
         shelf.module(request.evaluate)
-        shelf.split(request.visible, request.data_version)
-        shelf.split(request.hidden, request.data_version)
+        for folder in filter(None, (request.visible, request.hidden)):
+            shelf.split(folder, request.data_version)
         return {"warm": True} if request.op == "warm" else _in_child(request, shelf, parent)
     except TaskFaultError as error:
         return {"task_error": str(error)}

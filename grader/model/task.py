@@ -92,13 +92,15 @@ class Task:
         version: SHA-256 over the folder's files (submissions excluded), hex.
         launcher: `fork` or `torchrun`.
         entry_point: script that is launched.
-        datasets: names in order of preference; the first prepared one is used unless told otherwise.
+        datasets: names in order of preference; the first prepared one is used unless told otherwise. Empty: scripts make
+            their own numbers, and nothing is scored.
         checks: codes that apply; empty means all.
         must: warning-level codes that gate acceptance here.
         profiles, targets, rubric: see their types.
         statement: Markdown text.
         reference: accepted submission for provisional calibration, a path below `submissions/`.
         expected: what it asks of the optimisation.
+        costly: hint-level codes that are warnings here once a run has shown them.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Task:
     statement: str
     reference: str = ""
     expected: Expected = Expected()
+    costly: tuple[str, ...] = ()
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""

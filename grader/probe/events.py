@@ -80,6 +80,9 @@ DOWNLOAD
 PROCESS
     op (`spawn`, `fork`, `subprocess`), site, target, by (package that started it, "" the script itself); loader
     workers excluded; the first 64.
+REACH
+    what (`process`: a path into a process; `kill`: a signal to its parent; else the function's name), target, site: the
+    script's own code used what looks into other processes or all objects; the first 16.
 LR_SCHEDULER
     kind, site.
 SEEDED
@@ -115,6 +118,7 @@ SAVE = "save"
 FILE = "file"
 DOWNLOAD = "download"
 PROCESS = "process"
+REACH = "reach"
 LR_SCHEDULER = "lr_scheduler"
 SEEDED = "seeded"
 EXCEPTION = "exception"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from grader.probe import events, sites
+from grader.probe import events, reach, sites
 from grader.probe.patches import guarded
 from grader.probe.writer import writer
 
@@ -25,8 +25,6 @@ _output = ""
 _quiet: tuple[str, ...] = ()
 _num_files = 0
 _num_processes = 0
-
-_STDLIB = os.path.dirname(os.__file__) + os.sep
 
 
 def shown(path: str) -> tuple[str, bool]:
@@ -54,6 +52,7 @@ def _note_file(op: str, path: Any, frame: FrameType) -> None:
 @guarded("open")
 def _opened(args: tuple[Any, ...], frame: FrameType) -> None:
     path, mode, flags = args[0], args[1], args[2]
+    reach.note_path(path, frame)
     writing = any(c in mode for c in "wax+") if isinstance(mode, str) else bool(flags & _WRITING)
     if writing and not isinstance(path, int):
         _note_file("open", path, frame)
@@ -74,25 +73,13 @@ def _removed(args: tuple[Any, ...], frame: FrameType) -> None:
     _note_file("remove", args[0], frame)
 
 
-def _starter(frame: FrameType | None) -> str:
-    """Top-level package that starts a process, "" where the submission does so itself."""
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        if sites.relative(filename) is not None:
-            return ""
-        if not filename.startswith(("<", _STDLIB)) or "site-packages" in filename:
-            return str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        frame = frame.f_back
-    return ""
-
-
 def note_process(op: str, target: str, frame: FrameType) -> None:
     """Write that a process is being started."""
     global _num_processes
     _num_processes += 1
     if _num_processes <= _MAX_PROCESSES:
         site = sites.here(frame)
-        writer.write(events.PROCESS, op=op, target=target[:200], site=site, by=_starter(frame))
+        writer.write(events.PROCESS, op=op, target=target[:200], site=site, by=sites.starter(frame))
 
 
 @guarded("subprocess")
@@ -126,6 +113,7 @@ _HOOKS: dict[str, Callable[[tuple[Any, ...], FrameType], None]] = {
     "os.system": _ran,
     "os.fork": _forked,
     "os.forkpty": _forked,
+    **reach.HOOKS,
 }
 
 

@@ -14,6 +14,7 @@ Site: TypeAlias = tuple[str, int, str]
 """Path relative to the submission's folder, line, function."""
 
 _MAX_DEPTH = 400
+_STDLIB = os.path.dirname(os.__file__) + os.sep
 
 _root = ""
 _known: dict[str, str | None] = {}
@@ -58,6 +59,18 @@ def here(frame: FrameType | None = None) -> Site | None:
             return path, frame.f_lineno, code.co_name
         frame = frame.f_back
     return None
+
+
+def starter(frame: FrameType | None) -> str:
+    """Top-level package that does something, "" where the submission does so itself, the standard library between."""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if relative(filename) is not None:
+            return ""
+        if not filename.startswith(("<", _STDLIB)) or "site-packages" in filename:
+            return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        frame = frame.f_back
+    return ""
 
 
 def of_traceback(traceback: TracebackType | None) -> list[Site]:

@@ -21,6 +21,7 @@ _GENERIC = frozenset(
         events.BACKWARD,
         events.DOWNLOAD,
         events.PROCESS,
+        events.REACH,
         events.LR_SCHEDULER,
         events.SEEDED,
         events.EXCEPTION,

@@ -149,3 +149,26 @@ def test_seeds(ranks: Callable[..., Ran]) -> None:
     assert told[:3] == [("torch.manual_seed", 7), ("random.seed", 8), ("numpy.random.seed", 9)]
     assert len(told) == 16
     assert ran.stdout[0].split() == ["19", "9"]
+
+
+def test_reaching_into_processes_and_objects_is_told_and_only_the_scripts_own(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        """
+        import gc, os, pathlib, sys
+        if int(os.environ["RANK"]) == 1:
+            gc.get_objects()
+            os.listdir("/proc/self/fd")
+            pathlib.Path("/proc/self/environ").read_bytes()
+            sys.settrace(None)
+            os.kill(os.getppid(), 0)
+        gc.collect()
+        open("/proc/meminfo").read()
+        os.kill(os.getpid(), 0)
+        torch.compile(nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
+        """
+    )
+    assert ran.ranks[0].events(events.REACH) == ()
+    told = [(e.fields["what"], e.fields["target"]) for e in ran.ranks[1].events(events.REACH)]
+    assert [what for what, _ in told] == ["gc.get_objects", "process", "process", "sys.settrace", "kill"]
+    assert [target for what, target in told if what == "process"] == ["/proc/self/fd", "/proc/self/environ"]
+    assert {e.site.line for e in ran.ranks[1].events(events.REACH) if e.site} == set(range(5, 10))

@@ -148,3 +148,15 @@ def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
     assert holds(story.look("TRUST002"))
     story.text = "model.register_comm_hook(None, compress)\n"
     assert story.look("TRUST002").state is CLEAN
+
+
+def test_reaching_into_processes_is_for_staff_and_holds_nothing(tell: Any) -> None:
+    story = tell.honest()
+    assert story.look("TRUST001").state is CLEAN
+    story.ranks[1].event("reach", 7, what="process", target="/proc/self/fd")
+    look = story.look("TRUST001")
+    assert not holds(look)
+    assert look.hits[0].ranks == (1,)
+    assert [place.line for place in look.hits[0].where] == [7]
+    assert look.hits[0].details["reaches"] == ["rank 1: process /proc/self/fd"]
+    assert look.hits[0].severity in (None, Severity.REVIEW)
