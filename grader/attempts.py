@@ -28,6 +28,7 @@ class AttemptFacts:
         profile, nproc_per_node, runtime, launcher, seed: how it is run.
         dataset: name; num_train, num_validation, num_hidden: samples of its splits.
         submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
+        timed: False where time targets were left out.
     """
 
     attempt: str
@@ -43,6 +44,7 @@ class AttemptFacts:
     num_validation: int
     num_hidden: int
     submission: Submission
+    timed: bool = True
 
 
 def new_attempt_name(submission: Submission) -> str:

@@ -34,6 +34,8 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
     """
     facts = read_facts(workspace)
     task = task or load_task(facts.task)
+    if not facts.timed:
+        task = task.without_time()
     profile = task.profile(facts.profile)
     if profile is None:
         raise UsageError(
@@ -47,8 +49,8 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
     evaluation = read_evaluation(workspace.evaluation)
     calibration = calibrations.read(workspace.calibration)
     logs = read_logs(workspace, record.world_size)
-    # A task without data mounts empty folders: nothing is known of the samples that a script makes up.
-    num_train, num_validation = facts.num_train or None, facts.num_validation or None
+    # Where the data is only there to be used, nothing is known of the samples that a script makes up instead.
+    num_train, num_validation = (facts.num_train, facts.num_validation) if task.scored else (None, None)
     ledger = Ledger.of(trace, num_train, num_validation)
     seen = Seen(
         script=script,

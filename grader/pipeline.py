@@ -39,7 +39,7 @@ from grader.settings import settings
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run; None takes the setting's or the task's default."""
+    """How to run; None takes the setting's or the task's default. `timed` False leaves time targets out."""
 
     profile: str | None = None
     nproc_per_node: int | None = None
@@ -47,6 +47,7 @@ class Options:
     runtime: str | None = None
     launcher: str | None = None
     seed: int = 0
+    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ class Pipeline:
             UsageError: a name, number or folder is wrong; nothing is left behind.
             InfraError: the machine or the grader failed; try again.
         """
+        task = task if self.options.timed else task.without_time()
         setting = self.setting(task)
         if out is not None:
             check_out(out)
@@ -165,6 +167,8 @@ class Pipeline:
         if setting.task.target("time") is not None:
             return self.calibration(setting)
         self.warm(setting)
+        if not self.options.timed:
+            return None
         return calibrations.load(
             setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node
         )
@@ -238,6 +242,7 @@ class Pipeline:
             num_validation=setting.dataset.num_validation,
             num_hidden=setting.dataset.num_hidden,
             submission=submission,
+            timed=self.options.timed,
         )
 
     def _run(self, setting: Setting, facts: AttemptFacts, workspace: Workspace) -> None:

@@ -56,12 +56,8 @@ def data_command(name: str) -> str:
     return f"grader data prepare {name}" + ("" if kind.embedded or kind.download else " --from FOLDER")
 
 
-NO_DATASET = "none"
-"""Name of the data set of tasks whose scripts make their own numbers: two empty folders."""
-
-
 def find_dataset(task: Task, wanted: str | None = None) -> PreparedDataset:
-    """The data set to judge a task on; `NO_DATASET` for a task that names none, whatever is wanted.
+    """The data set to judge a task on.
 
     Args:
         task: whose data sets are meant.
@@ -71,8 +67,6 @@ def find_dataset(task: Task, wanted: str | None = None) -> PreparedDataset:
     Raises:
         UsageError: it is not one of the task's, or not prepared here; the text has the command that prepares it.
     """
-    if not task.datasets:
-        return _nothing()
     if wanted is not None and wanted not in task.datasets:
         raise UsageError(
             f"The task {task.name} is not judged on {wanted!r}. Its data sets are: {', '.join(task.datasets)}."
@@ -88,17 +82,6 @@ def find_dataset(task: Task, wanted: str | None = None) -> PreparedDataset:
     raise UsageError(
         f"The data for {task.name} is not prepared on this machine. Prepare it once with\n{commands}"
     )
-
-
-def _nothing() -> PreparedDataset:
-    root = _root()
-    visible, hidden = root / "visible" / NO_DATASET, root / "hidden" / NO_DATASET
-    try:
-        for folder in (visible, hidden):
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfraError(f"The empty data folder {error.filename} could not be made: {error}") from error
-    return PreparedDataset(NO_DATASET, NO_DATASET, visible, hidden, 0, 0, 0)
 
 
 def prepared(name: str) -> PreparedDataset | None:

@@ -7,11 +7,12 @@
 
     [launch]                        torchrun's own names; a profile may name its own
     [limits]                        of one run; a profile may lower or raise each: [profiles.gpu.limits]
-    [data]                          data sets the task can be judged on, none where scripts make their own
+    [data]                          data sets the task can be judged on, and whether networks are scored on them
     [profiles.<name>]               where it runs: cpu (gloo), gpu (nccl), …
     [targets.accuracy]              reached on the hidden split, per data set
     [targets.time]                  as a multiple of the slowest accepted style's calibrated median
     [checks]                        rules that apply, warnings that gate acceptance here, hints that cost points here
+    [expected]                      what the task asks of learning rate and batch; left out: nothing
     [[rubric]]                      items in the order of the report; points sum to 100
 
 A rubric item needs `requires` (rule codes that must not be found) or `metric` (a target that must be met), or both.
@@ -70,11 +71,12 @@ class LimitsChange(_Table):
 class DataTable(_Table):
     """`[data]`: names of data sets in order of preference; the first prepared one is used unless told otherwise.
 
-    `[]` says that scripts make their own numbers: `DATA_DIR` is empty, nothing is scored, and `evaluate.py` only builds
-    the network, which weights have to fit if the script leaves any.
+    `scored = false` is for tasks whose scripts may make up their numbers: the data is there for those who want samples,
+    no weights need be left, and `evaluate.py` only builds the network that weights have to fit if there are any.
     """
 
-    datasets: Annotated[list[Name], Field(examples=[["digits", "fashion-mnist"]])]
+    datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])]
+    scored: bool = True
 
 
 class ProfileTable(_Table):
@@ -116,6 +118,21 @@ class ChecksTable(_Table):
     costly: list[Code] = []
 
 
+class ExpectedTable(_Table):
+    """`[expected]`: what the task asks of the optimisation, for the rules OPT001, OPT002 and OPT003.
+
+    `scaling` lists the rules by which the peak learning rate may follow the global batch, starting from
+    `base_learning_rate` at `base_batch_size`, those of the single-process script; `warmup` asks for a climb to that
+    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step.
+    """
+
+    base_learning_rate: Annotated[float, Field(gt=0, le=1_000, examples=[0.1])] | None = None
+    base_batch_size: Annotated[int, Field(ge=1, examples=[128])] | None = None
+    scaling: Annotated[list[Literal["linear", "sqrt"]], Field(examples=[["linear"]])] = []
+    warmup: Annotated[bool, Field(examples=[True])] = False
+    global_batch_size: Annotated[int, Field(ge=1, examples=[128])] | None = None
+
+
 class PartialCredit(_Table):
     """One entry of `partial`: reaching `of_target` × the target earns `share` of the points.
 
@@ -153,4 +170,5 @@ class TaskFile(_Table):
     profiles: Annotated[dict[Name, ProfileTable], Field(min_length=1)]
     targets: TargetsTable = TargetsTable()
     checks: ChecksTable = ChecksTable()
+    expected: ExpectedTable = ExpectedTable()
     rubric: Annotated[list[RubricTable], Field(min_length=1)]

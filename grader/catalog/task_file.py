@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from grader.catalog import asked
 from grader.catalog.lines import Key, line_of, lines_of
 from grader.catalog.schema import TaskFile
 
@@ -179,6 +180,13 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
             )
     targets = _table(raw, "targets")
     levels = _table(_table(targets, "accuracy"), "at_least")
+    if _table(raw, "data").get("scored") is False and "accuracy" in targets:
+        found.append(
+            (
+                ("targets", "accuracy"),
+                "targets.accuracy: data.scored is false, so no accuracy is measured; remove one of the two.",
+            )
+        )
     for name in wanted if levels else ():
         if name not in levels:
             found.append(
@@ -195,7 +203,7 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
                     f"targets.accuracy.at_least: {name!r} is not in data.datasets{_close(name, frozenset(wanted))}.",
                 )
             )
-    return found + _rubric(raw, targets)
+    return found + asked.problems(raw.get("expected")) + _rubric(raw, targets)
 
 
 def _rubric(raw: dict[str, Any], targets: dict[str, Any]) -> list[tuple[Key, str]]:

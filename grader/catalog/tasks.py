@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.catalog import asked
 from grader.catalog.datasets import dataset_names
 from grader.catalog.promises import known_codes, promises_in, submissions_of
 from grader.errors import TaskError, UsageError
@@ -68,7 +69,7 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
         raise TaskError(f"The task {folder.name} has no readable task.toml: {error}") from None
     parsed, problems = parse(text, known_codes(), dataset_names())
     entry_point = parsed.launch.entry_point if parsed else "train.py"
-    scored = parsed is None or bool(parsed.data.datasets)
+    scored = parsed is None or parsed.data.scored
     problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point, scored=scored)]
     named = _named_reference(text)
     if named is not None and not _exists(folder / "submissions" / named):
@@ -126,7 +127,7 @@ def _folder_problems(folder: Path, skeleton: Path, entry_point: str, *, scored: 
 
 
 def _evaluate_problems(path: Path, *, scored: bool) -> list[str]:
-    # Without data there is nothing to score: the network is all that weights can be held against.
+    # Where nothing is scored, the network is all that weights can be held against.
     wanted = ("build_model()", "evaluate(model, images, labels)") if scored else ("build_model()",)
     if not path.is_file():
         return [f"evaluate.py: is missing; it defines {' and '.join(f'`{w}`' for w in wanted)}."]
@@ -172,6 +173,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         checks=tuple(parsed.checks.apply),
         must=tuple(parsed.checks.must),
         costly=tuple(parsed.checks.costly),
+        scored=parsed.data.scored,
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
         targets=tuple(targets),
         rubric=tuple(
@@ -188,6 +190,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         ),
         statement=(folder / "statement.md").read_text(encoding="utf-8"),
         reference=parsed.reference,
+        expected=asked.expected(parsed.expected),
     )
 
 

@@ -21,6 +21,11 @@ _GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
 _TELLING = ("reduce", "gather", "synchron", "sync_")
 
 
+def tells_reduction(name: str) -> bool:
+    """Whether a function is called after what it does: `reduce_mean`, `gather_all`, `synchronize_between_processes`."""
+    return name not in ("no_sync", "reduce_on_plateau") and any(t in name.lower() for t in _TELLING)
+
+
 class Reductions:
     """Counts of loops, and the collectives that bring them together."""
 
@@ -88,7 +93,7 @@ class Reductions:
 
     def _reduces(self, call: ast.Call) -> bool:
         name = name_of(call)
-        if name not in ("no_sync", "reduce_on_plateau") and any(t in name.lower() for t in _TELLING):
+        if tells_reduction(name):
             return True
         inside = list(self._collectives.of(call))
         if isinstance(call.func, ast.Attribute) and not self._calls.targets(call):

@@ -6,6 +6,7 @@ the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *How i
     SEVERITY = Severity.ERROR                    # default
     ON_PROFILE = {"cpu": Severity.HINT}          # optional: where the profile decides (faults that gloo hides)
     EXPLAINED_BY = ("DIST001",)                  # optional: codes that are the cause; this finding then folds away
+    CLOCKED = True                               # optional: it depends on the machine's clock, so no promise forbids it
     def check_source(script: Script) -> Iterable[Hit]: ...      # optional; text only
     def check_trace(seen: Seen) -> Look: ...                    # optional; trace, record and evaluation
 
@@ -83,7 +84,11 @@ def unseen(reason: str) -> Look:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One loaded rule; `page` is its documentation in Markdown."""
+    """One loaded rule; `page` is its documentation in Markdown.
+
+    `clocked`: what it finds depends on how fast the machine was at that moment, so that proofs of tasks look for it
+    only where it was promised.
+    """
 
     code: str
     name: str
@@ -93,6 +98,7 @@ class Rule:
     page: str
     check_source: Callable[[Script], Iterable[Hit]] | None
     check_trace: Callable[[Seen], Look] | None
+    clocked: bool = False
 
     @property
     def title(self) -> str:
@@ -124,4 +130,5 @@ def _rule(module_name: str, module: ModuleType) -> Rule:
         page=(module.__doc__ or "").strip(),
         check_source=getattr(module, "check_source", None),
         check_trace=getattr(module, "check_trace", None),
+        clocked=bool(getattr(module, "CLOCKED", False)),
     )

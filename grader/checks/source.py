@@ -16,6 +16,7 @@ from grader.checks.calls import Calls
 from grader.checks.collectives import INIT, Collectives
 from grader.checks.conditions import Conditions
 from grader.checks.guards import Guards
+from grader.checks.modules import Modules
 from grader.checks.names import Names
 from grader.checks.nodes import UNKNOWN
 from grader.checks.ranks import Ranks
@@ -66,8 +67,8 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
-        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, collectives,
-            sharding, reductions: the questions one can ask, each in its own module.
+        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, modules,
+            collectives, sharding, reductions: the questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Script:
         self.conditions = Conditions(self.names, self.graph, self.values, self.ranks)
         self.guards = Guards(self.names, self.graph, self.conditions)
         self.training = Training(trees, self.names, self.graph, self.values)
+        self.modules = Modules(self.names, self.graph, self.values, self.training)
         self.collectives = Collectives(self.names, self.graph, self.values)
         self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
         self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)

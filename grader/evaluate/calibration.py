@@ -34,7 +34,7 @@ NUM_RUNS, NUM_ONE_RANK_RUNS = 5, 3
 class Measured(NamedTuple):
     """One completed run: CPU seconds of the slowest rank, wall seconds, accuracy 0–1 on the hidden split, images/s.
 
-    `accuracy` is None where the task has no data to score on.
+    `accuracy` is None where the task scores no network.
     """
 
     cpu_s: float

@@ -169,8 +169,8 @@ def _request(
     return Request(
         op=op,
         evaluate=str((task.folder / "evaluate.py").resolve()),
-        visible=str(dataset.visible_dir.resolve()) if task.datasets else "",
-        hidden=str(dataset.hidden_dir.resolve()) if task.datasets else "",
+        visible=str(dataset.visible_dir.resolve()) if task.scored else "",
+        hidden=str(dataset.hidden_dir.resolve()) if task.scored else "",
         data_version=dataset.version,
         outputs=str(outputs.absolute()) if outputs is not None else "",
         wall_s=wall_s,

@@ -33,8 +33,8 @@ READING, SCORING = b"reading\n", b"scoring\n"
 class Request:
     """One run to be scored; folders are absolute. `wall_s` limits the child.
 
-    `visible` and `hidden` are "" where the task has no data: weights are then held against the network, if there are
-    any, and not scored.
+    `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
+    are any.
     """
 
     op: str

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class PreparedDataset:
-    """Splits in torchvision's FashionMNIST layout; no image is on two sides. Empty folders for a task without data.
+    """Splits in torchvision's FashionMNIST layout; no image is on two sides.
 
     Attributes:
         name: as tasks name it; version: hash of its content, short.

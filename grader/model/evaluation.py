@@ -22,7 +22,7 @@ class Evaluation:
     """Result of scoring one run's artifacts.
 
     Attributes:
-        problem: None when the weights were scored, or needed no scoring because the task has no data.
+        problem: None when the weights were scored, or the task scores none and there were none or good ones.
         detail: one sentence about the problem, "" otherwise.
         artifact: file name below the output folder, "" when missing.
         artifact_bytes: its size.

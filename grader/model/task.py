@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -92,8 +92,7 @@ class Task:
         version: SHA-256 over the folder's files (submissions excluded), hex.
         launcher: `fork` or `torchrun`.
         entry_point: script that is launched.
-        datasets: names in order of preference; the first prepared one is used unless told otherwise. Empty: scripts make
-            their own numbers, and nothing is scored.
+        datasets: names in order of preference; the first prepared one is used unless told otherwise.
         checks: codes that apply; empty means all.
         must: warning-level codes that gate acceptance here.
         profiles, targets, rubric: see their types.
@@ -101,6 +100,8 @@ class Task:
         reference: accepted submission for provisional calibration, a path below `submissions/`.
         expected: what it asks of the optimisation.
         costly: hint-level codes that are warnings here once a run has shown them.
+        scored: networks are scored on the data; otherwise the data is there for scripts that want it, and weights are
+            held against the network alone, if there are any.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Task:
     reference: str = ""
     expected: Expected = Expected()
     costly: tuple[str, ...] = ()
+    scored: bool = True
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""
@@ -130,6 +132,15 @@ class Task:
     def target(self, metric: str) -> Target | None:
         """The target for that metric, or None."""
         return next((t for t in self.targets if t.metric == metric), None)
+
+    def without_time(self) -> Task:
+        """The same task for machines whose clock says nothing: time targets and the items they decide are gone."""
+        rubric = (replace(item, metric=None) if item.metric == "time" else item for item in self.rubric)
+        return replace(
+            self,
+            targets=tuple(t for t in self.targets if t.metric != "time"),
+            rubric=tuple(item for item in rubric if item.metric or item.requires),
+        )
 
     @property
     def max_points(self) -> float:

@@ -169,6 +169,17 @@ class Step:
     device_bytes: int | None
     site: Site | None
     t: float
+    backwards: int | None = None
+    """Backward passes since the last step of any optimizer; `unsynced` of them without gradient averaging."""
+    unsynced: int | None = None
+    num_params: int | None = None
+    """Tensors of the optimizer that require gradients; `num_missing` of them had none, `missing` names some."""
+    num_missing: int | None = None
+    missing: tuple[str, ...] = ()
+    empty: int | None = None
+    """Backward passes since this optimizer's last step that began with all chosen gradients cleared; `full`: with none
+    of them cleared. None where nobody looked."""
+    full: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ class VerifyCase:
         seconds: how long judging took.
         message: what is different from the promise, one sentence; "" when all is as promised.
         ok: True when verdict and codes are as promised.
+        cached: True when the outcome was kept by an earlier verification and nothing was run.
     """
 
     task: str
@@ -28,3 +29,4 @@ class VerifyCase:
     seconds: float
     message: str
     ok: bool
+    cached: bool = False

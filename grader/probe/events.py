@@ -50,6 +50,10 @@ BYPASS
 EVALUATION
     a run of forward passes in evaluation mode or without gradients: op `begin`/`end`, wrap or null,
     through_wrapper, site, num_forwards, num_samples (both complete at `end`), training_mode, grad_enabled.
+CHANGED
+    a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
+    that DDP does not know), frozen (names of those that no longer require one), removed (number of tensors that are
+    gone); at most 8 names each; once per wrap.
 NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
@@ -58,9 +62,13 @@ STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class), lr (list, one per group), samples (fed to
     models in training since the last step), data_s (waiting for training batches), compute_s (first forward pass
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
-    pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP).
+    pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
+    passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging).
     On the first 8 steps of an optimizer and then every 32nd (rarer for huge tensors, the same ones on every rank)
-    also grads (fingerprint), grad_names, rss_bytes, device_bytes, site.
+    also grads (fingerprint), grad_names, rss_bytes, device_bytes, site, num_params (tensors of the optimizer that
+    require gradients), num_missing (of these, without a gradient), missing (names of the first four).
+    On the step after one with grads also empty, full: of the backward passes between the two, how many found all
+    chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
     after the same steps that have grads.
@@ -84,7 +92,11 @@ REACH
     what (`process`: a path into a process; `kill`: a signal to its parent; else the function's name), target, site: the
     script's own code used what looks into other processes or all objects; the first 16.
 LR_SCHEDULER
-    kind, site.
+    kind, site, length (of its whole schedule, in calls of its `step`; null where it has no end).
+RANDOM
+    the process's random generators when a step's first training forward pass begins, at the first 3 steps: n
+    (optimizer steps so far), states (generator, of `torch`, `python`, `numpy` and `cuda`, → digest of its state),
+    drawn (generators that gave numbers since the last step ended, as random transforms take them).
 SEEDED
     api (`torch.manual_seed`, …), value, site; the first 16.
 EXCEPTION
@@ -109,6 +121,7 @@ PASS_END = "pass_end"
 FEED = "feed"
 BYPASS = "bypass"
 EVALUATION = "evaluation"
+CHANGED = "changed"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
 STEP = "step"
@@ -120,6 +133,7 @@ DOWNLOAD = "download"
 PROCESS = "process"
 REACH = "reach"
 LR_SCHEDULER = "lr_scheduler"
+RANDOM = "random"
 SEEDED = "seeded"
 EXCEPTION = "exception"
 END = "end"

@@ -20,6 +20,7 @@ from grader.probe import (
     optimizers,
     passes,
     processes,
+    randoms,
     saves,
     seeds,
     sites,
@@ -81,7 +82,7 @@ def install(
         )
         return
     _try("compiler", meet_compiler)
-    for room in (models, passes, optimizers, wrappers, groups, saves, downloads, seeds):
+    for room in (models, passes, optimizers, wrappers, groups, saves, downloads, seeds, randoms):
         _try(room.__name__.rpartition(".")[2], room.install)
 
 

@@ -30,16 +30,18 @@ class Tracked:
         model: the module whose calls are watched (inside the wrapper, where there is one).
         wrapper: the DistributedDataParallel around it, or None.
         wrap: id of its WRAP event, or None.
+        held: the parameters that DDP was given: id → name; empty without DDP. The wrapper keeps them alive.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
         versions: in-place change counters of some parameters after the last step.
     """
 
-    __slots__ = ("__weakref__", "model", "trained", "versions", "wrap", "wrapper")
+    __slots__ = ("__weakref__", "held", "model", "trained", "versions", "wrap", "wrapper")
 
     def __init__(self, model: Any) -> None:
         self.model = weakref.ref(model, functools.partial(_forget, id(model)))
         self.wrapper: Any = None
         self.wrap: int | None = None
+        self.held: dict[int, str] = {}
         self.trained: list[tuple[str, Any]] = []
         self.versions: list[int] = []
 
@@ -65,6 +67,9 @@ _inside = False  # during the forward pass of a tracked model: those inside it b
 
 before_forward: list[Callable[[], None]] = []
 """Called at each forward pass of a tracked model, before anything else."""
+
+before_training: list[Callable[[], None]] = []
+"""Called at the first training forward pass of each step."""
 
 _finals: list[Tracked] = []
 
@@ -178,6 +183,8 @@ def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str
     if _evaluation is not None:
         end_evaluation()
     if tally.compute_from is None:
+        for action in tuple(before_training):
+            action()
         tally.compute_from = writer.now()
     tally.fed += size
     if wrapper is not None:

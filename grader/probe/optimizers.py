@@ -15,8 +15,10 @@ from typing import Any
 
 from grader.probe import events, models, sites
 from grader.probe.fingerprints import choose, fingerprint
+from grader.probe.gradients import Watch, look_again, missing, watch
 from grader.probe.models import Tracked
 from grader.probe.patches import guarded, outermost, replace, skip_compiling
+from grader.probe.structure import compare_structures
 from grader.probe.tally import tally
 from grader.probe.writer import writer
 
@@ -39,9 +41,12 @@ class _Optimizer:
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
             nothing but the parameters.
         due: the step after which parameter sums are still to be written, or None.
+        watch: what backward passes find of a fingerprinted step's gradients, until the next step.
     """
 
-    __slots__ = ("_lr", "_lrs", "chosen", "due", "every", "head", "id", "models", "names", "seconds", "steps")
+    __slots__ = (
+        "_lr", "_lrs", "chosen", "due", "every", "head", "id", "models", "names", "seconds", "steps", "watch",
+    )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
         self.id = number
@@ -51,6 +56,7 @@ class _Optimizer:
         self._lrs: list[float] = []
         self._lr = "[]"
         self.due: int | None = None
+        self.watch: Watch | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
         self.models: list[Tracked] = models.owners_of(params)
         named: dict[int, str] = {}
@@ -137,6 +143,9 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
     if sampled:
         known.due = tally.steps
         _due.append(known)
+        known.watch = watch(p for _, p in known.chosen)
+        if known.steps & (known.steps - 1) == 0:  # after 0, 1, 2, 4, … steps: often enough, and cheap
+            compare_structures(known.models)
     known.steps += 1
     tally.steps += 1
     tally.start_next_step()
@@ -155,13 +164,20 @@ def _write_step(optimizer: Any, known: _Optimizer, t: float, sampled: bool, has_
     if sampled:
         rss_bytes, device_bytes = _memory()
         more = {"rss_bytes": rss_bytes, "device_bytes": device_bytes, "site": sites.here()}
+        if not has_closure:
+            more |= missing(optimizer, known.models)
     # By hand what can be: this is the one event that every step pays for.
     line = (
         f'{{"e":"step","t":{t:.6f},"n":{tally.steps},{known.head},"lr":{lr},"samples":{tally.fed or tally.delivered},'
         f'"data_s":{tally.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
         f'"loss":{"null" if loss is None else loss if math.isfinite(loss) else writer.encode(loss)},'
-        f'"synced":{"null" if synced is None else "true" if synced else "false"}'
+        f'"synced":{"null" if synced is None else "true" if synced else "false"},'
+        f'"backwards":{tally.micro_backwards},"unsynced":{tally.micro_unsynced}'
     )
+    if known.watch is not None:
+        line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
+        known.watch.end()
+        known.watch = None
     if sampled:
         line += "," + writer.encode({"grads": grads, "grad_names": known.names, **more})[1:-1]
     writer.send((line + "}\n").encode())
@@ -194,7 +210,10 @@ def _write_due() -> None:
 def _backward(tensors: Any) -> None:
     _write_due()
     models.confirm_bypass()
+    look_again()
     tally.backwards += 1
+    tally.micro_backwards += 1
+    tally.micro_unsynced += tally.synced is False
     tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
     if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
         tally.loss = tensor.item()
@@ -225,7 +244,9 @@ def _built(optimizer: Any) -> None:
 
 
 def _scheduled(_result: None, _started_s: float, scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
-    writer.write(events.LR_SCHEDULER, kind=type(scheduler).__name__, site=sites.here())
+    lengths = [getattr(scheduler, name, None) for name in ("total_steps", "T_max", "total_iters")]
+    length = next((n for n in lengths if isinstance(n, int) and not isinstance(n, bool)), None)
+    writer.write(events.LR_SCHEDULER, kind=type(scheduler).__name__, length=length, site=sites.here())
 
 
 def install() -> None:

@@ -52,6 +52,7 @@ def _begin(iterator: Any, loader: Any) -> None:
     current = _passes[id(iterator)] = _Pass(known)
     current.watch = weakref.ref(iterator, functools.partial(_gone, id(iterator)))
     epoch = whole(getattr(sampler_of(loader), "epoch", None))
+    tally.passes += 1
     writer.write(events.PASS, loader=known.id, n=current.n, sampler_epoch=epoch, site=sites.here())
 
 

@@ -17,12 +17,14 @@ _GENERIC = frozenset(
         events.UNSUPPORTED,
         events.BYPASS,
         events.EVALUATION,
+        events.CHANGED,
         events.NO_SYNC,
         events.BACKWARD,
         events.DOWNLOAD,
         events.PROCESS,
         events.REACH,
         events.LR_SCHEDULER,
+        events.RANDOM,
         events.SEEDED,
         events.EXCEPTION,
         events.END,
@@ -155,6 +157,13 @@ def step(f: Fields, t: float) -> model.Step:
         device_bytes=f.maybe("device_bytes", f.whole),
         site=f.site(),
         t=t,
+        backwards=f.maybe("backwards", f.whole),
+        unsynced=f.maybe("unsynced", f.whole),
+        num_params=f.maybe("num_params", f.whole),
+        num_missing=f.maybe("num_missing", f.whole),
+        missing=f.maybe("missing", f.texts) or (),
+        empty=f.maybe("empty", f.whole),
+        full=f.maybe("full", f.whole),
     )
 
 

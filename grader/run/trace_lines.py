@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -40,6 +41,9 @@ class Line:
     num_bytes: int
 
 
+NOTHING = "The rank left no trace at all."
+
+
 class Problems:
     """Counts what is wrong, and says each kind of fault once with its number."""
 
@@ -65,9 +69,11 @@ def read_lines(path: Path, problems: Problems) -> Iterator[Line]:
     """Events of one file, in order of receipt; what is no event is noted in `problems` and left out."""
     try:
         with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                problems.add(NOTHING)
             yield from _decode(file, problems)
     except FileNotFoundError:
-        problems.add("The rank left no trace at all.")
+        problems.add(NOTHING)
     except OSError as error:
         problems.add(f"The trace could not be read: {error.strerror}.")
 

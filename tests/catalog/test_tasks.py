@@ -8,6 +8,7 @@ import pytest
 
 from grader.catalog import find_tasks, load_task, reference
 from grader.errors import TaskError, UsageError
+from grader.model.task import Expected
 
 
 def complaint(name: str = "two-ranks") -> list[str]:
@@ -139,3 +140,43 @@ def test_the_course_task_is_whole() -> None:
     assert task.max_points == 100
     assert {item.metric for item in task.rubric if item.metric} == {"accuracy", "time"}
     assert {p.name for p in task.profiles} >= {"cpu", "gpu"}
+
+
+EXPECTED = """
+[expected]
+base_learning_rate = 0.06
+base_batch_size = 32
+scaling = ["linear", "sqrt"]
+warmup = true
+global_batch_size = 512
+"""
+
+
+def test_what_a_task_asks_of_the_optimisation(task_folder: Path) -> None:
+    assert load_task("two-ranks").expected == Expected()
+    change(task_folder, '\n[checks]\nmust = ["DATA002"]\n', EXPECTED + '\n[checks]\nmust = ["DATA002"]\n')
+    assert load_task("two-ranks").expected == Expected(0.06, 32, ("linear", "sqrt"), True, 512)
+
+
+def test_scaling_needs_a_start_and_a_start_needs_scaling(task_folder: Path) -> None:
+    text = EXPECTED.replace("base_batch_size = 32\n", "").replace('"sqrt"', '"linear"')
+    change(task_folder, "\n[checks]\n", text + "\n[checks]\n")
+    complaints = "\n".join(complaint())
+    assert "expected.scaling: says how the learning rate follows the batch, but not from where" in complaints
+    assert "add `base_batch_size`" in complaints
+    assert "expected.scaling: names a rule twice" in complaints
+    change(task_folder, 'scaling = ["linear", "linear"]\n', "")
+    line = change(task_folder, "base_learning_rate = 0.06\n", "base_learning_rate = 0.06 \n")
+    assert (
+        f"task.toml:{line}: expected.base_learning_rate: nothing is compared with it without `scaling`; "
+        'add `scaling = ["linear"]` or remove it.' in "\n".join(complaint())
+    )
+
+
+def test_expectations_of_the_wrong_shape(task_folder: Path) -> None:
+    text = EXPECTED.replace('"sqrt"', '"cubic"').replace("512", "0").replace("warmup", "warm_up")
+    change(task_folder, "\n[checks]\n", text + "\n[checks]\n")
+    complaints = "\n".join(complaint())
+    assert "expected.scaling[1]: 'cubic' should be 'linear' or 'sqrt'" in complaints
+    assert "expected.global_batch_size: 0 should be greater than or equal to 1" in complaints
+    assert "expected.warm_up: there is no such key. Write `warmup`." in complaints

@@ -1,4 +1,4 @@
-"""List every rule: code, severity, what it finds."""
+"""List every rule: code, severity, what it finds; or every known mistake and the rules that see it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ ORDER = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`grader rules` takes no arguments of its own."""
+    """Arguments of `grader rules`."""
+    parser.add_argument(
+        "--mistakes",
+        action="store_true",
+        help="list the catalogue of mistakes instead, with what sees each, or why nothing can",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table of rules."""
+    """Print the table of rules, or of mistakes."""
+    if args.mistakes:
+        return _mistakes(as_json=args.json)
     from grader.checks.rule import load_rules
     from grader.cli.printing import emit_json, stdout_console
     from grader.errors import EXIT_ACCEPTED
@@ -42,5 +49,28 @@ def run(args: argparse.Namespace) -> int:
     for r in rules:
         seen = " + ".join(w for w, half in (("text", r.check_source), ("run", r.check_trace)) if half)
         table.add_row(r.code, r.severity.value, seen, r.title)
+    stdout_console().print(table)
+    return EXIT_ACCEPTED
+
+
+def _mistakes(*, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from grader.checks.mistakes import load_mistakes
+    from grader.cli.printing import emit_json, stdout_console
+    from grader.errors import EXIT_ACCEPTED
+
+    mistakes = load_mistakes()
+    if as_json:
+        emit_json([asdict(m) for m in mistakes])
+        return EXIT_ACCEPTED
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "mistake", "severity", "seen by", "what is wrong"):
+        table.add_column(heading, justify="right" if not heading else "left")
+    for m in mistakes:
+        seen = " ".join((*m.codes, *m.diagnoses)) or "out of reach"
+        table.add_row(str(m.number), m.name, m.severity, seen, m.out_of_reach or m.wrong)
     stdout_console().print(table)
     return EXIT_ACCEPTED

@@ -1,0 +1,194 @@
+"""One rank leaves while the others wait.
+
+## What it finds
+`break`, `continue`, `return` and `sys.exit()` in training, and loops whose length was set, on a decision that one rank
+makes for itself: under a test of the rank, or on a loss or metric of its own share of the data.
+
+## Why it matters
+Every backward pass of a DDP model and every collective is a meeting of all ranks. The rank that has left never comes
+to the next one, so the others wait until the group's time limit and the run dies far from the line that caused it.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 2))
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+stop = False
+for epoch in range(100):
+    for x, y in loader:
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+    if dist.get_rank() == 0:
+        stop = score(model.module) > 0.95
+    if stop:
+        break
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 2))
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+stop = torch.zeros(1)
+for epoch in range(100):
+    for x, y in loader:
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+    if dist.get_rank() == 0:
+        stop.fill_(score(model.module) > 0.95)
+    dist.broadcast(stop, src=0)
+    if stop.item():
+        break
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source, the tests before each exit are followed to a rank, to an assignment that some ranks make, or to a batch
+of this rank's share; what went through a collective on its way is shared and right. In the run, one rank's trace ends
+or leaves a loop while the others wait in it. Reference: "Distributed early stopping" is what `all_reduce` of a flag is
+for, https://pytorch.org/docs/stable/distributed.html#collective-functions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.departures import Departure, departures
+from grader.checks.exits import Exits, Parting
+from grader.checks.nodes import LOOPS
+from grader.checks.quote import at, count, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.model.finding import Evidence, Location, Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DIST001", "DIST006")
+_DOES = {
+    "break": "leaves the loop",
+    "continue": "skips the rest of the round",
+    "return": "leaves the function",
+    "sys.exit": "ends the process",
+    "loop": "decides how often the loop runs",
+    "except": "swallows an error",
+}
+_HINT = (
+    "Let all ranks decide together: put the decision into a tensor, share it (`dist.broadcast(stop, src=0)` from the "
+    "rank that knows, or `dist.all_reduce(stop, op=dist.ReduceOp.MAX)` where each rank has a say), then test the shared "
+    "value on every rank."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag exits, skipped rounds and lengths of loops that ranks decide on by themselves."""
+    if not script.joins_group or _runs_dry_alone(script):
+        return
+    exits = Exits(script)
+    for parting in exits.all():
+        severity = _severity(script, parting)
+        if severity is not None and not _is_for_dist003(script, parting):
+            yield _source_hit(script, parting, severity)
+
+
+def _severity(script: Script, parting: Parting) -> Severity | None:
+    """None: nothing to say. The whole rule's where ranks surely part, a hint where they only might."""
+    in_loop = _loop_around(script, parting.node) is not None
+    if parting.fails:
+        # An error code ends all ranks under torchrun: a rough way to stop, not a way to hang.
+        return Severity.HINT if in_loop and parting.apart.kind == "batch" else None
+    return Severity.HINT if parting.apart.kind in ("clock", "error") else Severity.ERROR
+
+
+def _is_for_dist003(script: Script, parting: Parting) -> bool:
+    """A plain early exit before a collective by name: DIST003 points at the collective itself."""
+    if parting.word not in ("return", "continue", "sys.exit"):
+        return False
+    guard = script.guards.partial(parting.missed)
+    return guard is not None and guard.test is parting.test and parting.missed not in script.training.backwards
+
+
+def _runs_dry_alone(script: Script) -> bool:
+    """Under `join()` ranks may stop at different steps."""
+    return bool(script.mentioned("Join")) or any(
+        isinstance(n, ast.Attribute) and script.training.wrapped(n.value) for n in script.mentioned("join")
+    )
+
+
+def _loop_around(script: Script, node: ast.AST) -> ast.AST | None:
+    above = script.names.tree(node).parent.get(node)
+    while above is not None and not isinstance(above, LOOPS):
+        above = script.names.tree(node).parent.get(above)
+    return above
+
+
+def _source_hit(script: Script, parting: Parting, severity: Severity) -> Hit:
+    test = f" on {script.quote(parting.test)}" if parting.test is not None else ""
+    why = {
+        "guard": "which only some ranks decide",
+        "batch": f"which each rank works out from its own share of the data ({script.at(parting.apart.node)})",
+        "clock": "which each rank reads from its own clock",
+        "error": "which may strike one rank alone",
+    }[parting.apart.kind]
+    if parting.apart.kind == "guard" and parting.apart.node is not parting.test:
+        why = f"which {script.at(parting.apart.node)} sets on some ranks only"
+    what = script.quote(parting.missed)
+    goes = "torchrun then ends the others in mid-step" if parting.fails else (
+        "a rank that goes its own way here leaves the others waiting"
+    )  # fmt: skip
+    return Hit(
+        message=f"{script.at(parting.node)} {_DOES[parting.word]}{test}, {why}. All ranks have to meet in {what} "
+        f"({script.at(parting.missed)}): {goes}.",
+        hint=_HINT,
+        where=(script.location(parting.node),),
+        severity=None if severity is SEVERITY else severity,
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag runs that stood still or broke because some ranks had left their training loop, or skipped a step."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so there was nobody to part from.")
+    if seen.record.ending is Ending.COMPLETED:
+        steps = {len(r.steps) for r in seen.trace.ranks if r.steps}
+        if len(steps) == 1:
+            return verified(f"All ranks stayed together for {count(steps.pop(), 'step')}.")
+    found = departures(seen)
+    if found is None:
+        return unseen("The run gives no sign of a rank that left before the others.")
+    return flagged(_run_hit(seen, found))
+
+
+def _run_hit(seen: Seen, left: Departure) -> Hit:
+    lines = _lines(seen.script, left)
+    where = f" `{lines[0].path}:{lines[0].line}` lets a rank decide that for itself." if lines else ""
+    waiting = f"; {left.waiting}" if left.waiting else ""
+    return Hit(
+        message=f"{ranks(left.ranks)} {left.sentence}{waiting}.{where} Every backward pass of a DDP model and every "
+        "collective is a meeting of all ranks, so those that go on wait for partners that never come.",
+        hint=_HINT,
+        where=tuple(dict.fromkeys((*lines, *places(left.sites)))),
+        ranks=left.ranks,
+        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in seen.trace.ranks}, "left": left.kind,
+                 "others": [at(s) for s in left.sites if s is not None]},
+        evidence=Evidence.OUTSIDE if left.kind == "ended" else Evidence.TRACE,
+    )  # fmt: skip
+
+
+def _lines(script: Script, left: Departure) -> list[Location]:
+    """Exits of the text that may be the one the rank took."""
+    words = {
+        "ended": ("break", "return", "sys.exit", "loop"), "loop": ("break", "return", "loop"),
+        "skipped": ("continue", "except"),
+    }[left.kind]  # fmt: skip
+    return [script.location(p.node) for p in Exits(script).all() if p.word in words and not p.fails]

@@ -1,0 +1,291 @@
+"""One rank evaluates through the DistributedDataParallel wrapper.
+
+## What it finds
+A forward pass of the wrapped model in a validation that a test of the rank keeps from the other ranks.
+
+## Why it matters
+The wrapper's forward pass is a meeting place: where the network has buffers (BatchNorm's running statistics), it
+broadcasts them from rank 0 to all the others. The others are not there. The run stands still, or the broadcast is
+taken for the next one that the others make, and from then on nobody meets whom they should. Without buffers it happens
+to work, until somebody adds a BatchNorm layer.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.LazyLinear(10))
+model = DistributedDataParallel(net)
+train(model)
+if dist.get_rank() == 0:
+    model.eval()
+    with torch.no_grad():
+        for images, labels in val_loader:
+            correct += (model(images).argmax(dim=1) == labels).sum()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.LazyLinear(10))
+model = DistributedDataParallel(net)
+train(model)
+if dist.get_rank() == 0:
+    model.eval()
+    with torch.no_grad():
+        for images, labels in val_loader:
+            correct += (model.module(images).argmax(dim=1) == labels).sum()  # the network without its wrapper
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: calls of the wrapped model that a rank test leads to, through helpers too. A network that is known to
+hold no buffers is not flagged; of one that can't be looked into it is a hint. In the run: the ranks that evaluated
+through the wrapper, and whether the run stood still; a run that got through with buffers is a warning. See "Forward
+Pass" in https://pytorch.org/docs/stable/notes/ddp.html.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.checks.conditions import Which
+from grader.checks.guards import Guard
+from grader.checks.modules import Holds
+from grader.checks.nodes import FUNCTIONS, LOOPS
+from grader.checks.quote import at, count, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import UNKNOWN, Script
+from grader.model.finding import Severity
+from grader.model.run import Ending
+from grader.model.trace import Event, RankTrace, Wrap
+
+SEVERITY = Severity.ERROR
+_HINT = (
+    "Evaluate the network inside the wrapper on that rank (`model.module(x)`), or let every rank evaluate its own "
+    "share and add up the counts."
+)
+_WHO = {Which.MAIN: "rank 0", Which.OTHERS: "the ranks other than 0", Which.SOME: "some ranks"}
+_MAX_DEPTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """How a forward pass is reached: the guard, and the places from the guarded call down to the pass."""
+
+    guard: Guard
+    steps: tuple[ast.Call, ...]
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag forward passes through the wrapper, direct or in helpers, that a rank test keeps from some ranks."""
+    training = script.training
+    if not training.wraps or training.framework:
+        return
+    told: set[ast.AST] = set()
+    for tree in script.trees:
+        for call in tree.calls:
+            network = script.modules.called(call)
+            if network is None or _in_training(script, call) or script.guards.alone(call):
+                continue
+            path = _guarded(script, call, network, (call,), 0)
+            if path is not None and path.steps[0] not in told:
+                told.add(path.steps[0])
+                hit = _hit(script, path, network)
+                if hit is not None:
+                    yield hit
+
+
+def _guarded(
+    script: Script, node: ast.Call, network: ast.expr, steps: tuple[ast.Call, ...], depth: int
+) -> _Path | None:
+    """The rank test on the way to a forward pass, where what is called there is the wrapped model."""
+    guard = script.guards.partial(node)
+    if guard is not None and guard.condition.sure and script.training.wrapped(network):
+        return None if _others_come_too(script, node, guard) else _Path(guard, steps)
+    function = script.names.tree(node).function(node)
+    if function is None or depth >= _MAX_DEPTH:
+        return None
+    parameter = _parameter(script, network, function)
+    for site in script.graph.sites(function):
+        if site.call in steps:
+            continue
+        given = script.graph.bound(site, function, parameter) if parameter else network
+        if given is None or given is UNKNOWN or given is site.call:
+            continue
+        found = _guarded(script, site.call, given, (site.call, *steps), depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _parameter(script: Script, network: ast.expr, function: ast.AST) -> str:
+    """The parameter of this function that a network came in by, "" where it came another way."""
+    if not isinstance(network, ast.Name) or not isinstance(function, FUNCTIONS):
+        return ""
+    found = script.scopes.reaching(network.id, network)
+    is_parameter = found and all(d.kind == "parameter" for d in found)
+    return network.id if is_parameter else ""
+
+
+def _others_come_too(script: Script, node: ast.Call, guard: Guard) -> bool:
+    """Whether the other branch of the rank test runs the wrapped model as well, or the same helper."""
+    tree = script.names.tree(node)
+    branch = tree.parent.get(guard.test)
+    if not isinstance(branch, ast.If):
+        return False
+    here = branch.body if any(tree.inside(node, s) for s in branch.body) else branch.orelse
+    there = branch.orelse if here is branch.body else branch.body
+    same = set(script.graph.targets(node))
+    for statement in there:
+        for call in tree.calls_within(statement):
+            network = script.modules.called(call)
+            if (network is not None and script.training.wrapped(network)) or same & set(
+                script.graph.targets(call)
+            ):
+                return True
+    return False
+
+
+def _in_training(script: Script, call: ast.Call) -> bool:
+    """Whether the loop or function around a forward pass also runs `backward`: then it is no evaluation."""
+    tree = script.names.tree(call)
+    above: ast.AST | None = tree.statement(call)
+    while above is not None and not isinstance(above, (ast.Module, *FUNCTIONS, *LOOPS)):
+        above = tree.parent.get(above)
+    if script.training.gradients_off(call) or above is None or isinstance(above, ast.Module):
+        return False
+    return script.training.runs_backward(above)
+
+
+def _hit(script: Script, path: _Path, network: ast.expr) -> Hit | None:
+    last = path.steps[-1]
+    held = script.modules.buffers(network)
+    quiet = script.training.gradients_off(last) or _evaluates(script, last)
+    if held is Holds.NO and quiet:
+        return None
+    first = path.steps[0]
+    through = "" if first is last else f", which calls {script.quote(last)} at {script.at(last)}"
+    who = _WHO[path.guard.condition.which]
+    if held is Holds.YES:
+        why = (
+            "The wrapper broadcasts the network's buffers (BatchNorm's statistics) before the forward pass, and that "
+            "takes all ranks: the run stands still, or the ranks meet in the wrong call."
+        )
+    elif held is Holds.NO:
+        why = "With gradients on the wrapper prepares an averaging of gradients that the other ranks take no part in."
+    else:
+        why = (
+            "If the network has buffers, such as BatchNorm's statistics, the wrapper broadcasts them before the "
+            "forward pass, and that takes all ranks."
+        )
+    return Hit(
+        message=f"{script.at(first)} has {script.quote(first)}{through}, under {script.quote(path.guard.test)}: only "
+        f"{who} runs this forward pass, and runs it through the DistributedDataParallel wrapper. {why}",
+        hint=_HINT,
+        where=tuple(script.location(c) for c in dict.fromkeys((first, last))),
+        severity=None if held is Holds.YES else Severity.HINT,
+    )
+
+
+def _evaluates(script: Script, call: ast.Call) -> bool:
+    tree = script.names.tree(call)
+    outer: ast.AST = tree.function(call) or tree.root
+    return any(isinstance(c.func, ast.Attribute) and c.func.attr == "eval" for c in tree.calls_within(outer))
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so no other could be missing.")
+    through = {r.rank: _through(r) for r in seen.trace.ranks if r.start is not None}
+    some = sorted(r for r, events in through.items() if events)
+    others = sorted(r for r, events in through.items() if not events and _came_past(seen, r, some))
+    if not some:
+        evaluated = any(r.events("evaluation") for r in seen.trace.ranks)
+        return (
+            verified("No rank evaluated through the DistributedDataParallel wrapper.")
+            if evaluated
+            else unseen("No evaluation was seen.")
+        )
+    if not others:
+        return verified(f"{ranks(some)} evaluated through the wrapper, and no rank stayed away.")
+    first = through[some[0]][0]
+    wrap = _wrap(seen.trace.ranks[some[0]], first)
+    if wrap is None:
+        return unseen("Which wrapper the evaluation went through was not told.")
+    if not wrap.num_buffers or wrap.broadcast_buffers is False:
+        return verified(
+            f"{ranks(some)} alone evaluated through the wrapper, which has no buffers to broadcast, so nobody waited."
+        )
+    return flagged(_run_hit(seen, some, others, through, wrap))
+
+
+def _through(rank: RankTrace) -> list[Event]:
+    return [
+        e
+        for e in rank.events("evaluation")
+        if e.fields.get("op") == "begin" and e.fields.get("through_wrapper") is True
+    ]
+
+
+def _came_past(seen: Seen, rank: int, some: list[int]) -> bool:
+    """Whether a rank had come as far as the others' evaluation: it trained as much, or the run went on to its end."""
+    if not some or seen.record.ending is Ending.COMPLETED:
+        return True
+    evaluating, other = seen.trace.ranks[some[0]], seen.trace.ranks[rank]
+    return len(other.steps) >= len(evaluating.steps) and _training_over(seen, rank) >= _training_over(
+        seen, some[0]
+    )
+
+
+def _training_over(seen: Seen, rank: int) -> int:
+    """Training passes that a rank has been through."""
+    shards = [s for stream in seen.ledger.training for s in stream.shards(rank)]
+    return sum(s.exhausted is not None for s in shards)
+
+
+def _wrap(rank: RankTrace, event: Event) -> Wrap | None:
+    number = event.fields.get("wrap")
+    return next((w for w in rank.wraps if w.id == number and w.kind == "ddp"), None)
+
+
+def _run_hit(
+    seen: Seen, some: list[int], others: list[int], through: dict[int, list[Event]], wrap: Wrap
+) -> Hit:
+    events = [e for r in some for e in through[r]]
+    site = next((e.site for e in events if e.site), None)
+    finished = seen.record.ending is Ending.COMPLETED
+    end = (
+        "This time the broadcasts happened to pair up with later ones of the other ranks, and the run got through; "
+        "one collective more in between, and it stands still."
+        if finished
+        else f"{ranks(some)} waited there for {ranks(others).lower()}, who had gone on."
+    )
+    return Hit(
+        message=(
+            f"{at(site, 'An evaluation')} ran the model through its DistributedDataParallel wrapper on "
+            f"{ranks(some).lower()} only. The wrapper broadcasts the network's {count(wrap.num_buffers, 'buffer')} "
+            f"before the forward pass, and a broadcast takes all ranks. {end}"
+        ),
+        hint=_HINT,
+        where=places(e.site for e in events),
+        ranks=tuple(some),
+        details={
+            "evaluations_through_wrapper": {str(r): len(e) for r, e in through.items()},
+            "buffers": wrap.num_buffers,
+        },
+        severity=Severity.WARNING if finished else Severity.ERROR,
+    )

@@ -1,0 +1,65 @@
+"""Which parameters have a gradient when they are stepped on, and whether anybody clears gradients between two steps.
+
+Looks at the few parameters that are fingerprinted anyway, and only after fingerprinted steps. Clears nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from grader.probe.models import Tracked
+
+_MAX_NAMES = 4
+_watches: list[Watch] = []
+
+
+class Watch:
+    """What backward passes find of the gradients that an optimizer has just stepped on.
+
+    Attributes:
+        params: those that had a gradient. empty, full: backward passes that began with all of these gradients cleared,
+            and with none of them cleared.
+    """
+
+    __slots__ = ("empty", "full", "params")
+
+    def __init__(self, params: list[Any]) -> None:
+        self.params = params
+        self.empty = self.full = 0
+
+    def look(self) -> None:
+        """Count one backward pass that is about to begin."""
+        num_empty = sum(p.grad is None or not p.grad.any() for p in self.params)
+        self.empty += num_empty == len(self.params)
+        self.full += num_empty == 0
+
+    def end(self) -> None:
+        """The optimizer steps again."""
+        _watches.remove(self)
+
+
+def watch(params: Iterable[Any]) -> Watch | None:
+    """Begin to watch those parameters that have a dense gradient; None where there is none."""
+    held = [p for p in params if p.grad is not None and not p.grad.is_sparse]
+    if not held:
+        return None
+    _watches.append(Watch(held))
+    return _watches[-1]
+
+
+def look_again() -> None:
+    """A backward pass begins."""
+    for one in _watches:
+        one.look()
+
+
+def missing(optimizer: Any, models: list[Tracked]) -> dict[str, Any]:
+    """How many of an optimizer's parameters that require a gradient have none, and the first names of these."""
+    wanted = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    without = {id(p) for p in wanted if p.grad is None}
+    names: list[str] = []
+    if without:
+        held = [model for model in (one.model() for one in models) if model is not None]
+        names = [name for model in held for name, p in model.named_parameters() if id(p) in without]
+    return {"num_params": len(wanted), "num_missing": len(without), "missing": names[:_MAX_NAMES]}
