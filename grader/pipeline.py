@@ -169,9 +169,17 @@ class Pipeline:
         self.warm(setting)
         if not self.options.timed:
             return None
-        return calibrations.load(
-            setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node
-        )
+        return calibrations.load(setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node)
+
+    def calibrated(self, setting: Setting) -> str:
+        """When the stored calibration was made; "" where there is none that can be read."""
+        try:
+            stored = calibrations.load(
+                setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node
+            )
+        except InfraError:
+            return ""
+        return stored.made_at if stored is not None else ""
 
     def calibrate(self, task: Task, num_runs: int) -> tuple[Calibration, Path]:
         """Measure every accepted style `num_runs` times and the skeleton on one rank; store and return the result.

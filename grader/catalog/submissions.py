@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -43,6 +44,37 @@ def read_submission(path: Path) -> Submission:
         return _read_folder(path)
     _refuse_other_kinds(path, mode)
     return Submission(path.stem, (SourceFile(ENTRY_POINT, _read_text(path, path.name)),))
+
+
+def read_script(path: Path) -> Submission:
+    """Read one `.py` file to be looked at and not launched: it keeps its name, and may be empty.
+
+    Raises:
+        UsageError: it is no file that can be read as a script; the text says why.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise UsageError(_cannot_open(path, error)) from None
+    except ValueError:
+        raise UsageError(f"{str(path)!r} is not a path.") from None
+    _refuse_other_kinds(path, mode)
+    return script_of(_read_bytes(path), path)
+
+
+def script_of(content: bytes, path: Path) -> Submission:
+    """The same for content that was read elsewhere, from standard input for one, under a name of its own.
+
+    Raises:
+        UsageError: the content is no text, or more than a script may have.
+    """
+    if len(content) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB.")
+    text = _text(content, path, path.name, may_be_empty=True)
+    # A script that is called like a package it imports would be taken for that package.
+    stem = re.escape(path.stem)
+    shadows = re.search(rf"^[ \t]*(?:from|import)[ \t]+{stem}\b", text, flags=re.MULTILINE)
+    return Submission(path.stem, (SourceFile(ENTRY_POINT if shadows else path.name, text),))
 
 
 def _refuse_other_kinds(path: Path, mode: int) -> None:
@@ -125,7 +157,10 @@ def _modules_below(folder: Path) -> list[Path]:
 
 
 def _read_text(path: Path, name: str, *, may_be_empty: bool = False) -> str:
-    content = _read_bytes(path)
+    return _text(_read_bytes(path), path, name, may_be_empty=may_be_empty)
+
+
+def _text(content: bytes, path: Path, name: str, *, may_be_empty: bool) -> str:
     if not content.strip() and not may_be_empty:
         raise UsageError(f"{path} is empty. Save your script first, then hand it in.")
     if b"\0" in content:

@@ -171,6 +171,9 @@ class Calls:
             elif func.attr not in _COMMON_METHODS and not self._names.qualified(func):
                 candidates = self._methods.get(func.attr, [])
                 found = candidates[0] if len(candidates) == 1 else None
+        if found is None and "__call__" in self._methods and isinstance(func, VARIABLES):
+            owner = self._owner(func)
+            found = self.method(owner, "__call__") if owner is not None else None
         if isinstance(found, ast.ClassDef):
             yield self.method(found, "__init__") or found
         elif found is not None:

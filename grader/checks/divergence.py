@@ -71,7 +71,11 @@ class Divergence:
             if any(self._script.ranks.rank(p) for p in walk(node.slice) if isinstance(p, ast.expr)):
                 return Apart("batch", node)
             return self._element(node, depth)
-        return self._first(children(node), depth)
+        found = self._first(children(node), depth)
+        if isinstance(node, ast.Compare) and any(isinstance(o, ast.Is | ast.IsNot) for o in node.ops):
+            # Whether a batch is there at all is the same on all ranks, as far as anybody can tell.
+            return found if found is not None and found.kind == "guard" else None
+        return found
 
     def _first(self, nodes: Iterable[ast.AST], depth: int) -> Apart | None:
         return next((a for n in nodes if (a := self.of(n, depth)) is not None), None)
@@ -93,7 +97,19 @@ class Divergence:
         return self.of(node.value, depth)
 
     def _definitions(self, found: Iterable[Definition], use: ast.AST, depth: int) -> Apart | None:
+        found = tuple(found)
+        if any(self._receives(d) for d in found):
+            return None
+        everywhere = {
+            ast.unparse(part)
+            for d in found
+            if self._script.guards.partial(d.node) is None and (part := _part(d)) is not None
+        }
         for definition in found:
+            part = _part(definition)
+            if len(found) > 1 and part is not None and self._some_ranks(definition.node, use) is not None:
+                if definition.kind == "assign" and ast.unparse(part) in everywhere:
+                    continue  # some ranks are told again what all of them were told before
             apart = self._definition(definition, use, depth)
             if apart is not None:
                 return apart
@@ -112,6 +128,13 @@ class Divergence:
         if definition.kind == "parameter":
             return self._parameter(definition, depth)
         return None
+
+    def _receives(self, definition: Definition) -> bool:
+        """`if rank != 0: stop = box[0]`, after a broadcast of `box`: the other ranks take over what one decided."""
+        if definition.value is None or self._script.guards.partial(definition.node) is None:
+            return False
+        names = [n for n in walk(definition.value) if isinstance(n, ast.Name)]
+        return any(self._met(n) for n in names)
 
     def _some_ranks(self, node: ast.AST, use: ast.AST) -> Apart | None:
         """An assignment that some ranks make and others don't, seen from a place that all of them reach."""

@@ -200,6 +200,15 @@ class Exits:
                 yield Parting(handler, "except", Apart("error", handler), None, steps[0])
 
 
+def leaves_a_loop(script: Script, call: ast.AST, test: ast.AST) -> bool:
+    """Whether a call runs on some ranks only because the others have left a loop before it: the exit is the fault."""
+    tree = script.names.tree(call)
+    branch = tree.parent.get(test)
+    if not isinstance(branch, ast.If) or tree.inside(call, branch) or _loop_around(tree, branch) is None:
+        return False
+    return not any(isinstance(s, ast.Continue) for s in (branch.body[-1], *branch.orelse[-1:]))
+
+
 def _rest(tree: Tree, node: ast.AST, outer: ast.AST | None) -> list[ast.AST]:
     """Statements and loops that would run after a node inside `outer`, nearest first."""
     found: list[ast.AST] = []

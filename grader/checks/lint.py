@@ -9,11 +9,44 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
+from grader.catalog.scripts import NamedScript
+from grader.checks.choice import Choice
+from grader.checks.noqa import Silenced
 from grader.checks.rule import Hit, Rule, load_rules
 from grader.checks.source import Script, parse
 from grader.model.finding import Evidence, Finding, Severity
 from grader.model.submission import Submission
+
+
+@dataclass(frozen=True, slots=True)
+class LintedScript:
+    """One script as the command line named it, and what its text gives away.
+
+    Attributes:
+        source: the script; findings: those that were asked for, gravest first.
+        num_silenced: findings that `# noqa` comments of the script keep back.
+    """
+
+    source: NamedScript
+    findings: tuple[Finding, ...] = ()
+    num_silenced: int = 0
+
+
+def lint_script_as_asked(source: NamedScript, choice: Choice) -> LintedScript:
+    """Lint one script as its author wants it: chosen rules only, without what `# noqa` comments silence.
+
+    Args:
+        source: the script.
+        choice: rules asked for.
+    """
+    if source.problem:
+        return LintedScript(source)
+    wanted = [finding for finding in lint(source.submission) if choice.wants(finding.code)]
+    silenced = Silenced(source.submission)
+    kept = tuple(finding for finding in wanted if not silenced.covers(finding))
+    return LintedScript(source, kept, len(wanted) - len(kept))
 
 
 def lint(submission: Submission) -> tuple[Finding, ...]:
@@ -40,7 +73,10 @@ def lint_script(script: Script) -> tuple[Finding, ...]:
     if script.syntax_errors:
         return tuple(p.finding() for p in script.syntax_errors)
     found = [
-        _finding(rule, hit) for rule in load_rules() if rule.check_source and rule.severity is not Severity.REVIEW for hit in rule.check_source(script)
+        _finding(rule, hit)
+        for rule in load_rules()
+        if rule.check_source and rule.severity is not Severity.REVIEW
+        for hit in rule.check_source(script)
     ]
     return tuple(sorted(found, key=_order))
 

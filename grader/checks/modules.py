@@ -25,7 +25,9 @@ _MODEL_NAME = re.compile(
 _SHARDED = frozenset(n for n in OTHER_WRAPPERS if "fsdp" in n)
 # Layers of torch.nn that keep running statistics, and those that act otherwise in training than in evaluation.
 _BUFFERED = re.compile(r"BatchNorm|SyncBatchNorm")
-_MOODY = re.compile(r"BatchNorm|Dropout|RReLU|MultiheadAttention|Transformer(Encoder|Decoder)?(Layer)?$|^dropout")
+_MOODY = re.compile(
+    r"BatchNorm|Dropout|RReLU|MultiheadAttention|Transformer(Encoder|Decoder)?(Layer)?$|^dropout"
+)
 _FUNCTIONAL_MOODY = {"torch.nn.functional.dropout", "torch.nn.functional.dropout2d", "torch.dropout"}
 # torchvision's networks without BatchNorm; of those, the ones that hold no buffer of another kind either.
 _WITHOUT_BATCHNORM = re.compile(r"^(alexnet|vgg\d+|squeezenet\d_\d|vit_|swin_|convnext_)")
@@ -85,9 +87,7 @@ class Modules:
         """Whether a (wrapped) network has buffers that DDP broadcasts from rank 0 before a forward pass."""
         wraps = [o for o in self._values.origins(node) if o in self._training.wraps]
         silenced = [
-            w
-            for w in wraps
-            if self._values.constant(self._calls.argument(w, "broadcast_buffers")) is False
+            w for w in wraps if self._values.constant(self._calls.argument(w, "broadcast_buffers")) is False
         ]
         if wraps and len(silenced) == len(wraps):
             return Holds.NO
@@ -171,7 +171,8 @@ class Modules:
 
     def _layer(self, node: ast.AST) -> tuple[Holds, Holds]:
         if isinstance(node, ast.Call) and name_of(node) == "register_buffer":
-            return Holds.YES, Holds.NO
+            # A buffer that only some configurations have (`if not flash:`) may be there or not.
+            return Holds.UNKNOWN if self._conditional(node) else Holds.YES, Holds.NO
         if isinstance(node, ast.Attribute) and node.attr == "training":
             return Holds.NO, Holds.YES
         name = self._names.qualified(node) or "" if isinstance(node, VARIABLES) else ""
@@ -189,6 +190,15 @@ class Modules:
         if isinstance(node, ast.Call) and self._stranger(node):
             return Holds.UNKNOWN, Holds.UNKNOWN
         return Holds.NO, Holds.NO
+
+    def _conditional(self, node: ast.AST) -> bool:
+        tree = self._names.tree(node)
+        above = tree.parent.get(node)
+        while above is not None and not isinstance(above, FUNCTIONS):
+            if isinstance(above, ast.If):
+                return True
+            above = tree.parent.get(above)
+        return False
 
     def _stranger(self, call: ast.Call) -> bool:
         """A call of something that was neither handed in nor is a library known to add no layers."""

@@ -67,6 +67,29 @@ class Ranks:
         """Whether an expression is a number of processes."""
         return self._ask(node, "world", 0)
 
+    def kind(self, node: ast.AST) -> str:
+        """`global` or `local` where every source of a rank says which of the two it is; "" otherwise.
+
+        A rank that something was done to (`rank % 8`) is neither.
+        """
+        kinds = {self._kind(o) for o in self._values.origins(node)}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _kind(self, origin: ast.AST) -> str:
+        if isinstance(origin, ast.Call) and self._names.qualified(origin.func) == "int" and origin.args:
+            return self.kind(origin.args[0])
+        if isinstance(origin, ast.Call):
+            name = self._names.qualified(origin.func) or ""
+            if name in ("torch.distributed.get_rank", "horovod.torch.rank", "ignite.distributed.get_rank"):
+                return "" if origin.args or origin.keywords else "global"  # of a group: its own numbers
+            if name in _RANK_CALLS:
+                return "local" if "local" in name else ""
+        variable = self.environment(origin)
+        if variable in _RANK_VARIABLES:
+            local = "LOCAL" in variable
+            return "local" if local else ("" if variable == "GROUP_RANK" else "global")
+        return "local" if "local_rank" in name_of(origin).lower() and not variable else ""
+
     def shows_rank(self, node: ast.AST) -> bool:
         """Whether a text, path, device or small display of values has the rank in it."""
         return self._ask(node, "text", 0) > Strength.NO

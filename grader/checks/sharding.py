@@ -96,7 +96,7 @@ class Sharding:
                 if owner is not None:
                     if self._class_knows_ranks(node, owner):
                         return Shared.YES
-                    unknown = unknown or self._is_iterable(owner)
+                    unknown = unknown or (self.is_iterable(owner) and not self._same_everywhere(node, owner))
                 name = self._names.qualified(node.func) or ""
                 unknown = unknown or any(name == f or name.startswith(f + ".") for f in self._names.foreign)
         for origin in self._values.origins(dataset):
@@ -134,9 +134,39 @@ class Sharding:
         names = {self._names.qualified(b) for b in owner.bases}
         return SAMPLER in names and tree is not None
 
-    def _is_iterable(self, owner: ast.ClassDef) -> bool:
+    def is_iterable(self, owner: ast.ClassDef) -> bool:
+        """Whether a class of the submission is a stream: samplers and indices have no say in what it yields."""
         bases = {self._names.qualified(b) or "" for b in owner.bases}
         return any(b.endswith("IterableDataset") for b in bases)
+
+    def iterable(self, loader: ast.Call) -> ast.ClassDef | None:
+        """The stream that a loader reads from, where it is a class of the submission."""
+        dataset = self._calls.argument(loader, "dataset")
+        for origin in self._values.origins(dataset) if dataset is not None else ():
+            owner = self._calls.built_class(origin)
+            if owner is not None and self.is_iterable(owner):
+                return owner
+        return None
+
+    def draws(self, owner: ast.ClassDef) -> bool:
+        """Whether a class may draw what it yields at random, or leaves it to code that nobody can see."""
+        tree = self._names.tree(owner)
+        for call in tree.calls_within(owner):
+            name = self._names.qualified(call.func) or ""
+            last = name.rpartition(".")[2] or getattr(call.func, "attr", "")
+            if any(word in last.lower() for word in ("rand", "shuffle", "sample", "choice", "permut", "rng", "seed")):
+                return True
+            if any(name == f or name.startswith(f + ".") for f in self._names.foreign):
+                return True
+        return False
+
+    def _same_everywhere(self, call: ast.Call, owner: ast.ClassDef) -> bool:
+        """A stream that yields the same on every rank: it is told no rank, asks for none and draws nothing."""
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if any(self._ranks.shows_rank(p) for a in given for p in self._values.closure(a)):
+            return False
+        written_out = any(self._calls.class_of.get(f) is owner for f in self._calls.methods("__iter__"))
+        return written_out and not self.draws(owner)
 
 
 def _parts(node: ast.AST) -> Iterable[ast.AST]:

@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.accumulation import Accumulations
+from grader.checks.averaging import Averaging
 from grader.checks.calls import Calls
 from grader.checks.collectives import INIT, Collectives
 from grader.checks.conditions import Conditions
@@ -21,10 +23,12 @@ from grader.checks.names import Names
 from grader.checks.nodes import UNKNOWN
 from grader.checks.ranks import Ranks
 from grader.checks.reductions import Reductions
+from grader.checks.replicas import Replicas
 from grader.checks.scopes import Scopes
 from grader.checks.sharding import Sharding
 from grader.checks.training import OTHER_WRAPPERS, Training
 from grader.checks.tree import Tree
+from grader.checks.updates import Updates
 from grader.checks.values import Values
 from grader.model.finding import Evidence, Finding, Location, Severity
 from grader.model.submission import Submission
@@ -68,7 +72,8 @@ class Script:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, modules,
-            collectives, sharding, reductions: the questions one can ask, each in its own module.
+            collectives, sharding, reductions, updates, accumulations, averaging, replicas: the questions one can ask,
+            each in its own module.
     """
 
     def __init__(
@@ -89,6 +94,14 @@ class Script:
         self.collectives = Collectives(self.names, self.graph, self.values)
         self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
         self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
+        self.updates = Updates(trees, self.names, self.graph, self.values, self.training)
+        self.accumulations = Accumulations(self.names, self.values, self.training, self.updates)
+        self.replicas = Replicas(
+            self.names, self.graph, self.values, self.guards, self.training, self.updates
+        )
+        self.averaging = Averaging(
+            trees, self.names, self.graph, self.values, self.ranks, self.training, self.updates
+        )
         self._lines: dict[str, list[str]] = {}
 
     @property

@@ -68,10 +68,10 @@ class LiveView:
 
     def case(self, case: VerifyCase) -> None:
         """Say how one case of a verification went, as soon as it is known."""
-        mark, style = ("✓", "green") if case.ok else ("✗", "red")
+        mark, style = ("–", "yellow") if case.skipped else ("✓", "green") if case.ok else ("✗", "red")
         line = Text(f"{mark} ", style=style)
         line.append(
-            f"{case.task}/{case.submission}  {case.verdict}  {' '.join(case.codes)}  {case.seconds:.1f} s"
+            f"{case.task}/{case.submission}  {case.verdict or 'skipped'}  {' '.join(case.codes)}  {case.seconds:.1f} s"
         )
         self.console.print(line)
         if not case.ok:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from grader.checks.lint import LintedScript
     from grader.demo import DemoStep
     from grader.doctor import Diagnosis
     from grader.model.attempt import Attempt
     from grader.model.calibration import Calibration
     from grader.model.dataset import PreparedDataset
-    from grader.model.finding import Finding
-    from grader.model.submission import Submission
     from grader.model.task import Task
     from grader.model.verify_case import VerifyCase
     from grader.run.workspace import Workspace
@@ -54,28 +53,45 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
     console.print(f"evidence  {workspace.root}", soft_wrap=True)
 
 
-def print_lint(results: Sequence[tuple[Path, Submission, tuple[Finding, ...]]], *, as_json: bool) -> None:
-    """Source findings of each file."""
-    if as_json:
-        from grader.report.json_report import finding_out
-
-        emit_json(
-            {
-                "schema": 1,
-                "files": [
-                    {"file": str(file), "findings": [finding_out(f) for f in findings]}
-                    for file, _, findings in results
-                ],
-            }
-        )
+def print_lint(linted: Sequence[LintedScript], *, form: str) -> None:
+    """Source findings of each script, as `text`, `json`, `sarif` or `github` annotations."""
+    if form == "json":
+        emit_json({"schema": 1, "files": [_linted_out(one) for one in linted]})
         return
+    if form == "sarif":
+        from grader.report.sarif import to_sarif
+
+        sys.stdout.write(to_sarif(linted))
+        return
+    if form == "github":
+        from grader.report.annotations import to_annotations
+
+        sys.stdout.write(to_annotations(linted))
+        return
+    from rich.text import Text
+
+    from grader.report.safe_text import one_line
     from grader.report.terminal import print_findings
 
     console = stdout_console()
-    for file, submission, findings in results:
-        if len(results) > 1:
-            console.print(f"[bold]{file}[/bold]")
-        print_findings(findings, submission, console)
+    readable = [one for one in linted if not one.source.problem]
+    for one in readable:
+        if len(linted) > 1:
+            console.print(Text(one_line(one.source.name), style="bold"), soft_wrap=True)
+        print_findings(one.findings, one.source.submission, console)
+        if one.num_silenced:
+            console.print(f"{one.num_silenced} more silenced by `# noqa`.", style="dim")
+
+
+def _linted_out(one: LintedScript) -> dict[str, Any]:
+    from grader.report.json_report import finding_out
+
+    out: dict[str, Any] = {"file": one.source.name, "findings": [finding_out(f) for f in one.findings]}
+    if one.source.problem:
+        out["error"] = one.source.problem
+    if one.num_silenced:
+        out["silenced"] = one.num_silenced
+    return out
 
 
 def task_to_json(task: Task) -> dict[str, Any]:
@@ -144,19 +160,24 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
         return
     from rich.table import Table
 
+    if not cases:
+        print("nothing to verify: no submission is left after --changed-since and --shard")
+        return
     table = Table(box=None, pad_edge=False)
     for heading in ("", "submission", "promised", "verdict", "codes", "time"):
         table.add_column(heading, overflow="fold")
     for case in cases:
         mark = "[green]✓[/green]" if case.ok else "[red]✗[/red]"
+        if case.skipped:
+            mark = "[yellow]–[/yellow]"
         codes = " ".join(case.codes) or "-"
         table.add_row(
             mark,
             f"{case.task}/{case.submission}",
             case.expected_verdict,
-            case.verdict,
+            case.verdict or "skipped",
             codes,
-            f"{case.seconds:.1f} s",
+            "cached" if case.cached else f"{case.seconds:.1f} s",
         )
     console = stdout_console()
     console.print(table)
@@ -164,8 +185,13 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
         if not case.ok:
             console.print(f"[red]✗[/red] {case.task}/{case.submission}: ", end="")
             console.print(case.message, markup=False)
+    for reason in dict.fromkeys(case.skipped for case in cases if case.skipped):
+        console.print(f"[yellow]–[/yellow] {sum(case.skipped == reason for case in cases)} skipped: {reason}")
+    cases = [case for case in cases if not case.skipped]
     kept = sum(case.ok for case in cases)
-    console.print(f"{kept} of {len(cases)} kept their promise")
+    num_cached = sum(case.cached for case in cases)
+    known = f", {num_cached} of them known from earlier" if num_cached else ""
+    console.print(f"{kept} of {len(cases)} kept their promise{known}")
 
 
 def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) -> None:

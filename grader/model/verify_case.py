@@ -18,6 +18,7 @@ class VerifyCase:
         message: what is different from the promise, one sentence; "" when all is as promised.
         ok: True when verdict and codes are as promised.
         cached: True when the outcome was kept by an earlier verification and nothing was run.
+        skipped: why nothing was run and nothing can be said, one sentence; "" otherwise. No promise is broken then.
     """
 
     task: str
@@ -30,3 +31,4 @@ class VerifyCase:
     message: str
     ok: bool
     cached: bool = False
+    skipped: str = ""

@@ -11,6 +11,7 @@ from typing import Any
 from grader.probe.models import Tracked
 
 _MAX_NAMES = 4
+_MAX_LOOKS = 64
 _watches: list[Watch] = []
 
 
@@ -22,21 +23,26 @@ class Watch:
             and with none of them cleared.
     """
 
-    __slots__ = ("empty", "full", "params")
+    __slots__ = ("empty", "full", "looks", "params")
 
     def __init__(self, params: list[Any]) -> None:
         self.params = params
-        self.empty = self.full = 0
+        self.empty = self.full = self.looks = 0
 
     def look(self) -> None:
         """Count one backward pass that is about to begin."""
         num_empty = sum(p.grad is None or not p.grad.any() for p in self.params)
         self.empty += num_empty == len(self.params)
         self.full += num_empty == 0
+        self.looks += 1
+        if self.looks >= _MAX_LOOKS:
+            self.end()  # an optimizer that may never step again
 
     def end(self) -> None:
-        """The optimizer steps again."""
-        _watches.remove(self)
+        """The optimizer steps again, or has not for long."""
+        self.params = []
+        if self in _watches:
+            _watches.remove(self)
 
 
 def watch(params: Iterable[Any]) -> Watch | None:
@@ -50,7 +56,7 @@ def watch(params: Iterable[Any]) -> Watch | None:
 
 def look_again() -> None:
     """A backward pass begins."""
-    for one in _watches:
+    for one in tuple(_watches):
         one.look()
 
 

@@ -135,6 +135,28 @@ def test_evaluate_without_its_functions(task_folder: Path) -> None:
     assert complaint()[1:] == ["  evaluate.py: defines no function `evaluate`; add it."]
 
 
+def test_a_task_that_scores_nothing_builds_a_network_and_sets_no_accuracy(task_folder: Path) -> None:
+    (task_folder / "evaluate.py").write_text("def build_model(): ...\n")
+    change(task_folder, 'datasets = ["digits"]\n', 'datasets = ["digits"]\nscored = false\n')
+    text = "\n".join(complaint())
+    assert "targets.accuracy: data.scored is false, so no accuracy is measured" in text
+    assert "1 problem" in text
+    change(task_folder, "[targets.accuracy]\nat_least = { digits = 0.9 }\n", "")
+    change(
+        task_folder,
+        'metric = "accuracy"\npartial = [{ of_target = 0.8, share = 0.25 }, { of_target = 0.9, share = 0.5 }]\n',
+        'requires = ["GRAD001"]\n',
+    )
+    assert not load_task("two-ranks").scored
+
+
+def test_costly_hints_are_codes(task_folder: Path) -> None:
+    line = change(task_folder, 'must = ["DATA002"]', 'must = ["DATA002"]\ncostly = ["DIST022"]') + 1
+    assert any(f"task.toml:{line}: checks.costly: there is no rule 'DIST022'" in told for told in complaint())
+    change(task_folder, "DIST022", "DIST002")
+    assert load_task("two-ranks").costly == ("DIST002",)
+
+
 def test_the_course_task_is_whole() -> None:
     task = load_task("ddp-fashion")
     assert task.max_points == 100

@@ -74,6 +74,10 @@ _DIVIDE = (
     "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
     "and `sampler.set_epoch(epoch)` at the start of each epoch."
 )
+_DIVIDE_STREAM = (
+    "Let the stream itself take its share: in `__iter__`, `itertools.islice(rows, rank * workers + worker, None, "
+    "world_size * workers)` with `rank` from `dist.get_rank()` and `worker` from `torch.utils.data.get_worker_info()`."
+)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -94,7 +98,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
             f"divides its samples among the ranks.{unused} Every rank then trains on the whole set: N devices "
             "do the same work N times.",
-            hint=_DIVIDE,
+            hint=_DIVIDE if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
         )
 

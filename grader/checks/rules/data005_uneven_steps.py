@@ -73,7 +73,7 @@ from grader.model.run import Ending
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DIST001",)
+EXPLAINED_BY = ("DIST001", "DIST008")
 _WHY = (
     "Every backward pass of a DDP model is a meeting of all ranks, "
     "so a rank with more steps waits for partners that never come."

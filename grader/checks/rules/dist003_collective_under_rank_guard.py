@@ -51,6 +51,7 @@ from dataclasses import dataclass
 from grader.checks.blocked import Stuck, guarded_ranks, stuck_ranks
 from grader.checks.collectives import Collective
 from grader.checks.conditions import Which
+from grader.checks.exits import leaves_a_loop
 from grader.checks.guards import Guard
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
@@ -91,7 +92,9 @@ def _suspects(script: Script) -> Iterable[_Suspect]:
             own_group = script.collectives.direct.get(call) == "init_process_group"
             if guard is not None and guard.condition.which is Which.SOME and own_group:
                 continue
-            if guard is not None and guard.condition.sure and not script.guards.alone(call):
+            if guard is None or not guard.condition.sure or script.guards.alone(call):
+                continue
+            if not leaves_a_loop(script, call, guard.test):
                 yield _Suspect(call, guard, inside)
 
 

@@ -64,7 +64,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.departures import Departure, departures
-from grader.checks.exits import Exits, Parting
+from grader.checks.exits import Exits, Parting, leaves_a_loop
 from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
@@ -115,7 +115,8 @@ def _is_for_dist003(script: Script, parting: Parting) -> bool:
     if parting.word not in ("return", "continue", "sys.exit"):
         return False
     guard = script.guards.partial(parting.missed)
-    return guard is not None and guard.test is parting.test and parting.missed not in script.training.backwards
+    named = guard is not None and guard.test is parting.test and parting.missed not in script.training.backwards
+    return named and not leaves_a_loop(script, parting.missed, guard.test if guard else parting.node)
 
 
 def _runs_dry_alone(script: Script) -> bool:

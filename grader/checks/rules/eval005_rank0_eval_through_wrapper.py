@@ -61,6 +61,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.conditions import Which
+from grader.checks.evaluations import through_wrapper
 from grader.checks.guards import Guard
 from grader.checks.modules import Holds
 from grader.checks.nodes import FUNCTIONS, LOOPS
@@ -79,6 +80,7 @@ _HINT = (
 )
 _WHO = {Which.MAIN: "rank 0", Which.OTHERS: "the ranks other than 0", Which.SOME: "some ranks"}
 _MAX_DEPTH = 5
+_REPEATS = (*LOOPS, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def _guarded(
 ) -> _Path | None:
     """The rank test on the way to a forward pass, where what is called there is the wrapped model."""
     guard = script.guards.partial(node)
-    if guard is not None and guard.condition.sure and script.training.wrapped(network):
+    if guard is not None and guard.condition.sure and _wrapped(script, network):
         return None if _others_come_too(script, node, guard) else _Path(guard, steps)
     function = script.names.tree(node).function(node)
     if function is None or depth >= _MAX_DEPTH:
@@ -129,6 +131,13 @@ def _guarded(
         if found is not None:
             return found
     return None
+
+
+def _wrapped(script: Script, network: ast.expr) -> bool:
+    """Whether a network surely is the wrapper: some way in which it may have been unwrapped clears it."""
+    origins = script.values.origins(network)
+    unwrapped = any(isinstance(o, ast.Attribute) and o.attr == "module" for o in origins)
+    return not unwrapped and any(o in script.training.wraps for o in origins)
 
 
 def _parameter(script: Script, network: ast.expr, function: ast.AST) -> str:
@@ -152,22 +161,23 @@ def _others_come_too(script: Script, node: ast.Call, guard: Guard) -> bool:
     for statement in there:
         for call in tree.calls_within(statement):
             network = script.modules.called(call)
-            if (network is not None and script.training.wrapped(network)) or same & set(
-                script.graph.targets(call)
-            ):
+            if (network is not None and _wrapped(script, network)) or same & set(script.graph.targets(call)):
                 return True
     return False
 
 
 def _in_training(script: Script, call: ast.Call) -> bool:
     """Whether the loop or function around a forward pass also runs `backward`: then it is no evaluation."""
-    tree = script.names.tree(call)
-    above: ast.AST | None = tree.statement(call)
-    while above is not None and not isinstance(above, (ast.Module, *FUNCTIONS, *LOOPS)):
-        above = tree.parent.get(above)
-    if script.training.gradients_off(call) or above is None or isinstance(above, ast.Module):
+    if script.training.gradients_off(call):
         return False
-    return script.training.runs_backward(above)
+    tree = script.names.tree(call)
+    above: ast.AST | None = call
+    while above is not None and not isinstance(above, ast.Module):
+        tested = isinstance(above, ast.If) and script.conditions.of(above.test).partial
+        if tested or isinstance(above, (*_REPEATS, *FUNCTIONS)):
+            return script.training.runs_backward(above)
+        above = tree.parent.get(above)
+    return False
 
 
 def _hit(script: Script, path: _Path, network: ast.expr) -> Hit | None:
@@ -210,7 +220,7 @@ def check_trace(seen: Seen) -> Look:
     """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
     if seen.trace.world_size < 2:
         return unseen("Only one rank ran, so no other could be missing.")
-    through = {r.rank: _through(r) for r in seen.trace.ranks if r.start is not None}
+    through = {r.rank: through_wrapper(r) for r in seen.trace.ranks if r.start is not None}
     some = sorted(r for r, events in through.items() if events)
     others = sorted(r for r, events in through.items() if not events and _came_past(seen, r, some))
     if not some:
@@ -231,14 +241,6 @@ def check_trace(seen: Seen) -> Look:
             f"{ranks(some)} alone evaluated through the wrapper, which has no buffers to broadcast, so nobody waited."
         )
     return flagged(_run_hit(seen, some, others, through, wrap))
-
-
-def _through(rank: RankTrace) -> list[Event]:
-    return [
-        e
-        for e in rank.events("evaluation")
-        if e.fields.get("op") == "begin" and e.fields.get("through_wrapper") is True
-    ]
 
 
 def _came_past(seen: Seen, rank: int, some: list[int]) -> bool:

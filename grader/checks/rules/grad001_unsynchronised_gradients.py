@@ -42,7 +42,9 @@ for images, labels in DataLoader(train_set, batch_size=64, sampler=DistributedSa
 ## How it is seen
 In the run alone: each rank writes down sums over some gradients just before the optimizer steps, and the sums of all
 ranks are compared step by step. With DDP they are equal to the bit. Ranks start with different random seeds, so equal
-gradients are no accident. Sharded parameters (FSDP) differ by design and are not judged.
+gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something to
+average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
+judged.
 """
 
 from __future__ import annotations
@@ -53,10 +55,11 @@ from grader.checks.seen import Seen
 from grader.checks.steps import Comparison, Difference, compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
-from grader.model.trace import RankTrace
+from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("DIST001", "GRAD002", "GRAD003")
+_MEETINGS = ("barrier", "monitored_barrier")
 
 
 def check_trace(seen: Seen) -> Look:
@@ -75,6 +78,8 @@ def check_trace(seen: Seen) -> Look:
         return flagged(_hit(active, found, found.difference))
     if not found.num_steps:
         return unseen("No step was seen at which two ranks held gradients of the same tensors.")
+    if all(_sent_nothing(r) for r in active):
+        return flagged(_twins(active, found))
     return verified(
         f"Gradients of {len(active)} ranks were equal at all {count(found.num_steps, 'step')} compared, "
         f"the last being step {found.last}."
@@ -125,6 +130,36 @@ def _alone(seen: Seen, only: RankTrace) -> Hit:
         where=place(site),
         ranks=(only.rank,),
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in seen.trace.ranks}},
+    )
+
+
+def _sent_nothing(rank: RankTrace) -> bool:
+    """True where nothing can have averaged: no wrapper, and fewer collectives in the whole run than optimizer steps."""
+    told = next((e.fields.get("sequence") for e in rank.events("end")), None)
+    if rank.wraps or not isinstance(told, int):
+        return False
+    by_name: dict[tuple[str, Site | None], int] = {}
+    for call in rank.collectives:
+        by_name[call.name, call.site] = max(call.n, by_name.get((call.name, call.site), 0))
+    # Meetings carry nothing; a barrier may count as more than one collective below, never as less.
+    meetings = sum(n for (name, _), n in by_name.items() if name in _MEETINGS)
+    return max(told, sum(by_name.values())) - meetings < len(rank.steps)
+
+
+def _twins(active: tuple[RankTrace, ...], found: Comparison) -> Hit:
+    site = first_known([s.site for s in active[0].steps])
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r in active)} held equal gradients at {count(found.num_steps, 'compared step')}, but "
+            "nothing went from one to another: no wrapper, and fewer collectives than optimizer steps. They were equal "
+            f"because every rank did the very same work. {at(site, 'The optimizer')} takes the step that one rank "
+            "alone would take, and with different samples each would train a model of its own."
+        ),
+        hint="Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, train through it, "
+        "and give each rank samples of its own.",
+        where=place(site),
+        ranks=tuple(r.rank for r in active),
+        details={"steps_compared": found.num_steps, "steps_different": 0},
     )
 
 

@@ -10,6 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from grader.cli.exports import add_export_arguments, check_exports, grade_exports, write_exports
+
 NAME = "grade"
 ORDER = 10
 
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for evidence and reports; new or an earlier attempt's"
     )
+    add_export_arguments(parser, "gradescope", "junit", "markdown")
     parser.add_argument("--staff", action="store_true", help="show findings meant for instructors, too")
 
 
@@ -45,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.pipeline import Options, Pipeline
     from grader.report.folder import write_reports
 
+    check_exports(args)
     task = load_task(args.task)
     submission = read_submission(args.file)
     options = Options(
@@ -58,4 +62,5 @@ def run(args: argparse.Namespace) -> int:
         attempt, workspace = pipeline.grade(task, submission, args.out)
         write_reports(attempt, workspace)
     print_grade(attempt, workspace, as_json=args.json, staff=args.staff)
+    write_exports(args, grade_exports(attempt.grade, staff=args.staff))
     return EXIT_ACCEPTED if attempt.grade.verdict is Verdict.ACCEPTED else EXIT_NOT_ACCEPTED

@@ -1,35 +1,90 @@
 """Read scripts and name what their text gives away; nothing is executed and torch is not needed.
 
-Each FILE is a script of its own, or a folder with train.py and helper modules. Exit code 1 when anything of severity
-error was found.
+A FILE is a script, a folder, a pattern or `-`:
+
+  train.py         a script of its own
+  my_submission/   a folder with train.py is one submission, helper modules and all
+  scripts/         any other folder: every .py file below is a script of its own, folders with train.py excepted
+  'src/**/*.py'    a pattern in quotes; ** stands for any folders
+  -                standard input, called what --stdin-filename says
+
+A comment `# noqa: DATA002` (a code), `# noqa: DATA` (a family) or `# noqa` silences findings of its statement here;
+grading reads no such comments.
+
+Exit code 1 when anything of severity error was found, 2 when a file could not be read (the others are linted all the
+same).
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import sys
+
+from grader.cli.exports import add_export_arguments, check_exports, write_exports
 
 NAME = "lint"
 ORDER = 20
+FORMATS = ("text", "json", "sarif", "github")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader lint`."""
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="scripts or folders")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="scripts, folders, patterns, or -")
+    parser.add_argument(
+        "--stdin-filename", metavar="NAME", help="what to call the script that comes from standard input"
+    )
+    parser.add_argument(
+        "--select",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help="only these codes and families, such as DATA002 or DATA,EVAL; may be repeated",
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help="leave these codes and families out, selected or not; may be repeated",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="how to print: text, json (as --json), sarif, or github (annotations in a workflow's log)",
+    )
+    add_export_arguments(parser, "sarif")
+    parser.add_argument(
+        "--exit-zero", action="store_true", help="exit with 0 even when something of severity error was found"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Lint every file and return 1 if one has an error."""
-    from grader.catalog.submissions import read_submission
-    from grader.checks.lint import lint
+    """Lint everything that is named."""
+    from grader.catalog.scripts import read_scripts
+    from grader.catalog.submissions import MAX_FILE_BYTES
+    from grader.checks.choice import parse_choice
+    from grader.checks.lint import lint_script_as_asked
     from grader.cli.printing import print_lint
-    from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
+    from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
     from grader.model.finding import Severity
+    from grader.report.sarif import to_sarif
 
-    results = []
-    for file in args.files:
-        submission = read_submission(file)
-        results.append((file, submission, lint(submission)))
-    print_lint(results, as_json=args.json)
-    bad = any(f.severity is Severity.ERROR for _, _, findings in results for f in findings)
-    return EXIT_NOT_ACCEPTED if bad else EXIT_ACCEPTED
+    if args.json and args.format not in {None, "json"}:
+        raise UsageError(f"--json and --format {args.format} contradict each other; give one of them")
+    choice = parse_choice(args.select, args.ignore)
+    check_exports(args)
+    sources = read_scripts(
+        args.files,
+        stdin=lambda: sys.stdin.buffer.read(MAX_FILE_BYTES + 1),
+        stdin_name=args.stdin_filename,
+    )
+    linted = [lint_script_as_asked(source, choice) for source in sources]
+    print_lint(linted, form="json" if args.json else args.format or "text")
+    write_exports(args, {"sarif": lambda: to_sarif(linted)})
+    for source in sources:
+        if source.problem:
+            print(f"grader: {source.problem}", file=sys.stderr)
+    if any(source.problem for source in sources):
+        return EXIT_USAGE
+    bad = any(f.severity is Severity.ERROR for one in linted for f in one.findings)
+    return EXIT_NOT_ACCEPTED if bad and not args.exit_zero else EXIT_ACCEPTED

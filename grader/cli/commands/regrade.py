@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from grader.cli.exports import add_export_arguments, check_exports, grade_exports, write_exports
+
 NAME = "regrade"
 ORDER = 31
 
@@ -14,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "dir", metavar="DIR", type=Path, help="an attempt's folder, as `grader grade` names it"
     )
+    add_export_arguments(parser, "gradescope", "junit", "markdown")
     parser.add_argument("--staff", action="store_true", help="show findings meant for instructors, too")
 
 
@@ -26,8 +29,10 @@ def run(args: argparse.Namespace) -> int:
     from grader.model.grade import Verdict
     from grader.report.folder import write_reports
 
+    check_exports(args)
     workspace = open_attempt(args.dir)
     attempt = regrade(workspace)
     write_reports(attempt, workspace)
     print_grade(attempt, workspace, as_json=args.json, staff=args.staff)
+    write_exports(args, grade_exports(attempt.grade, staff=args.staff))
     return EXIT_ACCEPTED if attempt.grade.verdict is Verdict.ACCEPTED else EXIT_NOT_ACCEPTED

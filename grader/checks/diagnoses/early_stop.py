@@ -1,0 +1,95 @@
+"""Some ranks stopped training while the others went on.
+
+## What happened
+One rank left the loop (an early stop, a `break`, a `return`) after an epoch, or in the middle of one, and the others
+began the next step.
+
+## Why
+Every training step of a wrapped model needs all ranks. A decision to stop that each rank takes from its own numbers, or
+that only rank 0 takes, is not the same decision everywhere.
+
+## Mend it
+Decide on one rank and tell the others: `stop = torch.tensor(float(stop), device=device); dist.broadcast(stop, src=0)`,
+then `if stop.item(): break` on every rank.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, named, told
+from grader.checks.parting import exits, left_epoch, stopped_training
+from grader.checks.quote import count, ranks
+from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Location
+
+ORDER = 34
+_WHY = (
+    "Every step of the wrapped model needs all ranks, so a stop that is decided from one rank's own numbers, or on one "
+    "rank only, leaves the others waiting"
+)
+_HINT = (
+    "Take the decision once and share it: `stop = torch.tensor(float(stop), device=device)`, "
+    "`dist.broadcast(stop, src=0)` on all ranks, then `if stop.item(): break`."
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of ranks that were out of the loop over epochs, or out of an epoch before its end."""
+    return (_stopped(case) or _broke_off(case)) if case.parted else None
+
+
+def _stopped(case: Case) -> Diagnosis | None:
+    apart = stopped_training(case)
+    if apart is None:
+        return None
+    lines = _exits(case, apart.ahead[0].rank)
+    gone = [s.rank for s in apart.behind]
+    return case.parting(
+        title=f"{ranks(gone)} stopped training before the others",
+        what=f"{ranks(gone)} left the training loop after {count(apart.finished, 'epoch')}{named(lines)} and "
+        f"{_now(case, gone)}; {told(apart.ahead)}, in one epoch more",
+        why=_WHY,
+        hint=_HINT,
+        where=lines,
+        ranks=tuple(gone),
+        details={"epochs": apart.finished},
+    )
+
+
+def _broke_off(case: Case) -> Diagnosis | None:
+    found = left_epoch(case)
+    if found is None:
+        return None
+    epoch, gone, still = found
+    early = [s for s in gone if s.exhausted is False]
+    if not early:
+        return None
+    numbers = [s.rank for s in early]
+    rest = [case.stands[s.rank] for s in still]
+    return case.parting(
+        title=f"{ranks(numbers)} broke off an epoch that the others went on with",
+        what=f"{ranks(numbers)} left epoch {epoch.number} after {count(early[0].num_batches, 'batch', 'batches')} and "
+        f"{_now(case, numbers)}; {told(rest)}",
+        why=_WHY,
+        hint=_HINT,
+        where=tuple(p for s in early for p in _site(s.site)),
+        ranks=tuple(numbers),
+    )
+
+
+def _now(case: Case, gone: list[int]) -> str:
+    text = told([case.stands[r] for r in gone])
+    return text.partition(" ")[2].partition(" ")[2] if len(gone) == 1 else f"then {text}"
+
+
+def _site(site: object) -> tuple[Location, ...]:
+    path, line = getattr(site, "path", ""), getattr(site, "line", 0)
+    return (Location(path, line),) if path and line > 0 else ()
+
+
+def _exits(case: Case, ahead: int) -> tuple[Location, ...]:
+    """The line that leaves the loop, where only one can have been meant."""
+    script = case.seen.script
+    leaving = exits(case, case.stands[ahead])
+    guarded = [n for n in leaving if script.guards.partial(n) is not None]
+    likely = guarded or list(leaving)
+    return (script.location(likely[0]),) if len(likely) == 1 or guarded else ()

@@ -1,0 +1,43 @@
+"""A rank raised an exception.
+
+## What happened
+An exception that nothing caught ended a rank, or all of them at the same line.
+
+## Why
+Where all ranks fail at once, the mistake is in the line itself. Where one fails, its data, its rank or its device was
+different; the others then wait for it or lose their connection, and what they report is only the consequence.
+
+## Mend it
+Start with the rank that failed first.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case
+from grader.checks.quote import ranks
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 95
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of any exception that no other explanation knows."""
+    cause = case.cause
+    if cause is None:
+        return None
+    fallen = [f.rank for f in case.alike]
+    name = cause.type or "an error"
+    said = f" (“{case.words}”)" if case.words else ""
+    if len(fallen) == case.seen.world_size:
+        everyone = "All ranks raised" if len(fallen) > 1 else "The script raised"
+        title = f"{everyone} {name}"
+        why = "Every rank ran into it, so it has nothing to do with the rank: the line, or what reaches it, is wrong"
+        hint = "Mend this line; with `torchrun --nproc_per_node=1 train.py` it fails in the same way, with one traceback."
+    else:
+        title = f"{ranks(fallen)} raised {name}; the others needed {'it' if len(fallen) == 1 else 'them'}"
+        why = (
+            "A step of the wrapped model and every collective need all ranks, so the error of one ends the run for "
+            "all, and what the others report is only the consequence"
+        )
+        hint = "Mend this line first, and ask what was different there: this rank's share of the data, its number, its device."
+    return case.crash(title=title, what=f"raised {name}{said}", why=why, hint=hint)

@@ -1,0 +1,67 @@
+"""The script expects `--local-rank`, which torchrun does not pass.
+
+## What happened
+`argparse` stopped the script because `--local-rank` (or `--local_rank`) was required or unknown, or the script went on
+with the argument's default, `None`.
+
+## Why
+The old launcher `python -m torch.distributed.launch` passed the local rank as an argument. torchrun puts it into the
+environment.
+
+## Mend it
+`local_rank = int(os.environ["LOCAL_RANK"])`, and no such argument.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from grader.checks.case import Case
+from grader.checks.source import Script
+from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Location
+
+ORDER = 10
+_REQUIRED = re.compile(r"error: the following arguments are required:[^\n]*--local[-_]rank")
+_UNKNOWN = re.compile(r"error: unrecognized arguments:[^\n]*--local[-_]rank")
+_NONE = re.compile(r"NoneType|cuda:None|cuda:-1|Invalid device string|Device index must not be negative")
+_NAMES = ("--local-rank", "--local_rank")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of the argument, whether argparse said so or its default led astray."""
+    if case.logged(_REQUIRED):
+        what = "was stopped by `argparse`, because `--local-rank` was not given"
+    elif case.logged(_UNKNOWN):
+        what = "was stopped by `argparse`, because it does not know `--local-rank`"
+    elif case.saying(_NONE) and case.cause is not None and _reads_argument(case):
+        what = f"used `--local-rank`, which nobody passed (“{case.words}”),"
+    else:
+        return None
+    added = _added(case.seen.script)
+    return case.crash(
+        title="`--local-rank` was expected as an argument",
+        what=what,
+        why=(
+            "Only the old `torch.distributed.launch` passed the local rank as an argument; torchrun sets the variable "
+            "`LOCAL_RANK` instead"
+        ),
+        hint='Drop the argument and read the environment: `local_rank = int(os.environ["LOCAL_RANK"])`.',
+        where=added,
+    )
+
+
+def _added(script: Script) -> tuple[Location, ...]:
+    """Where the argument is declared."""
+    found = []
+    for call in script.all_calls():
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+            if any(isinstance(a, ast.Constant) and a.value in _NAMES for a in call.args):
+                found.append(script.location(call))
+    return tuple(found)
+
+
+def _reads_argument(case: Case) -> bool:
+    frame = case.cause.site if case.cause is not None else None
+    return frame is not None and "local_rank" in case.seen.script.line(frame.path, frame.line)

@@ -1,0 +1,48 @@
+"""Ranks exchanged tensors that did not fit each other.
+
+## What happened
+One rank sent more or fewer bytes, or another type, than its partner expected in the same collective.
+
+## Why
+`all_reduce`, `broadcast` and `all_gather` take tensors of one shape and type on every rank; and collectives are matched
+by their order alone, so a rank that is one call ahead delivers the wrong thing.
+
+## Mend it
+The same calls in the same order, with equal shapes; gather lengths first and pad where sizes differ, or use
+`all_gather_object`.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, told
+from grader.checks.quote import ranks
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 45
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak where the backend itself says that sizes or calls do not fit."""
+    if not case.disagreed or case.cause is None:
+        return None
+    fallen = case.alike
+    rest = [s for s in case.stands if s.rank not in {f.rank for f in fallen}]
+    line = f" at `{fallen[0].site.path}:{fallen[0].site.line}`" if fallen[0].site is not None else ""
+    how = f"ended by {fallen[0].signal}" if fallen[0].signal else f"ended by {fallen[0].type}"
+    others = f"; {told(rest, then=True)}" if rest else ""
+    return case.parting(
+        title="What one rank sent was not what another expected",
+        what=f"{ranks(f.rank for f in fallen)} got data of another size than expected in a collective{line} and was "
+        f"{how}{others}",
+        why=(
+            "Collectives are matched by their order alone and need tensors of equal shape and type on all ranks, so a "
+            "different size, or a rank that is one call ahead, mixes up two messages"
+        ),
+        hint=(
+            "Let all ranks make the same calls in the same order with tensors of one shape and `dtype`; where lengths "
+            "differ, exchange them first and pad, or use `dist.all_gather_object`."
+        ),
+        where=tuple(p for f in fallen for p in f.where),
+        ranks=tuple(f.rank for f in fallen),
+        details={"message": case.cause.message[:400]},
+    )

@@ -1,0 +1,47 @@
+"""A file was read that did not exist yet, or never.
+
+## What happened
+`open` or `torch.load` got a path where there is nothing.
+
+## Why
+Often one rank writes a file and the others read it: without a barrier between the two, a fast rank reads before the
+file is there. Otherwise the path is one of the author's own machine.
+
+## Mend it
+Write on rank 0, then `dist.barrier()`, then read. Take folders from `DATA_DIR` and `OUTPUT_DIR`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.checks.case import Case
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 40
+_WORDS = re.compile(
+    r"No such file or directory|does not exist|is not a directory|Parent directory .* does not exist"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of a missing file, and of the ranks that could have been too early for it."""
+    if case.saying(_WORDS) is None or case.cause is None or case.cause.type == "ProcessRaisedException":
+        return None
+    some = len(case.alike) < case.seen.world_size
+    return case.crash(
+        title="A file was not there" + (" yet" if some else ""),
+        what=f"used a file that does not exist (“{case.words}”)",
+        why=(
+            "A file that one rank writes is there for the others only after a meeting point behind the write, so a "
+            "fast rank can come too early"
+            if some
+            else "Only the folders that `DATA_DIR` and `OUTPUT_DIR` name are there for sure, and `OUTPUT_DIR` is empty "
+            "when a run starts"
+        ),
+        hint=(
+            "Write on rank 0, call `dist.barrier()` on all ranks, then read; take folders from "
+            '`os.environ["DATA_DIR"]` and `os.environ["OUTPUT_DIR"]`, and make subfolders with '
+            "`os.makedirs(path, exist_ok=True)`."
+        ),
+    )

@@ -1,0 +1,47 @@
+"""There was no process group yet.
+
+## What happened
+A line asked for the process group (`DistributedDataParallel`, `DistributedSampler`, `dist.get_rank`, a
+collective) before one existed.
+
+## Why
+Wrapping a model, samplers without arguments and every collective ask the process group who else is there, and
+torchrun only starts the processes: it does not join them.
+
+## Mend it
+Call `dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")` once, at the start of every
+rank, before the first line that needs it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.checks.case import Case
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 20
+_WORDS = re.compile(
+    r"Default process group has not been initialized"
+    r"|process group (is|was) not initialized"
+    r"|Process group has not been initialized"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak where the first exception says so."""
+    if case.saying(_WORDS) is None:
+        return None
+    return case.crash(
+        title="There was no process group yet",
+        what="used torch.distributed before `dist.init_process_group` was called",
+        why=(
+            "Wrapping a model, samplers without arguments and every collective ask the process "
+            "group who else is there, and torchrun only starts the processes: it does not join "
+            "them"
+        ),
+        hint=(
+            'Call `dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")` '
+            "once, at the start of every rank, before the first line that needs it."
+        ),
+    )

@@ -1,0 +1,48 @@
+"""The script wants a GPU, and there is none.
+
+## What happened
+`.cuda()`, `.to("cuda")` or a checkpoint with CUDA tensors was used on a machine without CUDA devices.
+
+## Why
+A task may be judged on a machine without GPUs, and a device that is written into the script leaves no choice
+there.
+
+## Mend it
+Ask once and use the answer everywhere: `device = torch.device("cuda", local_rank) if
+torch.cuda.is_available() else torch.device("cpu")`, and `torch.load(path, map_location=device)`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.checks.case import Case
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 20
+_WORDS = re.compile(
+    r"Torch not compiled with CUDA enabled"
+    r"|Found no NVIDIA driver"
+    r"|No CUDA GPUs are available"
+    r"|torch.cuda.is_available\(\) is False"
+    r"|CUDA driver version is insufficient"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak where the first exception says so."""
+    if case.saying(_WORDS) is None:
+        return None
+    return case.crash(
+        title="The script wants a GPU, and there is none",
+        what="asked for a CUDA device where there is none",
+        why=(
+            "A task may be judged on a machine without GPUs, and a device that is written into "
+            "the script leaves no choice there"
+        ),
+        hint=(
+            'Ask once and use the answer everywhere: `device = torch.device("cuda", local_rank)'
+            ' if torch.cuda.is_available() else torch.device("cpu")`, and `torch.load(path, '
+            "map_location=device)`."
+        ),
+    )

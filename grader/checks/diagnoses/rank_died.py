@@ -1,0 +1,70 @@
+"""A rank ended without an exception.
+
+## What happened
+The process of a rank was killed by a signal, or left with `os._exit` or `sys.exit` and an exit code that is not 0.
+
+## Why
+Its partners cannot finish the collective they are in. A kill usually means memory; a segmentation fault a crash in a C
+library.
+
+## Mend it
+Find out what ended this one rank; the others only followed.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 80
+_SIGNALS = {
+    "SIGKILL": ("was killed (SIGKILL)", "mostly means that it, or one of its workers, used too much memory"),
+    "SIGSEGV": (
+        "crashed inside a library (SIGSEGV)",
+        "comes from C or CUDA code: a wrong index, a broken extension",
+    ),
+    "SIGBUS": ("was ended by SIGBUS", "mostly means that shared memory in `/dev/shm` ran out"),
+    "SIGABRT": (
+        "was aborted (SIGABRT)",
+        "comes from a library that gave up, and says why in its error output",
+    ),
+    "SIGFPE": ("was ended by SIGFPE", "comes from an integer division by zero in C code"),
+    "SIGTERM": ("was ended by SIGTERM", "comes from somebody who asked it to stop"),
+}
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of signals and of exits that no exception explains."""
+    cause = case.cause
+    if cause is None or cause.type not in ("", "SystemExit") and not (cause.signal and not cause.frames):
+        return None
+    some = len(case.alike) < case.seen.world_size
+    needs = "; the others cannot finish a collective without it" if some else ""
+    if cause.signal:
+        what, why = _SIGNALS.get(
+            cause.signal, (f"was ended by {cause.signal}", "comes from outside the script")
+        )
+        said = f" (“{case.words}”)" if case.words else ""
+        return case.crash(
+            title="A rank was killed" if some else "All ranks were killed",
+            what=f"{what}{said}",
+            why=f"This signal {why}{needs}",
+            hint="Look at what this rank did last in its output; run it with less memory, fewer workers, or one process.",
+        )
+    way = "called `sys.exit`" if cause.type == "SystemExit" else "left without an exception"
+    said = (
+        f" (“{case.words}”)" if cause.type == "SystemExit" and not case.words.isdigit() and case.words else ""
+    )
+    return case.crash(
+        title="A rank left with an error" if some else "The script left with an error",
+        what=f"{way}{said}, with exit code {cause.exit_code},",
+        why=(
+            "A rank that leaves takes its part of every later collective with it, so the others cannot go on"
+            if some
+            else "An exit code other than 0 says that the run failed, whatever had been done before"
+        ),
+        hint=(
+            "Let no rank leave alone: take the decision on all ranks, and end with `dist.destroy_process_group()` and "
+            "exit code 0."
+        ),
+    )

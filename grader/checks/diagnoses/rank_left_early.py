@@ -1,0 +1,41 @@
+"""Some ranks had ended while others still waited for them.
+
+## What happened
+A rank came to the end of the script, or left it with exit code 0, and another one was in a collective.
+
+## Why
+A collective needs every rank. One that has ended will never call it; depending on the backend the others wait or lose
+their connection.
+
+## Mend it
+Let all ranks run the same collectives to the end; end them with `dist.barrier()` and `dist.destroy_process_group()`.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, told
+from grader.checks.quote import ranks
+from grader.checks.stand import Fate
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 60
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak where some ranks ended by themselves and all others waited or lost their partner."""
+    ended = [s for s in case.stands if s.fate is Fate.ENDED]
+    rest = [s for s in case.stands if s.fate in (Fate.WAITED, Fate.LOST)]
+    if not case.parted or not ended or not rest:
+        return None
+    gone = [s.rank for s in ended]
+    return case.parting(
+        title=f"{ranks(gone)} ended while the others waited for {'it' if len(gone) == 1 else 'them'}",
+        what=f"{ranks(gone)} had come to the end of the script; {told(rest)}",
+        why="A collective ends only when every rank has called it, and a rank that has ended never will",
+        hint=(
+            "Let all ranks take the same way through the script: no collective or training step in a branch that only "
+            "some of them run, and no early `return` or `sys.exit` on one rank."
+        ),
+        where=tuple(p for s in rest for p in s.where),
+        ranks=tuple(gone),
+    )

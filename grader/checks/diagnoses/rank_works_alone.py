@@ -1,0 +1,50 @@
+"""One rank was busy while the others waited for it.
+
+## What happened
+At the time limit some ranks waited in a collective, and another one was at work in no collective.
+
+## Why
+Work that one rank does alone (preparing data, evaluating, saving) keeps all others waiting, and their wait ends at a
+time limit: the process group's or the run's.
+
+## Mend it
+Share the work among the ranks, shorten it, or do it before the process group is needed.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, told
+from grader.checks.quote import ranks
+from grader.checks.stand import Fate
+from grader.model.diagnosis import Diagnosis
+from grader.model.run import Ending
+
+ORDER = 40
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of a time limit at which some ranks worked and others had been waiting for them."""
+    if case.ending is not Ending.TIMED_OUT or case.cause is not None:
+        return None
+    busy = [s for s in case.stands if s.fate is Fate.WORKED and s.where]
+    waiting = [s for s in case.stands if s.fate is Fate.WAITED]
+    steps = {s.rank: case.seen.rank(s.rank).last_t for s in case.stands}
+    quiet_s = case.seen.record.wall_s - max((steps[s.rank] for s in waiting), default=0.0)
+    if not busy or not waiting or quiet_s < _LONG_SHARE * case.seen.record.deadline_s:
+        return None
+    who = ranks(s.rank for s in busy)
+    return case.parting(
+        title=f"{who} kept the others waiting until the time limit",
+        what=f"At the limit of {case.seen.record.deadline_s:g} s {told(busy)}, and {told(waiting)}, where nothing had "
+        f"moved for {quiet_s:.0f} s",
+        why="What one rank does alone all others wait for in their next collective, and no time limit is long enough for it",
+        hint=(
+            "Share this work among the ranks, make it shorter, or do it before the run; an endless loop on one rank "
+            "looks the same."
+        ),
+        where=tuple(p for s in busy for p in s.where),
+        ranks=tuple(s.rank for s in busy),
+    )
+
+
+_LONG_SHARE = 0.2

@@ -1,0 +1,37 @@
+"""Nothing moved any more, and no rank could say why.
+
+## What happened
+All ranks that were left stood still in a call that waits for somebody else, and nothing came for seconds.
+
+## Why
+A rank waits for a message, a key in the store or a process that never comes.
+
+## Mend it
+Look at the line where it waits: who was to send, set or end what it waits for?
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, told
+from grader.model.diagnosis import Diagnosis
+from grader.model.run import Ending
+
+ORDER = 92
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of any standstill."""
+    if case.ending is not Ending.DEADLOCKED or case.cause is not None:
+        return None
+    text = told(case.stands)
+    return case.parting(
+        title="The ranks stood still",
+        what=text[:1].upper() + text[1:],
+        why="Nothing was computed, sent or printed any more, so what they waited for was never going to come",
+        hint=(
+            "Ask at this line who was to answer: the other ranks' same call, a `send` for this `recv`, a key that "
+            "somebody sets, or a process that was to end."
+        ),
+        where=(),
+        ranks=tuple(s.rank for s in case.stands if s.operation),
+    )

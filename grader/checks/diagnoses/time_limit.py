@@ -1,0 +1,67 @@
+"""The run was stopped at its time limit.
+
+## What happened
+The limit came while the ranks were still training, or while they were somewhere else.
+
+## Why
+A run that makes progress is too slow or too long; one that does not has stopped somewhere that is no collective.
+
+## Mend it
+Fewer epochs, a loader that keeps up, all ranks sharing the data; or mend the line where the ranks stood.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, told
+from grader.checks.quote import count
+from grader.model.diagnosis import Diagnosis
+from grader.model.run import Ending
+
+ORDER = 90
+_QUIET_SHARE = 0.2
+_MOST_QUIET_S = 20.0
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of any time limit; whether there was progress decides what is said."""
+    if case.ending is not Ending.TIMED_OUT or case.cause is not None:
+        return None
+    record = case.seen.record
+    steps = {r.rank: len(r.steps) for r in case.seen.trace.ranks}
+    last = max((r.steps[-1].t for r in case.seen.trace.ranks if r.steps), default=None)
+    epochs = max((len(s.epochs) for s in case.seen.ledger.training), default=0)
+    quiet_s = record.wall_s - last if last is not None else record.wall_s
+    limit = f"the limit of {record.deadline_s:g} s"
+    if last is not None and quiet_s <= max(1.0, min(_MOST_QUIET_S, _QUIET_SHARE * record.deadline_s)):
+        per_s = max(steps.values()) / max(last, 1e-9)
+        during = f", in {'its first epoch' if epochs == 1 else f'epoch {epochs - 1}'}" if epochs else ""
+        return case.parting(
+            title="Training was still going on at the time limit",
+            what=f"At {limit} the ranks were still training: {count(max(steps.values()), 'optimizer step')} each so "
+            f"far, {per_s:.2g} per second{during}",
+            why="The ranks made progress until the end, so nothing hangs: the run is too long or too slow",
+            hint=(
+                "Train fewer epochs, give each rank its share of the data instead of all of it, and look at where the "
+                "time goes: waiting for data, evaluating too often, one rank working alone."
+            ),
+            where=(),
+            ranks=(),
+            details={"steps": {str(r): n for r, n in steps.items()}},
+        )
+    since = (
+        f"the last optimizer step was {quiet_s:.0f} s before" if last is not None else "no step had been made"
+    )
+    return case.parting(
+        title="Nothing got on any more before the time limit",
+        what=f"At {limit} {since}; {told(case.stands)}",
+        why=(
+            "The ranks were not in a collective together, so this is no deadlock between them, but they did not train "
+            "either"
+        ),
+        hint=(
+            "Look at the lines where the ranks stood: an endless loop, a wait for a file or a process, or very slow "
+            "work."
+        ),
+        where=(),
+        ranks=(),
+    )

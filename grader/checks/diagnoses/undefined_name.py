@@ -1,0 +1,45 @@
+"""A name was used that does not exist.
+
+## What happened
+A line read a name that nothing had set: a typo, a missing import, or an assignment that only some ranks run.
+
+## Why
+Python notices only when the line runs, so a misspelt name, a missing import, or a value that is set on rank 0
+only ends the run there.
+
+## Mend it
+Import or define it above this line, on every rank: what is set under `if rank == 0:` does not exist on the
+others.
+"""
+
+from __future__ import annotations
+
+import re
+
+from grader.checks.case import Case
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 20
+_WORDS = re.compile(
+    r"is not defined"
+    r"|where it is not associated with a value"
+    r"|referenced before assignment"
+)
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak where the first exception says so."""
+    if case.saying(_WORDS, "NameError", "UnboundLocalError") is None:
+        return None
+    return case.crash(
+        title="A name was used that does not exist",
+        what=f"used a name that was never given a value (“{case.words}”)",
+        why=(
+            "Python notices only when the line runs, so a misspelt name, a missing import, or a"
+            " value that is set on rank 0 only ends the run there"
+        ),
+        hint=(
+            "Import or define it above this line, on every rank: what is set under `if rank == "
+            "0:` does not exist on the others."
+        ),
+    )

@@ -1,0 +1,54 @@
+"""Ranks had different numbers of batches.
+
+## What happened
+One rank's loader ran dry while another's still had batches: the first went on to the next collective, the second into
+one training step more.
+
+## Why
+Every backward pass of a wrapped model is a meeting of all ranks. The one with more batches waits for partners that do
+not come, or meets them in another collective.
+
+## Mend it
+Give all ranks shards of one length (`DistributedSampler` pads or drops for that), or let all stop at the shortest.
+"""
+
+from __future__ import annotations
+
+from grader.checks.case import Case, named, told
+from grader.checks.parting import left_epoch
+from grader.checks.quote import count, listed, place, ranks
+from grader.model.diagnosis import Diagnosis
+
+ORDER = 36
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of an epoch that ran dry on some ranks while others were in a batch more."""
+    found = left_epoch(case) if case.parted else None
+    if found is None or not all(s.exhausted for s in found[1]):
+        return None
+    epoch, dry, still = found
+    numbers = [s.rank for s in dry]
+    waiting = [s.rank for s in still]
+    lines = tuple(dict.fromkeys(p for s in (*still, *dry) for p in place(s.site)))
+    fewest = min(s.num_batches for s in dry)
+    nth = f"batch {max(fewest + 1, still[0].num_batches):,}"
+    return case.parting(
+        title="Ranks had different numbers of batches",
+        what=(
+            f"In epoch {epoch.number} {ranks(numbers).lower()} ran out of data after "
+            f"{count(fewest, 'batch', 'batches')}{named(lines)} while {ranks(waiting).lower()} went into {nth}; "
+            f"{told(case.stands)}"
+        ),
+        why=(
+            "Every backward pass of the wrapped model is a meeting of all ranks, so a rank with more batches waits for "
+            "partners that have gone on to something else"
+        ),
+        hint=(
+            "Deal the samples with `DistributedSampler`, which gives all ranks equally many, or cut shards of your own "
+            "to one length (`len(dataset) // world_size`)."
+        ),
+        where=lines,
+        ranks=(),
+        details={"batches": listed(f"{s.num_batches} on rank {s.rank}" for s in epoch.shards)},
+    )

@@ -1,0 +1,85 @@
+"""Some parameters got no gradient, and DDP waited for them.
+
+## What happened
+A forward pass began while the previous step's gradients had not all been averaged: "Expected to have finished reduction
+in the prior iteration".
+
+## Why
+The wrapper counts on a gradient for every parameter that required one when it was wrapped. A layer that the loss does
+not reach, a branch that some steps skip, or a layer frozen after wrapping leaves it waiting.
+
+## Mend it
+Freeze before wrapping. Remove layers that nothing uses. Where a step really skips layers, wrap with
+`find_unused_parameters=True`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from grader.checks.case import Case
+from grader.checks.quote import count
+from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Location
+
+ORDER = 20
+_WORDS = re.compile(r"Expected to have finished reduction in the prior iteration")
+_INDICES = re.compile(r"did not receive grad for rank \d+: (?P<indices>[\d ]+)")
+
+
+def diagnose(case: Case) -> Diagnosis | None:
+    """Speak of unused or frozen parameters; point at a freeze after the wrap where there is one."""
+    if case.saying(_WORDS) is None or case.cause is None:
+        return None
+    found = _INDICES.search(case.cause.message)
+    indices = [int(n) for n in found["indices"].split()] if found else []
+    wraps = case.seen.rank(case.cause.rank).wraps
+    number = f"{count(len(indices), 'parameter tensor')}" if indices else "some parameters"
+    of_all = f" of {wraps[-1].num_tensors}" if indices and wraps else ""
+    frozen = _frozen_late(case)
+    late = " (`{0.path}:{0.line}` freezes parameters after wrapping)".format(frozen[0]) if frozen else ""
+    return case.crash(
+        title="Parameters of the wrapped model got no gradient",
+        what=f"began a new step while {number}{of_all} of the model had got no gradient in the step before{late}",
+        why=(
+            "The wrapper averages a gradient for every parameter that required one when it was wrapped, so a step that "
+            "leaves one out is never finished"
+        ),
+        hint=(
+            "Freeze parameters before wrapping, drop layers that the loss does not use (or add their output to it), "
+            "and only where steps really differ wrap with `find_unused_parameters=True`."
+        ),
+        where=tuple(dict.fromkeys((*frozen, *case.cause.where))),
+        details={"parameter_indices": indices[:40]},
+    )
+
+
+def _frozen_late(case: Case) -> tuple[Location, ...]:
+    """Lines that switch gradients off and lie behind the wrap, in the wrap's own file and scope."""
+    script = case.seen.script
+    found = []
+    for wrap in script.training.wraps:
+        tree = script.names.tree(wrap)
+        found += [
+            script.location(node)
+            for node in ast.walk(tree.root)
+            if _freezes(node)
+            and getattr(node, "lineno", 0) > wrap.lineno
+            and tree.function(node) is tree.function(wrap)
+        ]
+    return tuple(dict.fromkeys(found))[:1]
+
+
+def _freezes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        values = [*node.args, *(k.value for k in node.keywords)]
+        return node.func.attr == "requires_grad_" and any(
+            isinstance(v, ast.Constant) and v.value is False for v in values
+        )
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is False
+        and any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+    )

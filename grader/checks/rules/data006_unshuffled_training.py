@@ -1,0 +1,205 @@
+"""Training samples always come in the data set's own order.
+
+## What it finds
+A training loader or sampler that does not shuffle, over data that nothing else shuffles either.
+
+## Why it matters
+Batches of neighbours are alike: a file sorted by class gives batches of one class, and each rank a stretch of it.
+Gradients then swing from class to class, and the model learns worse than the same data would teach it in mixed order.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set, shuffle=False)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set, shuffle=True)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by shards whose indices only ever rise, epoch after epoch. In the source, by a training sampler with
+`shuffle=False`, or a training loader without sampler and without `shuffle=True`, over data that the text shuffles
+nowhere.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from itertools import pairwise
+
+from grader.checks.ledger import Stream
+from grader.checks.making import parts_of
+from grader.checks.nodes import name_of
+from grader.checks.quote import at, count, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.HINT
+
+_MIN_SAMPLES = 64
+_MIXING = {
+    "shuffle", "permutation", "randperm", "permute", "sample", "choice", "randint", "rand", "randn", "random",
+    "WeightedRandomSampler", "argsort", "shuffled", "default_rng", "RandomState",
+}  # fmt: skip
+_SHUFFLE = (
+    "Let the sampler shuffle, `DistributedSampler(train_set, shuffle=True)` (its default), and call "
+    "`sampler.set_epoch(epoch)` before each epoch."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag training loaders in which neither sampler, loader nor data set shuffles."""
+    training = script.training
+    if not script.joins_group or training.framework:
+        return
+    for loader in training.loaders():
+        if not training.roles(loader).trains or script.guards.alone(loader):
+            continue
+        ordered = _in_given_order(script, loader)
+        if ordered is None or _mixed(script, loader):
+            continue
+        yield Hit(
+            message=f"{script.at(ordered)} lets the ranks train in the data set's own order, {script.quote(ordered)}, "
+            "epoch after epoch. Neighbours are often alike, so batches are less varied than they could be.",
+            hint=_SHUFFLE,
+            where=(script.location(ordered),),
+        )
+
+
+def _in_given_order(script: Script, loader: ast.Call) -> ast.Call | None:
+    """The call that leaves the order as it is; None where something may shuffle, or nobody can tell."""
+    samplers = script.training.samplers(loader)
+    known = script.training.distributed_samplers(loader)
+    if known and len(known) == len(samplers):
+        told = [(s, script.argument(s, "shuffle")) for s in known]
+        kept = [s for s, shuffle in told if shuffle is not None and script.values.constant(shuffle) is False]
+        return kept[0] if len(kept) == len(known) else None
+    given = [script.argument(loader, name) for name in ("sampler", "batch_sampler")]
+    if samplers or any(g is not None and not _is_none(script, g) for g in given):
+        return None
+    shuffle = script.argument(loader, "shuffle")
+    dataset = script.argument(loader, "dataset")
+    if dataset is None or (shuffle is not None and script.values.constant(shuffle) is not False):
+        return None
+    # Only a data set that is plain to see has an order of its own; streams and foreign classes may mix by themselves.
+    origins = script.values.origins(dataset)
+    calls = [o for o in origins if isinstance(o, ast.Call)]
+    plain = calls and len(calls) == len(origins) and all(_is_plain(script, o) for o in calls)
+    return loader if plain else None
+
+
+def _is_plain(script: Script, call: ast.Call) -> bool:
+    name = script.names.qualified(call.func) or ""
+    if name.startswith("torchvision.datasets.") or name in (
+        "torch.utils.data.Subset",
+        "torch.utils.data.TensorDataset",
+        "torch.utils.data.ConcatDataset",
+    ):
+        return True
+    owner = script.graph.built_class(call)
+    return owner is not None and script.graph.method(owner, "__getitem__") is not None
+
+
+def _mixed(script: Script, loader: ast.Call) -> bool:
+    """Whether anything shuffles or draws where the loader's data are made."""
+    dataset = script.argument(loader, "dataset")
+    parts = parts_of(script, dataset) if dataset is not None else set()
+    for part in parts:
+        if isinstance(part, ast.Call):
+            owner = script.graph.built_class(part)
+            if name_of(part) in _MIXING:
+                return True
+            if owner is not None and any(
+                name_of(c) in _MIXING for c in script.names.tree(owner).calls_within(owner)
+            ):
+                return True
+    return False
+
+
+def _is_none(script: Script, node: ast.expr) -> bool:
+    return script.values.constant(node) is None
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag training streams whose shards only ever rise."""
+    mixed: list[str] = []
+    for stream in seen.ledger.training:
+        shards = [s for e in stream.epochs for s in e.shards]
+        if stream.hashed or not all(e.own for e in stream.epochs) or any(s.samples is None for s in shards):
+            continue
+        if any(s.loader is None or s.loader.hides for s in shards):
+            continue
+        long = [s.samples or () for s in shards if s.num_samples >= _MIN_SAMPLES]
+        if not long:
+            continue
+        if not all(_rises(samples) for samples in long):
+            mixed.append(f"The samples of {count(len(stream.epochs), 'training epoch')} came in mixed order.")
+        elif _shuffled_before(seen.script):
+            return unseen(
+                "Indices only rise, but the script may have shuffled the data before it numbered them."
+            )
+        else:
+            return flagged(_hit(stream))
+    return verified(mixed[0]) if mixed else unseen("No training epoch with known samples was seen.")
+
+
+def _rises(samples: tuple[int | str, ...]) -> bool:
+    numbers = [s for s in samples if isinstance(s, int)]
+    # The sampler's padding starts from the beginning again: one step down at the very end is no shuffle.
+    falls = sum(1 for a, b in pairwise(numbers) if b < a)
+    return len(numbers) == len(samples) and falls <= 1
+
+
+def _shuffled_before(script: Script) -> bool:
+    mixing = ("shuffle", "permutation", "randperm")
+    return any(name_of(c) in mixing for c in script.all_calls())
+
+
+def _hit(stream: Stream) -> Hit:
+    epochs = count(len(stream.epochs), "epoch")
+    return Hit(
+        message=f"{ranks(stream.ranks)} met their training samples in rising order of index in all {epochs} that were "
+        f"seen. {at(stream.site, 'The training loader')} shuffles nothing, so batches consist of neighbours, which "
+        "are often alike.",
+        hint=_SHUFFLE,
+        where=place(stream.site),
+        ranks=stream.ranks,
+        details={
+            "first_samples": {str(r): list((stream.shards(r)[0].samples or ())[:8]) for r in stream.ranks[:8]}
+        },
+    )

@@ -1,0 +1,271 @@
+"""Ranks divide different data: split, order or content was drawn on each of them by itself.
+
+## What it finds
+`random_split`, `train_test_split`, a permutation or generated data that every rank draws on its own, without a common
+seed, before the samples are dealt out by index; also file lists and sets in whatever order the system gives them.
+
+## Why it matters
+Sharding by index means that number 17 is the same sample everywhere. Where each rank has shuffled for itself, shards
+overlap and leave gaps, and what one rank trains on another one validates on: the validation metric is too good, and
+nothing says so.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, random_split
+
+dist.init_process_group("gloo")
+train_set, val_set = random_split(all_images, [9000, 1000])
+model = DistributedDataParallel(build_model())
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, random_split
+
+dist.init_process_group("gloo")
+same_on_all = torch.Generator().manual_seed(0)
+train_set, val_set = random_split(all_images, [9000, 1000], generator=same_on_all)
+model = DistributedDataParallel(build_model())
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by samples that one rank trained on and another one validated on, by samplers that agree on seed, epoch and
+size and still deliver the same sample twice, and by digests of the data sets themselves. In the source, by random
+splits and orders without a seed, and by file lists that nobody sorts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.making import in_order, parts_of
+from grader.checks.membership import Disagreement, Leak, different_roots, different_splits, leaks
+from grader.checks.nodes import LOOPS
+from grader.checks.quote import at, count, listed, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seeding import Seeded, Seeding
+from grader.checks.seen import Seen
+from grader.checks.sharding import Shared
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+_LISTINGS = {"os.listdir", "os.scandir", "glob.glob", "glob.iglob", "os.walk"}
+_LISTING_METHODS = {"iterdir", "glob", "rglob"}
+_SPREADS = ("broadcast", "broadcast_object_list", "scatter_object_list", "scatter")
+_SEED = (
+    "Draw it from a generator that is seeded alike on all ranks: "
+    "`random_split(data, lengths, generator=torch.Generator().manual_seed(0))`, "
+    "`train_test_split(…, random_state=0)`, `numpy.random.default_rng(0).permutation(n)`."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag random splits and orders that no common seed makes equal on all ranks (hints: listings, made-up data)."""
+    if not script.joins_group:
+        return
+    seeding = Seeding(script)
+    told: set[ast.AST] = set()
+    for call in script.all_calls():
+        if seeding.splits(call) and _on_each_rank(script, call):
+            source, state = seeding.drawn(call)
+            if source and state in (Seeded.NEVER, Seeded.BY_RANK):
+                told.add(call)
+                yield _split_hit(script, call, source, state)
+    for loader in script.training.loaders():
+        if not script.training.roles(loader).trains or not _dealt_by_index(script, loader):
+            continue
+        for node in sorted(_makers(script, loader), key=lambda c: (c.lineno, c.col_offset)):
+            if node not in told and _on_each_rank(script, node):
+                hit = _order_hit(script, seeding, node)
+                if hit is not None:
+                    told.add(node)
+                    yield hit
+
+
+def _on_each_rank(script: Script, call: ast.Call) -> bool:
+    """Whether every rank runs a call for itself and nobody's result is handed to the others."""
+    if script.guards.partial(call) is not None or not script.guards.on_every_rank(call):
+        return False
+    spread = [c for name in _SPREADS for c in script.calls(f"torch.distributed.{name}")]
+    return not any(call in script.values.closure(a) for c in spread for a in c.args)
+
+
+def _dealt_by_index(script: Script, loader: ast.Call) -> bool:
+    return bool(script.training.distributed_samplers(loader)) or script.sharding.of(loader) is Shared.YES
+
+
+def _makers(script: Script, loader: ast.Call) -> set[ast.Call]:
+    """Calls that have a part in the loader's data set before the ranks take their shares."""
+    dataset = script.argument(loader, "dataset")
+    found: set[ast.AST] = set()
+    for given in (dataset, *_given_to_samplers(script, loader)):
+        if given is not None:
+            found |= parts_of(script, given)
+    return {n for n in found if isinstance(n, ast.Call) and not _after_sharding(script, n)}
+
+
+def _given_to_samplers(script: Script, loader: ast.Call) -> list[ast.expr]:
+    samplers = [s for s in script.training.samplers(loader) if isinstance(s, ast.Call)]
+    return [a for s in samplers for a in s.args[:1]]
+
+
+def _after_sharding(script: Script, call: ast.Call) -> bool:
+    """A call that works on what is already one rank's share: the share may have any order."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    parts = {p for a in given for p in script.values.closure(a)}
+    return any(script.sharding.by_rank(p) for p in parts)
+
+
+def _split_hit(script: Script, call: ast.Call, source: str, state: Seeded) -> Hit:
+    why = "whose seed holds the rank" if state is Seeded.BY_RANK else "which nothing seeds alike on all ranks"
+    return Hit(
+        message=f"{script.at(call)} splits the data at random on every rank, {script.quote(call)}, with {source}, "
+        f"{why}. Each rank then has a training set and a validation set of its own: what one trains on, another one "
+        "is scored on.",
+        hint=_SEED,
+        where=(script.location(call),),
+    )
+
+
+def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
+    where = (script.location(call),)
+    source, state = seeding.drawn(call)
+    if source:
+        if state not in (Seeded.NEVER, Seeded.BY_RANK) or seeding.splits(call):
+            return None
+        if seeding.orders(call):
+            return Hit(
+                message=f"{script.at(call)} puts the samples in a random order on every rank, {script.quote(call)}, "
+                f"with {source}, which is not the same on all of them. Shares are taken by index afterwards, so they "
+                "overlap and leave gaps.",
+                hint=_SEED,
+                where=where,
+            )
+        if not _in_getitem(script, call):
+            return Hit(
+                message=f"{script.at(call)} makes up data at random on every rank, {script.quote(call)}, with "
+                f"{source}, which is not the same on all of them. The sampler divides one set by index, but "
+                "each rank has a set of its own.",
+                hint="Seed alike on all ranks before the data are made (`torch.manual_seed(0)`), or make them on one "
+                "rank and share the file.",
+                where=where,
+                severity=Severity.HINT,
+            )
+        return None
+    if _lists_files(script, call) and not in_order(script, call):
+        return Hit(
+            message=f"{script.at(call)} numbers the samples in the order of {script.quote(call)}, which is whatever "
+            "the file system gives. On another node it may be another one, and then shares taken by index overlap.",
+            hint="Sort it: `sorted(os.listdir(folder))`.",
+            where=where,
+            severity=Severity.HINT,
+        )
+    if _orders_set(script, call):
+        return Hit(
+            message=f"{script.at(call)} numbers things in the order of a set, {script.quote(call)}. Python orders "
+            "texts in a set differently in each process, so the numbers mean something else on each rank.",
+            hint="Sort it: `sorted(set(labels))`.",
+            where=where,
+            severity=Severity.HINT,
+        )
+    return None
+
+
+def _in_getitem(script: Script, call: ast.Call) -> bool:
+    function = script.names.tree(call).function(call)
+    return function is not None and function.name in ("__getitem__", "__iter__", "forward", "__call__")
+
+
+def _lists_files(script: Script, call: ast.Call) -> bool:
+    name = script.names.qualified(call.func)
+    if name in _LISTINGS:
+        return True
+    return not name and isinstance(call.func, ast.Attribute) and call.func.attr in _LISTING_METHODS
+
+
+def _orders_set(script: Script, call: ast.Call) -> bool:
+    if script.names.qualified(call.func) != "set" or not call.args or in_order(script, call):
+        return False
+    tree = script.names.tree(call)
+    above = tree.parent.get(call)
+    if isinstance(above, ast.Call):
+        return (script.names.qualified(above.func) or "") in ("list", "tuple", "enumerate")
+    return isinstance(above, ast.comprehension) or (isinstance(above, LOOPS) and above.iter is call)  # type: ignore[union-attr]
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag sample sets that ranks do not agree on."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran.")
+    found = leaks(seen.ledger)
+    if found:
+        return flagged(_leak_hit(found[0]))
+    splits = different_splits(seen.ledger)
+    if splits:
+        return flagged(_disagreement_hit(splits[0], Severity.ERROR))
+    roots = different_roots(seen.ledger)
+    if roots:
+        ordered = any(h.severity is None for h in check_source(seen.script))
+        return flagged(_root_hit(roots[0], Severity.ERROR if ordered else Severity.WARNING))
+    known = [s for s in seen.ledger.training if not s.hashed and any(e.known for e in s.epochs)]
+    if not known or max(len(s.ranks) for s in known) < 2:
+        return unseen("No training epoch with known samples was seen on two or more ranks.")
+    if seen.ledger.validation:
+        return verified("No rank validated on a sample that another one trained on.")
+    return verified("The samples that ranks drew fit one common training set.")
+
+
+def _leak_hit(leak: Leak) -> Hit:
+    return Hit(
+        message=f"{ranks((leak.scorer,))} validated on {count(leak.num_shared, 'sample')} that "
+        f"{ranks((leak.trainer,)).lower()} trained on (first ones: {listed(leak.first)}), while no rank met a sample "
+        f"in both roles itself. {at(leak.site, 'The script')} draws from a split that each rank made by itself, so "
+        "the validation metric is scored on training data.",
+        hint=_SEED,
+        where=place(leak.site),
+        ranks=(leak.trainer, leak.scorer),
+        details={"shared": leak.num_shared, "first_shared": list(leak.first)},
+    )
+
+
+def _disagreement_hit(found: Disagreement, severity: Severity) -> Hit:
+    return Hit(
+        message=f"{ranks(found.ranks)} drew {count(found.num_shared, 'sample')} twice in epoch {found.epoch} "
+        f"(first ones: {listed(found.first)}), although their samplers agree on seed, epoch and size. So the data sets "
+        f"that {at(found.site, 'the training loader')} divides are not the same: each rank has drawn its own subset or "
+        "order.",
+        hint=_SEED,
+        where=place(found.site),
+        ranks=found.ranks,
+        details={"epoch": found.epoch, "shared": found.num_shared, "first_shared": list(found.first)},
+        severity=severity,
+    )
+
+
+def _root_hit(found: Disagreement, severity: Severity) -> Hit:
+    return Hit(
+        message=f"{ranks(found.ranks)} each hold a training set of their own: equal in size, different in content "
+        f"(digests {listed(found.first)}). {at(found.site, 'The training loader')} deals them out by index, as if "
+        "number 17 were the same sample everywhere: shares overlap, or the run trains on as many sets as there are "
+        "ranks.",
+        hint="Make the data set the same on every rank: seed alike before it is drawn, sort file lists, or build it "
+        "on one rank and share the file.",
+        where=place(found.site),
+        ranks=found.ranks,
+        details={"digests": list(found.first)},
+        severity=severity,
+    )

@@ -1,0 +1,106 @@
+"""A loader is given a sampler and `shuffle=True`.
+
+## What it finds
+`DataLoader(…, sampler=…, shuffle=True)`: both decide on the order, so PyTorch accepts only one of them.
+
+## Why it matters
+The loader raises a `ValueError` the moment it is built, on every rank, and nothing is trained.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler, shuffle=True)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+sampler = DistributedSampler(train_set, shuffle=True)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by the exception. In the source, by both arguments in one call, where the one is sure to be a sampler and
+the other sure to be true.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.nodes import UNKNOWN
+from grader.checks.quote import ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.model.finding import Location, Severity
+
+SEVERITY = Severity.ERROR
+_SAID = "mutually exclusive with shuffle"
+_ONE = "Leave out `shuffle` where a sampler is given: `DistributedSampler(train_set, shuffle=True)` shuffles by itself."
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag loaders with a sampler for sure and `shuffle=True` for sure."""
+    for loader in script.training.loaders() if script.mentions_distributed else ():
+        shuffle = script.argument(loader, "shuffle")
+        if shuffle is None or script.values.constant(shuffle) is not True:
+            continue
+        given = [a for n in ("sampler", "batch_sampler") if (a := script.argument(loader, n)) is not None]
+        if not any(_is_sampler(script, a) for a in given):
+            continue
+        yield Hit(
+            message=f"{script.at(loader)} gives the loader a sampler and `shuffle=True`: {script.quote(loader)}. Both "
+            "decide on the order, so PyTorch refuses with a `ValueError` and no rank trains.",
+            hint=_ONE,
+            where=(script.location(loader),),
+        )
+
+
+def _is_sampler(script: Script, node: ast.expr) -> bool:
+    if node is UNKNOWN:
+        return False
+    origins = script.values.origins(node)
+    return bool(origins) and all(isinstance(o, ast.Call) for o in origins)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag runs that ended with the loader's own complaint."""
+    hit: list[int] = []
+    where: list[Location] = []
+    for rank in seen.trace.ranks:
+        for event in rank.events("exception"):
+            if event.fields.get("type") == "ValueError" and _SAID in str(event.fields.get("message", "")):
+                hit.append(rank.rank)
+                frames = event.fields.get("frames")
+                where += _places(frames if isinstance(frames, list) else [])
+    if hit:
+        return flagged(
+            Hit(
+                message=f"{ranks(hit)} ended with a `ValueError`: the loader was given a sampler and `shuffle=True`. "
+                "Both decide on the order, so PyTorch accepts only one of them, and nothing was trained.",
+                hint=_ONE,
+                where=tuple(dict.fromkeys(where)),
+                ranks=tuple(hit),
+            )
+        )
+    if any(rank.loaders for rank in seen.trace.ranks):
+        return verified("Every loader could be built.")
+    return unseen("No loader was built.")
+
+
+def _places(frames: list[object]) -> list[Location]:
+    innermost = frames[0] if frames else None
+    if isinstance(innermost, list) and len(innermost) == 3 and isinstance(innermost[1], int):
+        return [Location(str(innermost[0]), innermost[1])]
+    return []

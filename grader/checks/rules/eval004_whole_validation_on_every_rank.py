@@ -1,0 +1,131 @@
+"""Every rank validates on the whole set.
+
+## What it finds
+A validation loop over an undivided set that all ranks run.
+
+## Why it matters
+The number is right, and all ranks know it without talking. But N ranks do the same work N times: the validation takes
+as long as on one device, however many you add, and with each device more it is a larger part of the epoch.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+val_loader = DataLoader(val_set, batch_size=256)
+model.eval()
+correct = 0
+with torch.no_grad():
+    for images, labels in val_loader:
+        correct += (model(images).argmax(dim=1) == labels).sum().item()
+accuracy = correct / len(val_set)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Subset
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+part = Subset(val_set, range(dist.get_rank(), len(val_set), dist.get_world_size()))
+val_loader = DataLoader(part, batch_size=256)
+model.eval()
+correct = torch.zeros(())
+with torch.no_grad():
+    for images, labels in val_loader:
+        correct += (model(images).argmax(dim=1) == labels).sum()
+dist.all_reduce(correct)  # the counts of all ranks
+accuracy = correct.item() / len(val_set)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: an evaluated loader that nothing divides, in a loop without a test of the rank; a script that divides
+some of its validation (and scores a small rest on all ranks) is left alone. In the run: the validation samples that
+each rank drew. It is advice: a small set costs little, and the result is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grader.checks.quote import at, count, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.sharding import Shared
+from grader.checks.source import Script
+from grader.checks.validation import divided_passes, whole_ranks
+from grader.model.finding import Severity
+
+SEVERITY = Severity.HINT
+_HINT = (
+    "Give each rank its own part (`Subset(val_set, range(rank, len(val_set), world_size))`) and add up the counts of "
+    "all ranks with `dist.all_reduce`."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag validation loops over undivided sets that every rank runs."""
+    training = script.training
+    if not script.joins_group or training.framework or not (training.trains or training.wraps):
+        return
+    found = []
+    for draw in training.draws:
+        evaluated = [x for x in draw.loaders if training.roles(x).evaluates]
+        if not evaluated or not (draw.evaluates or draw.trains):
+            continue
+        shared = {script.sharding.of(x) for x in evaluated}
+        if Shared.YES in shared:
+            return  # some of the validation is divided: what is left is the rest of the set, or a small extra one
+        whole = [x for x in evaluated if script.sharding.of(x) is Shared.NO]
+        if whole and Shared.UNKNOWN not in shared and script.guards.on_every_rank(draw.loop):
+            found.append((draw.loop, whole[0]))
+    if not found:
+        return
+    loop, loader = found[0]
+    yield Hit(
+        message=f"{script.at(loop)} is run by every rank, over the whole set of {script.quote(loader)} "
+        f"({script.at(loader)}): N ranks compute the same number N times. It is right, but it takes as long as on one "
+        "device.",
+        hint=_HINT,
+        where=tuple(script.location(x) for x in dict.fromkeys(w for _, w in found)),
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag validation streams that every rank went through in full."""
+    if seen.trace.world_size < 2:
+        return unseen("Only one rank ran, so no work was done twice.")
+    good = ""
+    for stream in seen.ledger.validation:
+        whole = whole_ranks(seen.ledger, stream)
+        if divided_passes(seen.ledger, stream):
+            return verified("Each rank validated on its own part of the set.")
+        if len(whole) == seen.trace.world_size:
+            samples = max((s.num_samples for e in stream.epochs for s in e.shards), default=0)
+            return flagged(
+                Hit(
+                    message=(
+                        f"{ranks(whole)} each went through the whole validation set ({count(samples, 'sample')}) in "
+                        f"{count(len(stream.epochs), 'pass', 'passes')}. {at(stream.site, 'Its loader')} does not "
+                        "divide it: the metric is right, and computed once per rank."
+                    ),
+                    hint=_HINT,
+                    where=place(stream.site),
+                    ranks=whole,
+                    details={"samples": samples, "passes": len(stream.epochs)},
+                )
+            )
+        if whole:
+            good = f"{ranks(whole)} alone validated on the whole set."
+    return verified(good) if good else unseen("No complete validation pass was seen.")

@@ -1,0 +1,253 @@
+"""A validation runs in training mode, or with gradients on.
+
+## What it finds
+A loop over validation data that runs the network with no `model.eval()` on the way to it, or with no
+`torch.no_grad()` around it.
+
+## Why it matters
+In training mode dropout drops units and BatchNorm uses each batch's own statistics: the metric depends on the batch
+size and on chance. Worse, BatchNorm's running statistics learn from the validation data, on each rank from another
+share, and go into the checkpoint. With gradients on the metric is right (a hint), but every batch keeps its graph: the
+validation takes twice the memory and more time than it has to.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+import torchvision
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torchvision.models.resnet18())
+for epoch in range(10):
+    model.train()
+    train_one_epoch(model, train_loader)
+    counts = torch.zeros(2)
+    with torch.no_grad():
+        for images, labels in val_loader:
+            counts[0] += (model(images).argmax(dim=1) == labels).sum()
+            counts[1] += len(labels)
+    dist.all_reduce(counts)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+import torchvision
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torchvision.models.resnet18())
+for epoch in range(10):
+    model.train()
+    train_one_epoch(model, train_loader)
+    counts = torch.zeros(2)
+    model.eval()
+    with torch.no_grad():
+        for images, labels in val_loader:
+            counts[0] += (model(images).argmax(dim=1) == labels).sum()
+            counts[1] += len(labels)
+    dist.all_reduce(counts)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: a loop that evaluates (its data or its place say so), and no `eval()` or `train(False)` in its function,
+in those that call it or in those that it calls. Where the network is known to compute alike in both modes it is a hint.
+In the run: the mode of the network, and of gradients, in the forward passes over the validation set.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.evaluations import during_validation, validated_as_training
+from grader.checks.modes import callers, reaches, switches_mode
+from grader.checks.modules import Holds
+from grader.checks.nodes import Loop, name_of
+from grader.checks.quote import at, count, place, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.tree import Tree
+from grader.model.finding import Severity
+from grader.model.trace import Event
+
+SEVERITY = Severity.WARNING
+_MODE_HINT = "Call `model.eval()` before the loop and `model.train()` before training goes on."
+_GRAD_HINT = "Put the loop under `with torch.no_grad():` (or `torch.inference_mode()`)."
+_EVAL_NAME = ("val", "eval", "test", "dev")
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag validation loops that nothing puts into evaluation mode, and those that keep gradients."""
+    if not script.joins_group or not (script.training.trains or script.training.wraps):
+        return
+    switches = [c for c in script.all_calls() if switches_mode(script, c)]
+    told: set[Loop] = set()
+    for loop, call, network in _validations(script):
+        if loop in told:
+            continue
+        told.add(loop)
+        leading = callers(script, loop)
+        around = {script.names.tree(loop).function(loop), *(f for f, _ in leading)}
+        off = script.training.gradients_off(call) or any(script.training.gradients_off(c) for _, c in leading)
+        if not any(reaches(script, switch, loop, around) for switch in switches):
+            yield _mode_hit(script, loop, call, network)
+        elif not off and not _gradients_named(script) and not _in_own_context(script, call):
+            yield Hit(
+                message=f"{script.at(loop)} evaluates {script.quote(call)} with gradients on: every batch builds a "
+                "graph that nobody uses, which costs memory and time. The metric itself is right.",
+                hint=_GRAD_HINT,
+                where=(script.location(loop),),
+                severity=Severity.HINT,
+            )
+
+
+def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr) -> Hit:
+    minds = script.modules.minds_mode(network)
+    today = " (The layers of this network compute alike in both modes; the next one may not.)"
+    return Hit(
+        message=f"{script.at(loop)} validates with {script.quote(call)}, and nothing puts the network into evaluation "
+        "mode: dropout goes on dropping units, and BatchNorm scores each batch by its own statistics and learns from "
+        f"the validation data.{today if minds is Holds.NO else ''}",
+        hint=_MODE_HINT,
+        where=(script.location(loop),),
+        severity=Severity.HINT if minds is Holds.NO else None,
+    )
+
+
+def _validations(script: Script) -> Iterable[tuple[Loop, ast.Call, ast.expr]]:
+    """Loops that evaluate, with the forward pass inside them and the network it runs."""
+    drawn = {d.loop: d for d in script.training.draws}
+    for tree in script.trees:
+        for loop in tree.loops:
+            if isinstance(loop, ast.While) or script.training.runs_backward(loop):
+                continue
+            draw = drawn.get(loop)
+            if draw is not None:
+                meant = {script.training.intent.of(x) for x in draw.loaders}
+                evaluates = meant == {"eval"} or (draw.evaluates and "train" not in meant)
+            else:
+                evaluates = _named_validation(loop)
+            found = _forward(script, tree, loop) if evaluates else None
+            if found is not None:
+                yield loop, *found
+
+
+def _named_validation(loop: ast.For | ast.AsyncFor) -> bool:
+    """`for … in val_loader`, where nobody can tell how the loader was built."""
+    named = loop.iter
+    while isinstance(named, ast.Call) and named.args:
+        named = named.args[0]
+    name = name_of(named).lower()
+    words = name.split("_")
+    data = any(w in name for w in ("load", "dl", "data", "batches", "iter")) or len(words) == 1
+    return data and any(w.startswith(_EVAL_NAME) for w in words) and not name.endswith(("s", "epochs"))
+
+
+def _forward(script: Script, tree: Tree, loop: Loop) -> tuple[ast.Call, ast.expr] | None:
+    for statement in loop.body:
+        for call in tree.calls_within(statement):
+            network = script.modules.called(call)
+            if network is not None:
+                return call, network
+    return None
+
+
+def _in_own_context(script: Script, call: ast.Call) -> bool:
+    """Under a context manager of the script's own, which may switch gradients off."""
+    tree = script.names.tree(call)
+    managers = [i.context_expr for w in tree.withs if tree.inside(call, w) for i in w.items]
+    return any(isinstance(m, ast.Call) and script.graph.targets(m) for m in managers)
+
+
+def _gradients_named(script: Script) -> bool:
+    """Gradients are switched by hand, or asked for on purpose (`torch.autograd.grad`)."""
+    return any(name_of(c) in ("set_grad_enabled", "grad") for c in script.all_calls())
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag validation passes whose forward passes ran in training mode (warning) or with gradients (hint)."""
+    training: dict[int, list[Event]] = {}
+    graphs: dict[int, list[Event]] = {}
+    looked = 0
+    for rank in seen.trace.ranks:
+        for event in during_validation(seen, rank):
+            looked += 1
+            if event.fields.get("training_mode") is True:
+                training.setdefault(rank.rank, []).append(event)
+            elif event.fields.get("grad_enabled") is True:
+                graphs.setdefault(rank.rank, []).append(event)
+    if training:
+        return flagged(_run_hit(seen, training))
+    hidden = _as_training(seen)
+    if hidden is not None:
+        return flagged(hidden)
+    if graphs:
+        events = [e for found in graphs.values() for e in found]
+        return flagged(
+            Hit(
+                message=f"{ranks(graphs)} validated with gradients on, at {at(events[0].site, 'an unknown line')}: "
+                "every batch built a graph that nobody used, which costs memory and time. The metric itself is right.",
+                hint=_GRAD_HINT,
+                where=places(e.site for e in events),
+                ranks=tuple(sorted(graphs)),
+                severity=Severity.HINT,
+            )
+        )
+    if not looked:
+        return unseen("No forward pass over the validation set was seen.")
+    return verified(
+        f"{count(looked, 'run', 'runs')} of forward passes over the validation set were in evaluation mode, without "
+        "gradients."
+    )
+
+
+def _as_training(seen: Seen) -> Hit | None:
+    found, site = validated_as_training(seen)
+    if not found:
+        return None
+    batches = next(iter(found.values()))
+    return Hit(
+        message=(
+            f"{ranks(found)} ran {count(batches, 'validation batch', 'validation batches')} through the network in "
+            "training mode with gradients on, as if they were training. Dropout dropped units, and BatchNorm scored "
+            "each batch by its own statistics and learned from the validation data."
+        ),
+        hint=f"{_MODE_HINT} {_GRAD_HINT}",
+        where=place(site),
+        ranks=tuple(sorted(found)),
+        details={"validation_batches": {str(r): n for r, n in found.items()}},
+    )
+
+
+def _run_hit(seen: Seen, training: dict[int, list[Event]]) -> Hit:
+    events = [e for found in training.values() for e in found]
+    norms = max((w.num_batchnorm for r in seen.trace.ranks for w in r.wraps), default=0)
+    minds = norms > 0 or "ropout" in "".join(t.text for t in seen.script.trees)
+    why = (
+        f"Its {count(norms, 'BatchNorm layer')} scored each batch by its own statistics, and learned from the "
+        "validation data what then goes into the checkpoint."
+        if norms
+        else "Dropout goes on dropping units there, so the metric depends on chance."
+        if minds
+        else "Its layers compute alike in both modes today; the next one may not."
+    )
+    return Hit(
+        message=(
+            f"{ranks(training)} validated with the network in training mode ({count(len(events), 'run')} of forward "
+            f"passes, at {at(events[0].site, 'an unknown line')}). {why}"
+        ),
+        hint=_MODE_HINT,
+        where=places(e.site for e in events),
+        ranks=tuple(sorted(training)),
+        details={
+            "runs_in_training_mode": {str(r): len(found) for r, found in training.items()},
+            "batchnorm": norms,
+        },
+        severity=None if minds else Severity.HINT,
+    )

@@ -1,0 +1,181 @@
+"""Gradients are never cleared, or clipped while they are still scaled.
+
+## What it finds
+A training loop that steps without ever clearing gradients; and, under a `GradScaler`, clipping before
+`scaler.unscale_(optimizer)`.
+
+## Why it matters
+`backward` adds to what is there. Gradients that nobody clears are sums over the whole run, so each step goes where all
+batches so far pointed, and training falls apart or crawls. Scaled gradients are tens of thousands of times too large:
+clipped to a norm of 1, every batch gets the same tiny step, whatever its loss said.
+
+## Example
+```python
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+for images, labels in train_loader:
+    with torch.autocast("cuda"):
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+    scaler.scale(loss).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## Use instead
+```python
+import torch
+
+scaler = torch.amp.GradScaler("cuda")
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    with torch.autocast("cuda"):
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+## How it is seen
+In the source: a loop with `backward` and an optimizer's step, and nothing in it or in the functions it calls that
+clears gradients; a clip between a scaled `backward` and the step with no `unscale_` before it. In the run: after some
+steps the next backward passes find all of the gradients that were just stepped on. Any way to clear them counts, at any
+place of the loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.nodes import Loop, name_of, start
+from grader.checks.quote import at, count, first_known, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+from grader.model.trace import RankTrace, Step
+
+SEVERITY = Severity.WARNING
+
+_SCALERS = (
+    "torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.GradScaler", "torch.amp.grad_scaler.GradScaler",
+    "torch.cuda.amp.grad_scaler.GradScaler", "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+)  # fmt: skip
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag loops that never clear gradients, and clips of scaled gradients."""
+    if script.training.framework and not script.updates.steps:
+        return
+    yield from _never_cleared(script)
+    yield from _clipped_scaled(script)
+
+
+def _never_cleared(script: Script) -> Iterable[Hit]:
+    updates = script.updates
+    for backward in script.training.backwards:
+        loops = updates.rounds(backward, updates.steps)
+        if not loops or any(_may_clear(script, loop) for loop in loops):
+            continue
+        step = updates.entries(loops[0], updates.steps)[0]
+        yield Hit(
+            message=f"{script.at(backward)} adds its gradients to those of all steps before: nothing in the loop of "
+            f"{script.at(loops[0])}, which steps in {script.at(step)}, ever clears them. Each step goes where the sum "
+            "of all batches so far points.",
+            hint="Call `optimizer.zero_grad()` once per step, before `backward` or right after `optimizer.step()`.",
+            where=(script.location(backward),),
+            severity=Severity.ERROR,
+        )
+
+
+def _may_clear(script: Script, loop: Loop) -> bool:
+    updates = script.updates
+    if updates.entries(loop, updates.clears) or updates.hands_on_optimizer(loop):
+        return True
+    # Gradients that are taken directly, or assigned, don't add up.
+    tree = script.names.tree(loop)
+    assigned = [d.node for d in tree.attributes.get("grad", ())]
+    return bool(updates.entries(loop, assigned))
+
+
+def _clipped_scaled(script: Script) -> Iterable[Hit]:
+    scalers = [c for c in script.calls(*_SCALERS) if not _switched_off(script, c)]
+    unscales = [c for c in script.all_calls() if name_of(c) == "unscale_"]
+    if not scalers:
+        return
+    for clip in script.updates.clips:
+        tree = script.names.tree(clip)
+        function = tree.function(clip)
+        beside = [c for c in tree.calls if tree.function(c) is function]
+        scaled = [b for b in script.training.backwards if b in beside and _is_scaled(script, b)]
+        before = [b for b in scaled if start(b) < start(clip)]
+        if not before or script.updates.running(unscales) & _called(script, beside):
+            continue
+        if any(u in beside and start(u) < start(clip) for u in unscales):
+            continue
+        late = next((u for u in unscales if u in beside), None)
+        order = f", and {script.at(late)} unscales them too late" if late is not None else ""
+        yield Hit(
+            message=f"{script.at(clip)} clips gradients that {script.at(before[-1])} made from a scaled loss{order}. "
+            "They are about 65,536 times too large at that point, so the limit cuts every batch down to the same "
+            "tiny step.",
+            hint="Call `scaler.unscale_(optimizer)` after `backward` and before the clip; `scaler.step` then knows "
+            "that it was done.",
+            where=(script.location(clip),),
+        )
+
+
+def _called(script: Script, calls: list[ast.Call]) -> frozenset[ast.AST]:
+    return frozenset(t for c in calls for t in script.graph.targets(c))
+
+
+def _switched_off(script: Script, scaler: ast.Call) -> bool:
+    return script.values.constant(script.argument(scaler, "enabled")) is False
+
+
+def _is_scaled(script: Script, backward: ast.Call) -> bool:
+    """`scaler.scale(loss).backward()`, with the product under a name or not."""
+    value = backward.func.value if isinstance(backward.func, ast.Attribute) else backward
+    return any(
+        isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "scale"
+        for o in script.values.origins(value)
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag steps after which no backward pass began with cleared gradients."""
+    active = trainers(seen.trace)
+    looked = [(r, s) for r in active for s in r.steps if s.full is not None and s.empty is not None]
+    passed = [(r, s) for r, s in looked if (s.full or 0) + (s.empty or 0)]
+    if not passed:
+        return unseen("No backward pass was seen between two steps of one optimizer.")
+    kept = [(r, s) for r, s in passed if not s.empty]
+    if len(kept) < max(3, len(passed) // 2):
+        return verified(
+            f"Gradients were cleared before the next step, wherever it was looked at ({count(len(passed), 'time')})."
+        )
+    return flagged(_kept(kept))
+
+
+def _kept(kept: list[tuple[RankTrace, Step]]) -> Hit:
+    rank = kept[0][0]
+    own = [s for r, s in kept if r is rank]
+    site = first_known([s.site for r, s in kept])
+    sizes = [abs(next((g for g in s.grads if g is not None), 0.0)) for s in own if s.grads]
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r, _ in kept)} stepped without clearing gradients: after {count(len(own), 'step')} of "
+            f"the first ones, the next backward pass found all of rank {rank.rank}'s gradients still there and added "
+            f"to them. {at(site, 'The optimizer')} steps with sums over all batches so far."
+        ),
+        hint="Call `optimizer.zero_grad()` once per step, before `backward` or right after `optimizer.step()`.",
+        where=place(site),
+        ranks=tuple(r.rank for r, _ in kept),
+        details={"steps": [s.n for s in own[:8]], "sizes_of_a_gradient": sizes[:8]},
+        severity=Severity.ERROR,
+    )

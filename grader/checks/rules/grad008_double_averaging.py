@@ -1,0 +1,227 @@
+"""Gradients are averaged twice, by the wrong number, or at the wrong time.
+
+## What it finds
+A hand-written `all_reduce` of gradients on top of DDP, which has averaged them already; one that adds up without
+dividing; one that comes after the optimizer's step or before `backward`; and one under a test that never holds.
+
+## Why it matters
+A sum instead of a mean makes every step as many times too large as there are ranks. An average after the step
+is cleared unused. Under DDP, a second exchange is at best time spent on nothing.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(build_model())
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(build_model())
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()  # DDP averages in here
+    optimizer.step()
+```
+
+## How it is seen
+In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
+`backward` and the step, and whether anything divides. In the run, by these collectives being called while steps were
+taken. A communication hook, `no_sync` with an exchange of one's own, and weights for unequal shards are not flagged.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.averaging import Average
+from grader.checks.nodes import start, walk
+from grader.checks.quote import count, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+EXPLAINED_BY = ("GRAD001",)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag hand-written averages that are needless, undivided, or badly placed."""
+    if script.training.framework:
+        return
+    for average in script.averaging.all:
+        problem = (
+            _never_runs(script, average) or _misplaced(script, average) or _on_top(script, average)
+            or _undivided(script, average)
+        )  # fmt: skip
+        if problem is not None:
+            yield problem
+
+
+def _never_runs(script: Script, average: Average) -> Hit | None:
+    tree = script.names.tree(average.call)
+    above = tree.parent.get(average.call)
+    while above is not None and above is not tree.function(average.call):
+        if isinstance(above, ast.If):
+            for node in walk(above.test):
+                if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.Eq):
+                    left, right = node.left, node.comparators[0]
+                    is_type = isinstance(left, ast.Call) and script.names.qualified(left.func) == "type"
+                    if is_type and script.names.qualified(right) == "torch.Tensor":
+                        return _hit(
+                            script,
+                            average,
+                            f"stands under {script.quote(above.test)}, which never holds: a parameter's type is "
+                            "`torch.nn.Parameter`. Nothing is averaged, and each rank trains a model of its own.",
+                            "Test `p.grad is not None`, or wrap the model in `DistributedDataParallel` instead.",
+                        )
+        above = tree.parent.get(above)
+    return None
+
+
+def _misplaced(script: Script, average: Average) -> Hit | None:
+    order = script.averaging.order(average)
+    if order is None or not order.steps or len(order.backwards) != 1 or len(order.steps) != 1:
+        return None
+    others = [a for a in script.averaging.all if a is not average]
+    if any(script.updates.entries(order.loop, [o.call]) for o in others):
+        return None
+    tree = script.names.tree(order.loop)
+    at, backward, step = start(order.average), start(order.backwards[0]), start(order.steps[0])
+    if any(tree.inside(order.average, e) for e in (order.backwards[0], order.steps[0])) or order.average in (
+        *order.backwards, *order.steps,
+    ):  # fmt: skip
+        return None
+    if backward < step < at:
+        return _hit(
+            script,
+            average,
+            f"comes after the optimizer has stepped in {script.at(order.steps[0])}: that step used this rank's own "
+            "gradients, and what is averaged now is thrown away.",
+            "Average between `backward()` and `step()`, or let `DistributedDataParallel` do it.",
+        )
+    if at < backward < step:
+        return _hit(
+            script,
+            average,
+            f"comes before {script.at(order.backwards[0])} makes this round's gradients, so the step in "
+            f"{script.at(order.steps[0])} uses what was never averaged.",
+            "Average between `backward()` and `step()`, or let `DistributedDataParallel` do it.",
+        )
+    return None
+
+
+def _on_top(script: Script, average: Average) -> Hit | None:
+    owners = script.averaging.owners(average)
+    if not owners or not all(_surely_wrapped(script, o) for o in owners):
+        return None
+    if script.mentioned("no_sync") or any("require_backward_grad_sync" in t.attributes for t in script.trees):
+        return None
+    if average.mean or script.averaging.scaled:
+        return _hit(
+            script,
+            average,
+            "averages gradients that DDP has averaged already in `backward`: the numbers stay as they are, and every "
+            "step exchanges them twice.",
+            "Leave it out: after `backward` the gradients of a wrapped model are equal on all ranks.",
+        )
+    return _hit(
+        script,
+        average,
+        "adds up gradients over the ranks that DDP has averaged already in `backward`: every step becomes as many "
+        "times larger as there are ranks.",
+        "Leave it out: after `backward` the gradients of a wrapped model are the mean over all ranks.",
+    )
+
+
+def _surely_wrapped(script: Script, owner: ast.AST) -> bool:
+    """Every origin is a DDP call, or the model inside one that is trained through its wrapper."""
+    origins = script.values.origins(owner, returns=False)
+    wraps = script.training.wraps
+    if script.values.origins(owner) and all(o in wraps for o in script.values.origins(owner)):
+        return True
+    if isinstance(owner, ast.Attribute) and owner.attr == "module":
+        return _surely_wrapped(script, owner.value)
+    inner = {
+        o
+        for w in wraps
+        for m in [script.argument(w, "module")]
+        if m
+        for o in script.values.origins(m, returns=False)
+    }
+    called = any(
+        isinstance(c.func, ast.Name | ast.Attribute) and script.training.wrapped(c.func)
+        for b in script.training.backwards
+        for c in script.updates.forwards(b)
+    )
+    return bool(origins) and called and all(isinstance(o, ast.Call) and o in inner for o in origins)
+
+
+def _undivided(script: Script, average: Average) -> Hit | None:
+    last = getattr(average.call.func, "attr", "") or getattr(average.call.func, "id", "")
+    if last not in ("all_reduce", "all_reduce_coalesced") or average.mean or script.averaging.scaled:
+        return None
+    if script.training.wraps or script.averaging.order(average) is None:
+        return None
+    op = script.argument(average.call, "op")
+    if op is not None and not any("SUM" in str(getattr(o, "attr", "")) for o in script.values.origins(op)):
+        return None
+    return _hit(
+        script,
+        average,
+        "adds up the gradients of all ranks, and nothing divides by their number: every step is as many times larger "
+        "as there are ranks.",
+        "Divide by the number of ranks, `p.grad /= dist.get_world_size()`, or use `op=dist.ReduceOp.AVG` (NCCL).",
+    )
+
+
+def _hit(script: Script, average: Average, what: str, hint: str) -> Hit:
+    return Hit(
+        message=f"{script.quote(average.call)} in {script.at(average.call)} {what}",
+        hint=hint,
+        where=(script.location(average.call),),
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Confirm that the collectives which the text is flagged for were called while steps were taken."""
+    active = trainers(seen.trace)
+    if seen.trace.world_size < 2 or not active:
+        return unseen("No optimizer steps of several ranks were seen.")
+    hits = list(check_source(seen.script))
+    if not hits:
+        own = seen.script.averaging.all
+        if not own and any(w.kind == "ddp" for r in active for w in r.wraps):
+            return verified("Nothing but DDP averages the gradients.")
+        return unseen("Whether the gradients were averaged once can't be told from the collectives alone.")
+    places = {(p.path, p.line) for h in hits for p in h.where}
+    calls = [
+        (r.rank, c) for r in active for c in r.collectives if c.site and (c.site.path, c.site.line) in places
+    ]
+    if not calls:
+        return unseen("The collective that the source is flagged for was never called.")
+    called = max(c.n for _, c in calls)
+    steps = len(active[0].steps)
+    return flagged(
+        Hit(
+            message=f"{hits[0].message} {ranks(r for r, _ in calls)} called it at least {count(called, 'time')} "
+            f"in {count(steps, 'step')}.",
+            hint=hits[0].hint,
+            where=hits[0].where,
+            ranks=tuple(r for r, _ in calls),
+            details={"calls_at_least": called, "steps": steps},
+        )
+    )

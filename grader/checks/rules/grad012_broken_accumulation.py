@@ -1,0 +1,202 @@
+"""Gradients are cleared before they have accumulated, or their sum is not made a mean.
+
+## What it finds
+Gradient accumulation that clears the gradients at every micro-batch, so that only the last one before each step counts;
+and, as a hint, accumulation in which nothing divides by the number of micro-batches.
+
+## Why it matters
+Cleared too early, most of the data is computed on and thrown away: the step is that of one micro-batch, at the price of
+all. Undivided, the gradient is as many times too large as there are micro-batches, and the learning rate does not fit.
+
+## Example
+```python
+for i, (images, labels) in enumerate(train_loader):
+    optimizer.zero_grad()
+    loss = loss_of(model(images), labels) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+```
+
+## Use instead
+```python
+for i, (images, labels) in enumerate(train_loader):
+    loss = loss_of(model(images), labels) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+```
+
+## How it is seen
+In the source, by a step that only every n-th round reaches while every round clears; the run confirms it where each
+backward pass between two steps found all gradients empty. Several losses in one round, and attacks that clear on
+purpose, are not judged.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.accumulation import Accumulation
+from grader.checks.nodes import name_of, walk
+from grader.checks.quote import at, first_known, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+_DIVIDING = {"div", "div_", "true_divide", "true_divide_", "mul", "mul_", "divide", "divide_"}
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag accumulation that clears in every round, or that never divides."""
+    if script.training.framework:
+        return
+    for accumulation in script.accumulations.all:
+        clear = _clears_each_round(script, accumulation)
+        if clear is not None:
+            yield Hit(
+                message=f"{script.at(clear)} clears the gradients at every micro-batch, although "
+                f"{script.at(accumulation.step)} steps only after several. Each step sees the last micro-batch alone; "
+                "the others were computed for nothing.",
+                hint="Clear once per step: move `zero_grad()` beside `step()`, under the same condition.",
+                where=(script.location(clear),),
+            )
+        elif _never_divides(script, accumulation):
+            backward = accumulation.backward
+            yield Hit(
+                message=f"{script.at(backward)} adds up gradients of several micro-batches, and nothing divides them "
+                f"by {script.quote(accumulation.every) if accumulation.every is not None else 'their number'}: the "
+                "step is that many times larger than that of one large batch.",
+                hint="Divide the loss by the number of micro-batches before `backward`, as in "
+                "`(loss / num_micro_batches).backward()`.",
+                where=(script.location(backward),),
+                severity=Severity.HINT,
+            )
+
+
+def _clears_each_round(script: Script, found: Accumulation) -> ast.AST | None:
+    updates, tree = script.updates, script.names.tree(found.loop)
+    backwards = updates.entries(found.loop, script.training.backwards)
+    if len(backwards) != 1:
+        return None  # which of them the clearing is for can't be told
+    if found.guard is None:
+        steps = updates.entries(found.loop, updates.steps)
+        if steps:
+            return None
+    for clear in updates.entries(found.loop, updates.clears):
+        node, above = clear, tree.parent.get(clear)
+        conditional = False
+        while above is not None and node is not found.loop:
+            # Under a condition of its own, or in a loop of its own, it is not what every round does.
+            if (
+                isinstance(above, ast.If | ast.IfExp | ast.For | ast.While | ast.Try)
+                and above is not found.loop
+            ):
+                conditional = True
+            node, above = above, tree.parent.get(above)
+        if not conditional and not _behind_exit(script, found, clear):
+            return clear
+    return None
+
+
+def _behind_exit(script: Script, found: Accumulation, clear: ast.AST) -> bool:
+    """`if (i + 1) % n: continue` before it: then only the rounds that step clear."""
+    guard, tree = found.guard, script.names.tree(found.loop)
+    return guard is not None and not tree.inside(found.step, guard) and clear.lineno > guard.lineno  # type: ignore[attr-defined]
+
+
+def _never_divides(script: Script, found: Accumulation) -> bool:
+    every = found.every
+    if every is None or not isinstance(every, ast.Name | ast.Attribute | ast.Constant):
+        return False
+    if isinstance(every, ast.Constant) and every.value in (0, 1):
+        return False
+    words = _words(script, every)
+    for tree in script.trees:
+        if "sum" in tree.constants:
+            return False  # a summed loss is divided by something else, or on purpose by nothing
+        for node in walk(tree.root):
+            parts: list[ast.AST] = []
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
+                parts = [node.left, node.right]
+            elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.Mult):
+                parts = [node.value]
+            elif isinstance(node, ast.Call) and (name_of(node) in _DIVIDING or name_of(node) == "backward"):
+                parts = [*node.args, *(k.value for k in node.keywords)]
+            if any(words & _words(script, p) for p in parts):
+                return False
+    # A scaling factor that the text hides in a call or an object may be the division.
+    backwards = [b for b in script.training.backwards if b.args or b.keywords]
+    return not backwards and _plain_loss(script)
+
+
+def _words(script: Script, node: ast.AST) -> set[str]:
+    found = {name_of(n) for n in walk(node) if isinstance(n, ast.Name | ast.Attribute)}
+    found |= {
+        str(n.value) for n in walk(node) if isinstance(n, ast.Constant) and not isinstance(n.value, str)
+    }
+    if isinstance(node, ast.Name | ast.Attribute):
+        for origin in script.values.origins(node):
+            if isinstance(origin, ast.expr) and origin is not node:
+                found |= {name_of(n) for n in walk(origin) if isinstance(n, ast.Name | ast.Attribute)}
+    return found - {"self", "args", "cfg", "config", "opt", "len", "0", "1", "1.0", ""}
+
+
+def _plain_loss(script: Script) -> bool:
+    """The loss comes straight from a loss of torch: no arithmetic of the script's own on the way."""
+    for backward in script.training.backwards:
+        if isinstance(backward.func, ast.Attribute):
+            for origin in script.values.origins(backward.func.value):
+                if not isinstance(origin, ast.Call):
+                    return False
+                name = script.names.qualified(origin.func) or ""
+                made = script.values.origins(origin.func)
+                built = any(
+                    (script.names.qualified(getattr(m, "func", m)) or "").startswith("torch.nn.")
+                    for m in made
+                )
+                scaled = isinstance(origin.func, ast.Attribute) and origin.func.attr == "scale"
+                if not (name.startswith("torch.nn.functional.") or built or scaled):
+                    return False
+    return bool(script.training.backwards)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Confirm in the run that every backward pass began from nothing, where the text says so."""
+    active = trainers(seen.trace)
+    steps = [
+        s
+        for r in active
+        for s in r.steps
+        if s.empty is not None and s.full is not None and (s.backwards or 0) > 1
+    ]
+    if not steps:
+        return unseen("No step was seen that several backward passes lead to.")
+    early = [s for s in steps if s.empty == s.backwards]
+    hits = [h for h in check_source(seen.script) if h.severity is None]
+    if len(early) < max(2, len(steps) // 2):
+        if hits:
+            return verified("Backward passes between two steps added to each other's gradients.")
+        return unseen("Gradients accumulated; whether they were divided can't be seen from outside the loss.")
+    if not hits:
+        return unseen(
+            "Gradients were cleared between backward passes; an attack on the inputs does so rightly."
+        )
+    site = first_known([s.site for r in active for s in r.steps])
+    passes = max(s.backwards or 0 for s in early)
+    return flagged(
+        Hit(
+            message=f"{ranks(r.rank for r in active)} ran {passes} backward passes for each step in "
+            f"{at(site, 'the training loop')}, and each of them began with empty gradients: only the last micro-batch "
+            "of each step counted, the others were computed for nothing.",
+            hint="Clear once per step: move `zero_grad()` beside `step()`, under the same condition.",
+            where=(*hits[0].where, *place(site)),
+            ranks=tuple(r.rank for r in active),
+            details={"backwards_per_step": passes, "steps": [s.n for s in early[:8]]},
+        )
+    )

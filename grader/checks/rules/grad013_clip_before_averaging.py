@@ -1,0 +1,140 @@
+"""Local gradients are clipped before they are averaged.
+
+## What it finds
+Clipping that comes before a hand-written average of gradients, inside a `no_sync()` block, or at every micro-batch of
+an accumulation whose gradients are exchanged only at the last one.
+
+## Why it matters
+The limit is meant for the gradient that is stepped on. Each rank's own gradient is longer and points elsewhere: clipped
+first and averaged then, ranks with a large loss lose their weight, and the result is neither in the right direction nor
+of the length that was asked for.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+```
+
+## How it is seen
+In the source, by the order of clip and collective in one round of the training loop, and by what stands around the
+clip. The run can't tell: the gradients that are stepped on are equal on all ranks either way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.nodes import start
+from grader.checks.rule import Hit
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag clips of gradients that are not yet averaged."""
+    if script.training.framework:
+        return
+    for clip in script.updates.clips:
+        hit = (
+            _before_average(script, clip) or _inside_no_sync(script, clip) or _each_micro_batch(script, clip)
+        )
+        if hit is not None:
+            yield hit
+
+
+def _before_average(script: Script, clip: ast.Call) -> Hit | None:
+    for average in script.averaging.all:
+        order = script.averaging.order(average)
+        if order is None or len(order.steps) != 1:
+            continue
+        clips = [c for c in script.updates.entries(order.loop, [clip]) if c is not order.average]
+        if not clips or any(script.names.tree(order.loop).inside(c, order.average) for c in clips):
+            continue
+        if all(start(c) < start(order.average) < start(order.steps[0]) for c in clips):
+            later = [c for c in script.updates.clips if c is not clip]
+            if any(
+                start(e) > start(order.average)
+                for c in later
+                for e in script.updates.entries(order.loop, [c])
+            ):
+                continue
+            return Hit(
+                message=f"{script.at(clip)} clips each rank's own gradients, and {script.at(average.call)} averages "
+                "them afterwards: the step is neither the clipped mean nor in its direction.",
+                hint="Average first, then clip, then step.",
+                where=(script.location(clip),),
+            )
+    return None
+
+
+def _inside_no_sync(script: Script, clip: ast.Call) -> Hit | None:
+    tree = script.names.tree(clip)
+    above = tree.parent.get(clip)
+    while above is not None and above is not tree.function(clip):
+        if isinstance(above, ast.With):
+            for item in above.items:
+                call = item.context_expr
+                if (
+                    isinstance(call, ast.Call)
+                    and isinstance(call.func, ast.Attribute)
+                    and call.func.attr == "no_sync"
+                ):
+                    return Hit(
+                        message=f"{script.at(clip)} clips inside the `no_sync()` block of {script.at(above)}: these "
+                        "are gradients of this rank alone, which are averaged later.",
+                        hint="Clip once per step, after the backward pass that exchanges gradients.",
+                        where=(script.location(clip),),
+                    )
+        above = tree.parent.get(above)
+    return None
+
+
+def _each_micro_batch(script: Script, clip: ast.Call) -> Hit | None:
+    if not script.mentioned("no_sync"):
+        return None
+    tree = script.names.tree(clip)
+    for accumulation in script.accumulations.all:
+        guard = accumulation.guard
+        if guard is None or not tree.inside(clip, accumulation.loop) or tree.inside(clip, guard):
+            continue
+        above = tree.parent.get(clip)
+        while (
+            above is not None and not isinstance(above, ast.If | ast.IfExp) and above is not accumulation.loop
+        ):
+            above = tree.parent.get(above)
+        behind = not tree.inside(accumulation.step, guard) and start(clip) > start(guard)
+        if above is accumulation.loop and not behind and start(clip) < start(accumulation.step):
+            return Hit(
+                message=f"{script.at(clip)} clips at every micro-batch, but under `no_sync()` only the last one before "
+                f"{script.at(accumulation.step)} has exchanged gradients: the others are clipped rank by rank.",
+                hint="Clip once per step, under the same condition as `optimizer.step()`.",
+                where=(script.location(clip),),
+            )
+    return None
