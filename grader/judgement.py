@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grader.attempts import AttemptFacts, read_facts, read_logs
 from grader.catalog import load_task
+from grader.checks.diagnosis import diagnose
 from grader.checks.judge import judge, judge_source_only
 from grader.checks.ledger import Ledger
 from grader.checks.seen import Seen
@@ -17,6 +18,7 @@ from grader.evaluate.score import Outcome, score
 from grader.evaluate.stored import read_evaluation
 from grader.evaluate.timing import measured_s
 from grader.model.attempt import Attempt
+from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade
 from grader.model.task import Profile, Task
@@ -95,7 +97,9 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
     return Attempt(
         task=task,
         submission=facts.submission,
-        grade=_grade(task, facts, outcome, findings, checks, phases, record.environment, notes),
+        grade=_grade(
+            task, facts, outcome, findings, checks, phases, record.environment, notes, diagnose(seen)
+        ),
         record=record,
         trace=trace,
         evaluation=evaluation,
@@ -121,6 +125,7 @@ def _grade(
     phases: dict[str, float],
     environment: dict[str, object],
     notes: tuple[str, ...],
+    diagnosis: Diagnosis | None = None,
 ) -> Grade:
     return Grade(
         task=task.name,
@@ -143,6 +148,7 @@ def _grade(
         environment=environment,
         notes=(*notes, *outcome.notes),
         review=outcome.review,
+        diagnosis=diagnosis,
     )
 
 

@@ -107,7 +107,7 @@ class Pipeline:
         return Setting(
             task=task,
             profile=profile,
-            dataset=find_dataset(task, self.options.dataset or settings().dataset),
+            dataset=find_dataset(task, self.options.dataset or settings().dataset, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
             launcher=self.options.launcher or task.launcher,
         )

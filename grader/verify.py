@@ -26,6 +26,9 @@ from grader.model.verify_case import VerifyCase
 from grader.pipeline import Options, Pipeline
 from grader.run.runtime import Progress
 
+_POINTS_SLACK = 0.01
+"""Points are rounded to hundredths."""
+
 
 def verify(
     names: tuple[str, ...],
@@ -150,6 +153,12 @@ def _verify_one(pipeline: Pipeline, task: Task, promised: PromisedSubmission, fo
     )
 
 
+def _points_hold(attempt: Attempt) -> bool:
+    """Whether all points can be earned here: not where the clock is left out, nor on one rank alone."""
+    whole = attempt.task.max_points > 100 - _POINTS_SLACK
+    return whole and not _alone(attempt.grade.world_size, attempt.task.profile(attempt.grade.profile))
+
+
 def found_codes(attempt: Attempt) -> tuple[str, ...]:
     """Codes of all findings, those for staff included, sorted, each once."""
     return tuple(sorted({finding.code for finding in attempt.grade.findings}))
@@ -175,6 +184,11 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
         errors = sorted({f.code for f in grade.findings if f.severity is Severity.ERROR})
         if errors:
             broken.append(f"accepted with findings of severity error: {' '.join(errors)}")
+    if promised.points is not None and _points_hold(attempt):
+        low, high = promised.points
+        if not low - _POINTS_SLACK <= grade.points <= high + _POINTS_SLACK:
+            wanted = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            broken.append(f"{grade.points:g} points, promised {wanted}")
     for marker in promised.markers:
         places = {
             (place.path, place.line) for f in grade.findings if f.code == marker.code for place in f.where

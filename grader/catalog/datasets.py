@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.errors import InfraError, UsageError
 from grader.model.dataset import PreparedDataset
-from grader.model.task import Task
+from grader.model.task import Profile, Task
 
 if TYPE_CHECKING:
     from grader.catalog.sources import Splits
@@ -56,13 +56,16 @@ def data_command(name: str) -> str:
     return f"grader data prepare {name}" + ("" if kind.embedded or kind.download else " --from FOLDER")
 
 
-def find_dataset(task: Task, wanted: str | None = None) -> PreparedDataset:
+def find_dataset(
+    task: Task, wanted: str | None = None, profile: Profile | None = None
+) -> PreparedDataset:
     """The data set to judge a task on.
 
     Args:
         task: whose data sets are meant.
         wanted: name, from the command line or the settings; None: the first prepared one in the task's order. An
             embedded one is prepared on the way, so that a fresh machine needs no other command.
+        profile: where it is judged; it may prefer some of the task's data sets.
 
     Raises:
         UsageError: it is not one of the task's, or not prepared here; the text has the command that prepares it.
@@ -71,7 +74,8 @@ def find_dataset(task: Task, wanted: str | None = None) -> PreparedDataset:
         raise UsageError(
             f"The task {task.name} is not judged on {wanted!r}. Its data sets are: {', '.join(task.datasets)}."
         )
-    names = (wanted,) if wanted is not None else task.datasets
+    preferred = profile.datasets if profile is not None else ()
+    names = (wanted,) if wanted is not None else preferred or task.datasets
     for name in names:
         if found := prepared(name):
             return found

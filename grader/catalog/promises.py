@@ -1,5 +1,7 @@
 """The task's own submissions: what each promises to earn, read from its folder's name and its comments.
 
+The first lines may hold `# expect: DATA002 IO001` (codes of all findings) and `# points: 45` or `# points: 40-50`;
+`# <- DATA002` stands on the line that a finding must point at.
 Says what is promised; whether the promise is kept is `verify`'s to find out.
 """
 
@@ -17,6 +19,8 @@ from grader.model.submission import ENTRY_POINT, Submission
 from grader.model.task import Task
 
 _EXPECT = re.compile(r"#\s*expect:\s*(.*)")
+_POINTS = re.compile(r"#\s*points:\s*(.*)")
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:\s*-\s*(\d+(?:\.\d+)?))?")
 _MARKER = re.compile(r"#\s*<-\s*([A-Z]+\d{3}(?:[ ,]+[A-Z]+\d{3})*)")
 _CODE = re.compile(r"[A-Z]+\d{3}")
 
@@ -75,6 +79,8 @@ def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], pro
         problems.append(f"submissions/{verdict}/{path.name}: {error}")
         return
     codes, unknown = _expected(submission)
+    points, unread = _points(submission)
+    problems += [f"submissions/{verdict}/{path.name}: {text}" for text in unread]
     markers = tuple(_markers(submission))
     unknown += [m.code for m in markers if m.code not in known_codes()]
     for code in sorted(set(unknown)):
@@ -87,16 +93,14 @@ def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], pro
             f"submissions/{verdict}/{path.name}: marks a line with {', '.join(stray)}; "
             f"write `# expect: {' '.join(sorted({*codes, *stray}))}` into its first lines."
         )
-    found.append(PromisedSubmission(path, f"{verdict}/{path.stem}", verdict, codes, markers))
+    found.append(PromisedSubmission(path, f"{verdict}/{path.stem}", verdict, codes, markers, points))
 
 
 def _expected(submission: Submission) -> tuple[tuple[str, ...], list[str]]:
     """Codes of the `# expect:` lines among the comments before the first statement, and words that are no codes."""
     codes: set[str] = set()
     unknown: list[str] = []
-    for line in (submission.text(ENTRY_POINT) or "").splitlines():
-        if line.strip() and not line.startswith("#"):
-            break
+    for line in _header(submission):
         match = _EXPECT.match(line)
         for word in re.split(r"[\s,]+", match[1].strip()) if match else ():
             if _CODE.fullmatch(word) and word in known_codes():
@@ -104,6 +108,30 @@ def _expected(submission: Submission) -> tuple[tuple[str, ...], list[str]]:
             elif word:
                 unknown.append(word)
     return tuple(sorted(codes)), unknown
+
+
+def _points(submission: Submission) -> tuple[tuple[float, float] | None, list[str]]:
+    """Points of the `# points:` line, `45` or `40-50`, and what is wrong with such lines."""
+    texts = [match[1].strip() for line in _header(submission) if (match := _POINTS.match(line))]
+    if not texts:
+        return None, []
+    match = _RANGE.fullmatch(texts[0])
+    if len(texts) > 1 or match is None:
+        return None, [f"`# points: {', '.join(texts)}` is no promise; write one number or range, `# points: 40-50`."]
+    low, high = float(match[1]), float(match[2] or match[1])
+    if not low <= high <= 100:
+        return None, [f"`# points: {texts[0]}` can't be kept; points lie between 0 and 100, the smaller one first."]
+    return (low, high), []
+
+
+def _header(submission: Submission) -> list[str]:
+    """The comment lines before the first statement."""
+    lines: list[str] = []
+    for line in (submission.text(ENTRY_POINT) or "").splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        lines.append(line)
+    return lines
 
 
 def _markers(submission: Submission) -> list[Marker]:

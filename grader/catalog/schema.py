@@ -79,13 +79,26 @@ class DataTable(_Table):
     scored: bool = True
 
 
+class QuotedTable(_Table):
+    """`[[profiles.<name>.quoted]]`: a figure published elsewhere: shown to people, held against nothing of ours."""
+
+    figure: Annotated[Text, Field(examples=["training time below 300 s"])]
+    covers: Annotated[Text, Field(examples=["training on 4 GPUs, without validation"])]
+    source: Annotated[Text, Field(examples=["the workshop's assessment notebook"])]
+
+
 class ProfileTable(_Table):
-    """`[profiles.<name>]`: the backend, and what differs from `[launch]` and `[limits]` there."""
+    """`[profiles.<name>]`: the backend, and what differs from `[launch]`, `[data]` and `[limits]` there.
+
+    `datasets` are those of `[data]` that are used on this profile unless another is asked for.
+    """
 
     backend: Annotated[Literal["gloo", "nccl"], Field(examples=["gloo"])]
     nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] | None = None
     nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] | None = None
+    datasets: Annotated[list[Name], Field(min_length=1, examples=[["fashion-mnist"]])] | None = None
     limits: LimitsChange = LimitsChange()
+    quoted: list[QuotedTable] = []
 
 
 class AccuracyTarget(_Table):

@@ -178,6 +178,12 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
                     f"data.datasets: there is no data set {name!r}{hint}. There are {', '.join(datasets)}.",
                 )
             )
+    found += [
+        (("profiles", p, "datasets"), f"profiles.{p}.datasets: {name!r} is not in data.datasets; add it there.")
+        for p in _table(raw, "profiles")
+        for name in _strings(_table(_table(raw, "profiles"), p).get("datasets"))
+        if name not in wanted
+    ]
     targets = _table(raw, "targets")
     levels = _table(_table(targets, "accuracy"), "at_least")
     if _table(raw, "data").get("scored") is False and "accuracy" in targets:

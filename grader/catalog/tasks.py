@@ -17,7 +17,7 @@ from grader.catalog.datasets import dataset_names
 from grader.catalog.promises import known_codes, promises_in, submissions_of
 from grader.errors import TaskError, UsageError
 from grader.model.promise import PromisedSubmission
-from grader.model.task import Limits, Profile, RubricItem, Target, Task
+from grader.model.task import Limits, Profile, Quoted, RubricItem, Target, Task
 
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
@@ -201,6 +201,8 @@ def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
         nproc_per_node=table.nproc_per_node or parsed.launch.nproc_per_node,
         nnodes=table.nnodes or parsed.launch.nnodes,
         limits=_limits(table, parsed.limits),
+        datasets=tuple(table.datasets or ()),
+        quoted=tuple(Quoted(q.figure, q.covers, q.source) for q in table.quoted),
     )
 
 

@@ -114,7 +114,8 @@ class Accumulations:
     def _every(self, test: ast.expr, loop: Loop) -> ast.expr | None:
         """The number of micro-batches that a test counts to, by modulus or by a counter that the loop advances."""
         tree = self._names.tree(loop)
-        for node in self._values.closure(test):
+        named = [o for n in walk(test) if isinstance(n, ast.Name) for o in self._values.origins(n)]
+        for node in (n for part in (test, *named) if isinstance(part, ast.expr) for n in walk(part)):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
                 text = isinstance(node.left, ast.Constant | ast.JoinedStr)
                 if not text:

@@ -36,6 +36,10 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "torch.jit.save": ("m", "f"),
     "safetensors.torch.save_file": ("tensors", "filename"),
     "safetensors.torch.save_model": ("model", "filename"),
+    "torch.distributed.init_process_group": (
+        "backend", "init_method", "timeout", "world_size", "rank", "store", "group_name",
+    ),
+    "torch.load": ("f", "map_location"),
     "torch.distributed.all_reduce": _GROUP_THIRD,
     "torch.distributed.broadcast": ("tensor", "src", "group"),
     "torch.distributed.reduce": ("tensor", "dst", "op", "group"),

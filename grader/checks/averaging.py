@@ -6,6 +6,7 @@ It prefers silence: a division that may be meant for the gradients counts as one
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from grader.checks.calls import Calls
@@ -21,6 +22,12 @@ _REDUCERS = {
     "all_reduce", "all_reduce_coalesced", "all_gather", "all_gather_into_tensor", "allreduce", "allreduce_", "reduce",
     "reduce_scatter", "reduce_scatter_tensor", "Allreduce",
 }  # fmt: skip
+_WRAPPING = re.compile(
+    r"ddp|data_?parallel|fsdp|fully_?shard|parallelize|deepspeed|horovod|zero_?redundancy|replicate|distribute_|pipeline"
+    r"|prepare|wrap_model|model_wrapper|register_(post_accumulate_grad_)?hook|register_comm_hook|distributed\.rpc",
+    re.IGNORECASE,
+)
+_HELD = {"grad", "data", "parameters", "named_parameters", "state_dict", "param_groups"}
 _SCALING = ("div", "mul", "true_divide", "divide", "scale")
 
 
@@ -85,6 +92,23 @@ class Averaging:
         if self._scaled is None:
             self._scaled = any(self._scales(n) for t in self._trees for n in walk(t.root)) or self._weighs()
         return self._scaled
+
+    @property
+    def may_exchange(self) -> bool:
+        """Whether anything may wrap a model, or send gradients or parameters to other ranks."""
+        if self.all:
+            return True
+        for tree in self._trees:
+            for call in tree.calls:
+                named = (name_of(call), self._names.qualified(call.func) or "")
+                if any(_WRAPPING.search(n) for n in named):
+                    return True
+                if named[1].startswith("torch.distributed.") and not named[1].endswith("init_process_group"):
+                    parts = [*call.args, *(k.value for k in call.keywords)]
+                    read = (n for p in parts for n in self._values.closure(p))
+                    if any(isinstance(n, ast.Attribute) and n.attr in _HELD for n in read):
+                        return True
+        return False
 
     def order(self, average: Average) -> Order | None:
         """The round that an average belongs to; None where no loop around it goes backward and steps."""

@@ -107,15 +107,20 @@ class Case:
 
         Args:
             title: a few words.
-            what: what the failing ranks did, past tense, after "Rank 1"; the line and the others' fate are added.
+            what: what the failing ranks did, past tense, after "Rank 1", fit for one rank and for several; the line
+                and the others' fate are added.
             why: the second sentence, without its full stop.
             hint: what to write instead.
             where: the places to blame where they are not the line that failed.
             details: facts beside those of the exception.
         """
         fallen = self.alike
+        if len(fallen) > 1 and what.startswith("was "):
+            what = f"were {what.removeprefix('was ')}"
         own = where or tuple(dict.fromkeys(p for f in fallen for p in f.where))
         line = f" at {listed(_named(p) for p in own[:3])}" if own else ""
+        # A comma is there to set the line apart.
+        what = what if line else what.rstrip(",")
         others, elsewhere = self._others({f.rank for f in fallen})
         cause = fallen[0]
         return Diagnosis(

@@ -27,7 +27,10 @@ def spelt(node: ast.AST) -> str:
 
 
 def reads_after(script: Script, variable: ast.expr, after: ast.AST, depth: int = 0) -> list[ast.expr]:
-    """Places that read a variable, or something made of it, once `after` has run; callers' places included."""
+    """Places that read a variable, or something made of it, once `after` has run; callers' places included.
+
+    The target of `x /= n` is such a place, too.
+    """
     tree = script.names.tree(after)
     scope = tree.scope(after)
     names = {spelt(variable)} - {""}
@@ -65,12 +68,14 @@ def _loads(tree: Tree, scope: ast.AST, names: set[str]) -> Iterable[ast.expr]:
     for name in names:
         base, _, attribute = name.partition(".")
         if attribute:
-            loads: list[ast.expr] = [
-                n for n in tree.attribute_loads.get(attribute, ()) if spelt(n) == name
-            ]
+            loads: list[ast.expr] = [n for n in tree.attribute_loads.get(attribute, ()) if spelt(n) == name]
         else:
             loads = list(tree.loads.get(base, ()))
         yield from (n for n in loads if tree.scope(n) is scope)
+        for key, made in tree.definitions.get(scope, {}).items():
+            if key == name or key.startswith(f"{name}["):
+                # `x /= n` reads what it changes.
+                yield from (d.node.target for d in made if isinstance(d.node, ast.AugAssign))
 
 
 def _later(tree: Tree, node: ast.AST, after: ast.AST) -> bool:

@@ -187,14 +187,15 @@ def _from_source(
 
 
 def _from_text(rule: Rule, hit: Hit, profile: str | None) -> Severity:
-    if profile in rule.on_profile:
+    if profile in rule.on_profile and hit.severity is None:
         return rule.on_profile[profile]
     severity = hit.severity or rule.severity
     if severity is not Severity.ERROR:
         return severity
     # On a profile where the fault would show, a rule with `ON_PROFILE` still speaks from the text at full weight:
     # its fault hides from every run elsewhere, which is why the profile was asked.
-    return Severity.ERROR if rule.on_profile and profile is not None else Severity.HINT
+    shows = bool(rule.on_profile) and profile is not None and profile not in rule.on_profile
+    return Severity.ERROR if shows else Severity.HINT
 
 
 def _source_finding(rule: Rule, hit: Hit, severity: Severity) -> Finding:

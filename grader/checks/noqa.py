@@ -14,6 +14,7 @@ import io
 import re
 import tokenize
 
+from grader.checks.source import SYNTAX
 from grader.model.finding import Finding
 from grader.model.submission import Submission
 
@@ -31,9 +32,12 @@ class Silenced:
         self._by_file: dict[str, dict[int, frozenset[str]]] = {}
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a comment stands at the finding's first place and names its code, its family, or nothing."""
+        """Whether a comment stands at the finding's first place and names its code, its family, or nothing.
+
+        A file that does not parse has no comments: nobody knows where its statements end.
+        """
         place = finding.location
-        if place is None:
+        if place is None or finding.code == SYNTAX:
             return False
         if place.path not in self._by_file:
             self._by_file[place.path] = comments_by_line(self._submission.text(place.path) or "")

@@ -10,10 +10,12 @@ import ast
 from dataclasses import dataclass
 
 from grader.checks.case import Case
-from grader.checks.nodes import LOOPS
+from grader.checks.ledger import Stream
+from grader.checks.nodes import LOOPS, Loop
 from grader.checks.shard import Epoch, Shard
 from grader.checks.stand import Fate, Stand
 from grader.checks.tree import Tree
+from grader.model.trace import Pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,31 +23,37 @@ class Apart:
     """Ranks at different places of their training.
 
     Attributes:
-        behind: ranks that took part in the epoch no longer (or not at all); ahead: those that were in it.
-        epoch: the epoch that `ahead` was in.
-        finished: epochs that the ranks behind had been through before.
+        behind: ranks that had left the loop over epochs; ahead: those that were in one epoch more.
+        finished: epochs that the ranks behind had begun.
     """
 
     behind: tuple[Stand, ...]
     ahead: tuple[Stand, ...]
-    epoch: Epoch
     finished: int
 
 
 def stopped_training(case: Case) -> Apart | None:
     """Ranks that had left the loop over epochs while others were in one epoch more; None where nobody had."""
     for stream in case.seen.ledger.training:
-        last = stream.epochs[-1] if stream.epochs else None
-        if last is None or not last.own:
+        begun = {s.rank: _passes(case, stream, s.rank) for s in case.stands}
+        most = max(len(passes) for passes in begun.values())
+        if not most:
             continue
-        inside = {s.rank for s in last.shards if not s.exhausted}
-        ahead = tuple(s for s in case.stands if s.rank in inside)
-        drew = {s.rank for s in last.shards}
-        behind = tuple(s for s in case.stands if s.rank not in drew and s.fate is not Fate.UNKNOWN)
+        # The last epoch may hold no step yet, so the ledger need not know it: the passes over the loader do.
+        ahead = tuple(
+            s for s in case.stands if len(begun[s.rank]) == most and begun[s.rank][-1].exhausted is None
+        )
+        behind = tuple(s for s in case.stands if len(begun[s.rank]) < most and s.fate is not Fate.UNKNOWN)
         if ahead and behind and all(_outside(case, s, ahead[0]) for s in behind):
-            finished = max((_epochs_of(stream.epochs, s.rank) for s in behind), default=0)
-            return Apart(behind, ahead, last, finished)
+            return Apart(behind, ahead, max(len(begun[s.rank]) for s in behind))
     return None
+
+
+def _passes(case: Case, stream: Stream, rank: int) -> list[Pass]:
+    """A rank's passes over the stream's loaders, which may be built anew for each epoch."""
+    sites = {s.loader.site for e in stream.epochs for s in e.shards if s.loader is not None}
+    loaders = {ld.id for ld in case.seen.rank(rank).loaders if ld.site in sites and ld.site is not None}
+    return [p for p in case.seen.rank(rank).passes if p.loader in loaders]
 
 
 def left_epoch(case: Case) -> tuple[Epoch, tuple[Shard, ...], tuple[Shard, ...]] | None:
@@ -62,16 +70,17 @@ def left_epoch(case: Case) -> tuple[Epoch, tuple[Shard, ...], tuple[Shard, ...]]
     return None
 
 
-def exits(case: Case, stand: Stand) -> tuple[ast.Return | ast.Break, ...]:
-    """`break` and `return` statements that leave the outermost loop a rank stood in; guarded ones first."""
-    found = _outermost_loop(case, stand)
+def exits(case: Case, stand: Stand, *, of_epoch: bool = False) -> tuple[ast.Return | ast.Break, ...]:
+    """`break` and `return` statements that leave the loop over epochs (or over batches), guarded ones first."""
+    found = _loop(case, stand, innermost=of_epoch)
     if found is None:
         return ()
     tree, loop = found
     leaving: list[ast.Return | ast.Break] = []
     for node in ast.walk(loop):
-        returns = isinstance(node, ast.Return) and tree.function(node) is tree.function(loop)
-        if returns or (isinstance(node, ast.Break) and _loop_of(tree, node) is loop):
+        if isinstance(node, ast.Return) and tree.function(node) is tree.function(loop):
+            leaving.append(node)
+        if isinstance(node, ast.Break) and _loop_of(tree, node) is loop:
             leaving.append(node)
     guards = case.seen.script.guards
     return tuple(sorted(leaving, key=lambda n: (guards.partial(n) is None, n.lineno)))
@@ -83,15 +92,11 @@ def _in_step(case: Case, rank: int) -> bool:
     return stand.inside_wrapper or stand.fate is Fate.LOST or stand.fate is Fate.FELL
 
 
-def _epochs_of(epochs: tuple[Epoch, ...], rank: int) -> int:
-    return sum(any(s.rank == rank for s in e.shards) for e in epochs)
-
-
 def _outside(case: Case, stand: Stand, other: Stand) -> bool:
     """Whether a rank was no longer in the outermost loop that another one stood in."""
     if stand.fate is Fate.ENDED:
         return True
-    found = _outermost_loop(case, other)
+    found = _loop(case, other, innermost=False)
     if found is None or not stand.frames:
         return False
     tree, loop = found
@@ -99,14 +104,14 @@ def _outside(case: Case, stand: Stand, other: Stand) -> bool:
     return not any(f.path == tree.path and loop.lineno <= f.line <= end for f in stand.frames)
 
 
-def _outermost_loop(case: Case, stand: Stand) -> tuple[Tree, ast.For | ast.AsyncFor | ast.While] | None:
-    for frame in reversed(stand.frames):
+def _loop(case: Case, stand: Stand, *, innermost: bool) -> tuple[Tree, Loop] | None:
+    """The outermost loop on a rank's stack, or the innermost one."""
+    for frame in stand.frames if innermost else reversed(stand.frames):
         tree = next((t for t in case.seen.script.trees if t.path == frame.path), None)
-        if tree is None:
-            continue
-        around = [n for n in tree.loops if _holds(n, frame.line)]
-        if around:
-            return tree, min(around, key=lambda n: (n.lineno, -(n.end_lineno or 0)))
+        around = [n for n in tree.loops if _holds(n, frame.line)] if tree is not None else []
+        if around and tree is not None:
+            around.sort(key=lambda n: (n.lineno, -(n.end_lineno or 0)))
+            return tree, around[-1 if innermost else 0]
     return None
 
 

@@ -157,7 +157,7 @@ class Ranks:
             return _of_variable(variable, what)
         best = Strength.NO
         origins = self._values.origins(node)
-        if any(isinstance(o, ast.Call | ast.Subscript) for o in origins):
+        if any(isinstance(o, ast.Call | ast.Subscript | ast.GeneratorExp | ast.ListComp) for o in origins):
             # What an unknown call returns is what it was named.
             best = min(self._by_name(node, what), Strength.NAMED)
         for origin in origins:

@@ -88,10 +88,11 @@ class Reductions:
 
     def _reducing_calls(self) -> list[ast.Call]:
         if self._reducing is None:
-            self._reducing = [c for tree in self._training.trees for c in tree.calls if self._reduces(c)]
+            self._reducing = [c for tree in self._training.trees for c in tree.calls if self.reduces(c)]
         return self._reducing
 
-    def _reduces(self, call: ast.Call) -> bool:
+    def reduces(self, call: ast.Call) -> bool:
+        """Whether a call brings values of the ranks together, or is called as if it did."""
         name = name_of(call)
         if tells_reduction(name):
             return True

@@ -65,9 +65,40 @@ class Replicas:
             else:
                 return self._walked(part) if isinstance(part, ast.Name) else None
 
+    def builds_model(self, origin: ast.AST) -> bool:
+        """A call that plainly makes one network: of torch, of torchvision, a class of the submission, a copy."""
+        if not isinstance(origin, ast.Call) or origin in self._training.wraps:
+            return False
+        name = self._names.qualified(origin.func) or ""
+        if name_of(origin) == "deepcopy" or name.startswith(("torchvision.models.", "timm.create_model")):
+            return True
+        if name.startswith("torch.nn.") and name.count(".") == 2:
+            last = name.rpartition(".")[2]
+            return last[:1].isupper() and not last.endswith("Loss") and "Parameter" not in last
+        owner = self._calls.built_class(origin)
+        bases = [self._names.qualified(b) or "" for b in owner.bases] if owner is not None else []
+        return any(b.startswith("torch.nn.") for b in bases)
+
     def after(self, wrap: ast.Call, node: ast.AST) -> bool:
         """Whether a node runs after a wrap: later in its function, or in a function that is called from there later."""
         return self._after(wrap, node, frozenset())
+
+    def whole(self, node: ast.AST) -> bool:
+        """Whether a switch meets a whole model: `for p in model.parameters()`, `model.requires_grad_()`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            part: ast.AST | None = node.func.value
+        else:
+            part = getattr(getattr(node, "targets", [None])[0], "value", None)
+            if not isinstance(self._names.tree(node).parent.get(node), ast.For):
+                return False  # under a condition of its own
+        if isinstance(part, ast.Name) and not self._training.wrapped(part):
+            walked = [o for o in self._values.origins(part) if isinstance(o, ast.For | ast.comprehension)]
+            return all(self._walks_whole(o) for o in walked)
+        return _plain(part)
+
+    def _walks_whole(self, loop: ast.For | ast.comprehension) -> bool:
+        func = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+        return isinstance(func, ast.Attribute) and _plain(func.value) and not getattr(loop, "ifs", None)
 
     def trained_after(self, node: ast.AST) -> bool:
         """Whether a backward pass can follow a node: later, or in the next round of a loop around both."""
@@ -163,3 +194,8 @@ class Replicas:
         return any(
             self._updates.entries(loop, self._training.backwards) for loop in self._updates.loops_around(node)
         )
+
+
+def _plain(owner: ast.AST | None) -> bool:
+    """`model` or `model.module`, not a part of it."""
+    return isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr == "module")

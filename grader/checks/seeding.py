@@ -120,7 +120,7 @@ class Seeding:
                 if isinstance(o, ast.Call)
             )
             return Seeded.NEVER if bare else Seeded.UNKNOWN
-        states = {self._seed(s) for s in seeds}
+        states = {self.seed(s) for s in seeds}
         return Seeded.BY_RANK if Seeded.BY_RANK in states else states.pop()
 
     def drawn(self, call: ast.Call) -> tuple[str, Seeded]:
@@ -139,7 +139,7 @@ class Seeding:
                 return "", Seeded.UNKNOWN
             given = self._script.argument(call, "random_state")
             if given is not None and not _is_none(given):
-                return "`random_state`", Seeded.UNKNOWN if given is UNKNOWN else self._seed(given)
+                return "`random_state`", Seeded.UNKNOWN if given is UNKNOWN else self.seed(given)
             return "numpy's global generator", self.of("numpy")
         if head == "numpy.random" and last in _NUMPY:
             return "numpy's global generator", self.of("numpy")
@@ -210,9 +210,10 @@ class Seeding:
                 given = [b for b in bound if b is not None and b is not UNKNOWN]
                 if given and len(given) == len(bound):
                     return [state for g in given for state in self._given(g, depth - 1)]
-        return [self._seed(node)]
+        return [self.seed(node)]
 
-    def _seed(self, node: ast.expr) -> Seeded:
+    def seed(self, node: ast.expr) -> Seeded:
+        """What a seed is: the same on all ranks, made with the rank, or another one each time."""
         if _is_none(node):
             return Seeded.NEVER
         parts = self._script.values.closure(node)

@@ -154,7 +154,10 @@ class Sharding:
         for call in tree.calls_within(owner):
             name = self._names.qualified(call.func) or ""
             last = name.rpartition(".")[2] or getattr(call.func, "attr", "")
-            if any(word in last.lower() for word in ("rand", "shuffle", "sample", "choice", "permut", "rng", "seed")):
+            if any(
+                word in last.lower()
+                for word in ("rand", "shuffle", "sample", "choice", "permut", "rng", "seed")
+            ):
                 return True
             if any(name == f or name.startswith(f + ".") for f in self._names.foreign):
                 return True

@@ -40,7 +40,7 @@ class Fate(Enum):
 
     WAITED = "waited"
     WORKED = "worked"
-    LOST = "lost its partner"
+    LOST = "lost the connection"
     FELL = "fell"
     ENDED = "ended"
     UNKNOWN = "unknown"
@@ -90,9 +90,9 @@ class Stand:
         if self.fate is Fate.WORKED:
             return f"{who}was{' busy' if line else ' still running'}{line} when it was stopped"
         if self.fate is Fate.LOST:
-            return f"{who}{later}lost its partner{line}"
+            return f"{who}{later}lost the connection{line}"
         if self.fate is Fate.ENDED:
-            return f"{who}had ended by itself"
+            return f"{who}had ended by itself (exit code 0)"
         if self.fall is not None:
             how = f"was ended by {self.fall.signal}" if self.fall.signal else _ended(self.fall)
             return f"{who}{'later ' if then else ''}{how}{line}"

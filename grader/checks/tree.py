@@ -38,7 +38,6 @@ class Tree:
         definitions: scope → name → definitions in the order of the text.
         attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
         returns, yields: per function. stars: modules that were star-imported. imports: full names of all imports.
-        assigned_items: statements `x[…] = …`.
         loads, attribute_loads: name → places where it is read, as a plain name and as an attribute.
     """
 
@@ -65,7 +64,6 @@ class Tree:
         self.attribute_loads: dict[str, list[ast.Attribute]] = {}
         self.returns: dict[ast.AST, list[ast.Return]] = {}
         self.yields: set[ast.AST] = set()
-        self.assigned_items: list[ast.Assign] = []
         self.loads: dict[str, list[ast.Name]] = {}
         self.stars: list[str] = []
         self.imports: list[str] = []
@@ -209,8 +207,6 @@ class Tree:
     def _assign(self, node: ast.Assign, scope: ast.AST) -> None:
         for target in node.targets:
             self._bind(target, node, node.value, "assign", scope, end(node))
-        if node.targets[0].__class__ is ast.Subscript:
-            self.assigned_items.append(node)
 
     def _annotated(self, node: ast.AnnAssign, scope: ast.AST) -> None:
         if node.value is not None:

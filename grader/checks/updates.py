@@ -163,6 +163,17 @@ class Updates:
                 return True
         return False
 
+    def together(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether two places of one function can both run in one round: not in different branches of an `if`."""
+        tree = self._names.tree(a)
+        child, above = a, tree.parent.get(a)
+        while above is not None:
+            if isinstance(above, ast.If) and tree.inside(b, above):
+                other = above.orelse if child in above.body else above.body
+                return not any(tree.inside(b, s) for s in other)
+            child, above = above, tree.parent.get(above)
+        return True
+
     def forwards(self, backward: ast.Call) -> list[ast.Call]:
         """Calls that had a part in the value a backward pass starts from."""
         parts: list[ast.AST] = [*backward.args]

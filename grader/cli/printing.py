@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from grader.checks.lint import LintedScript
     from grader.demo import DemoStep
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from grader.model.attempt import Attempt
     from grader.model.calibration import Calibration
     from grader.model.dataset import PreparedDataset
-    from grader.model.task import Task
+    from grader.model.task import Profile, Task
     from grader.model.verify_case import VerifyCase
     from grader.run.workspace import Workspace
 
@@ -31,6 +32,7 @@ def emit_json(value: Any) -> None:
 def stdout_console() -> Console:
     """A console on standard output; plain where that is no terminal."""
     from rich.console import Console
+    from rich.table import Table
 
     return Console(file=sys.stdout, highlight=False, soft_wrap=False)
 
@@ -110,7 +112,13 @@ def task_to_json(task: Task) -> dict[str, Any]:
         "rubric": [asdict(item) for item in task.rubric],
         "max_points": task.max_points,
         "submissions": [
-            {"path": str(p.path), "name": p.name, "verdict": p.verdict, "codes": list(p.codes)}
+            {
+                "path": str(p.path),
+                "name": p.name,
+                "verdict": p.verdict,
+                "codes": list(p.codes),
+                "points": p.points,
+            }
             for p in submissions_of(task)
         ],
     }
@@ -145,12 +153,30 @@ def print_task(task: Task) -> None:
         rubric.add_row(f"{item.points:g}", item.title + (" (must)" if item.must else ""), needs)
     console.print(rubric)
     proofs = Table(title="\nSubmissions that prove the task", title_justify="left", box=None, pad_edge=False)
-    for heading in ("verdict", "submission", "codes"):
+    for heading in ("verdict", "submission", "points", "codes"):
         proofs.add_column(heading)
     for promised in submissions_of(task):
-        proofs.add_row(promised.verdict, promised.name, " ".join(promised.codes))
+        points = "–".join(f"{p:g}" for p in dict.fromkeys(promised.points or ()))
+        proofs.add_row(promised.verdict, promised.name, points, " ".join(promised.codes))
     console.print(proofs)
+    for profile in task.profiles:
+        if profile.quoted:
+            console.print(_quoted_table(profile))
     console.print(f"\nskeleton  {task.skeleton / task.entry_point}", soft_wrap=True)
+
+
+def _quoted_table(profile: Profile) -> Table:
+    from rich.table import Table
+
+    table = Table(
+        title=f"\nPublished for such machines ({profile.name}); shown, never compared with times measured here",
+        title_justify="left", box=None, pad_edge=False,
+    )  # fmt: skip
+    for heading in ("figure", "covers", "source"):
+        table.add_column(heading)
+    for quoted in profile.quoted:
+        table.add_row(quoted.figure, quoted.covers, quoted.source)
+    return table
 
 
 def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:

@@ -26,6 +26,7 @@ class PromisedSubmission:
         verdict: name of the folder, one of the verdicts of `model.grade`.
         codes: codes of the findings it must cause, exactly, sorted; empty for clean ones.
         markers: lines that findings of a code must point at, in file order.
+        points: fewest and most points it must earn, both included; None where nothing is promised.
     """
 
     path: Path
@@ -33,3 +34,4 @@ class PromisedSubmission:
     verdict: str
     codes: tuple[str, ...]
     markers: tuple[Marker, ...]
+    points: tuple[float, float] | None = None

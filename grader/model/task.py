@@ -17,14 +17,31 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Quoted:
+    """A figure published elsewhere, with what it covers and where it stands; shown, never compared with ours."""
+
+    figure: str
+    covers: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """Where a task runs: `cpu` (gloo) or `gpu` (nccl), with its sizes and limits."""
+    """Where a task runs: `cpu` (gloo) or `gpu` (nccl), with its sizes and limits.
+
+    Attributes:
+        name, backend, nproc_per_node, nnodes, limits: what one run gets there.
+        datasets: those of the task's that are used there unless another is asked for; empty: all, in the task's order.
+        quoted: published figures for such a machine.
+    """
 
     name: str
     backend: str
     nproc_per_node: int
     nnodes: int
     limits: Limits
+    datasets: tuple[str, ...] = ()
+    quoted: tuple[Quoted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Evidence, Finding, Location, Severity
 from grader.model.grade import SCHEMA, CheckResult, Grade, RubricResult, State, Verdict
 from grader.report.audience import Audience, for_audience
@@ -36,6 +37,7 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
         "dataset": grade.dataset,
         "world_size": grade.world_size,
         "runtime": grade.runtime,
+        "diagnosis": _diagnosis_out(grade.diagnosis) if grade.diagnosis is not None else None,
         "rubric": [_rubric_out(item) for item in grade.rubric],
         "findings": [finding_out(finding) for finding in grade.findings],
         "checks": [_check_out(check) for check in grade.checks],
@@ -77,14 +79,43 @@ def finding_out(finding: Finding) -> dict[str, Any]:
         "ranks": finding.ranks,
         "message": finding.message,
         "hint": finding.hint,
-        "where": [
-            {"path": p.path, "line": p.line, "column": p.column, "end_line": p.end_line}
-            for p in finding.where
-        ],
+        "where": [_place_out(place) for place in finding.where],
         "confirmed": finding.confirmed,
         "refuted": finding.refuted,
         "details": _facts(finding.details),
     }
+
+
+def _place_out(place: Location) -> dict[str, Any]:
+    return {"path": place.path, "line": place.line, "column": place.column, "end_line": place.end_line}
+
+
+def _place_in(item: dict[str, Any]) -> Location:
+    return Location(item["path"], item["line"], item["column"], item["end_line"])
+
+
+def _diagnosis_out(diagnosis: Diagnosis) -> dict[str, Any]:
+    return {
+        "id": diagnosis.id,
+        "title": diagnosis.title,
+        "explanation": diagnosis.explanation,
+        "hint": diagnosis.hint,
+        "where": [_place_out(place) for place in diagnosis.where],
+        "ranks": diagnosis.ranks,
+        "details": _facts(diagnosis.details),
+    }
+
+
+def _diagnosis_in(item: dict[str, Any]) -> Diagnosis:
+    return Diagnosis(
+        id=item["id"],
+        title=item["title"],
+        explanation=item["explanation"],
+        hint=item["hint"],
+        where=tuple(_place_in(place) for place in item["where"]),
+        ranks=tuple(item["ranks"]),
+        details=dict(item["details"]),
+    )
 
 
 def _rubric_out(item: RubricResult) -> dict[str, Any]:
@@ -133,6 +164,8 @@ def _grade_in(document: dict[str, Any]) -> Grade:
         environment=dict(document["environment"]),
         notes=tuple(document["notes"]),
         review=tuple(document["review"]),
+        # Grades stored before runs were diagnosed have none.
+        diagnosis=_diagnosis_in(found) if (found := document.get("diagnosis")) is not None else None,
     )
 
 
@@ -143,7 +176,7 @@ def _finding_in(item: dict[str, Any]) -> Finding:
         evidence=Evidence(item["evidence"]),
         message=item["message"],
         hint=item["hint"],
-        where=tuple(Location(p["path"], p["line"], p["column"], p["end_line"]) for p in item["where"]),
+        where=tuple(_place_in(place) for place in item["where"]),
         ranks=tuple(item["ranks"]),
         details=dict(item["details"]),
         confirmed=item["confirmed"],

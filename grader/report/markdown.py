@@ -77,7 +77,7 @@ def cases_to_markdown(cases: Sequence[VerifyCase]) -> str:
     lines += [""] if broken else []
     rows = [
         (
-            SYMBOLS["good" if case.ok else "bad"],
+            SYMBOLS["quiet" if case.skipped else "good" if case.ok else "bad"],
             f"{_text(case.task)}/{_text(case.submission)}",
             _text(case.expected_verdict),
             _text(case.verdict) or "skipped",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from grader.model.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
+from grader.model.diagnosis import Diagnosis
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import Evidence, Finding, Location, Severity
 from grader.model.grade import CheckResult, Grade, RubricResult, State, Verdict
@@ -489,6 +490,17 @@ def deadlocked() -> Attempt:
                 "time_target_s": 4.29,
                 "wall_s": 18.3,
             },
+            diagnosis=Diagnosis(
+                id="guarded_collective",
+                title="Rank 0 called a collective that the others never reach",
+                explanation="Rank 0 waited in `barrier` at `train.py:39`, under `if rank == 0:` in line 38; rank 1 waited "
+                "in `destroy_process_group` at `train.py:41` until it was stopped. A collective ends only when every "
+                "rank has called it, and the test keeps the other ranks from this one.",
+                hint="Move the call out of the test, so that all ranks make it.",
+                where=(Location("train.py", 39), Location("train.py", 41)),
+                ranks=(0,),
+                details={"ranks": {"0": "waited in `barrier`", "1": "waited in `destroy_process_group`"}},
+            ),
         ),
         record=run_record(*ranks, ending=Ending.DEADLOCKED, reason="Both ranks waited in collectives."),
         trace=trace(),
@@ -525,6 +537,16 @@ def crashed() -> Attempt:
             rubric=rubric({item.id: () for item in task().rubric}, "The script did not get that far."),
             checks=(),
             metrics={"wall_s": 2.4},
+            diagnosis=Diagnosis(
+                id="exception",
+                title="Rank 0 raised RuntimeError; the others needed it",
+                explanation=f"Rank 0 raised RuntimeError (“{message}”) at `train.py:32`; rank 1 was stopped. A step of "
+                "the wrapped model and every collective need all ranks, so the error of one ends the run for all.",
+                hint="Mend this line first, and ask what was different there.",
+                where=(Location("train.py", 32),),
+                ranks=(0,),
+                details={"exception": "RuntimeError", "message": message, "exit_code": 1},
+            ),
         ),
         record=run_record(*ranks, ending=Ending.CRASHED, reason="Rank 0 crashed."),
         trace=Trace((RankTrace(0, None, False), RankTrace(1, None, False))),

@@ -67,6 +67,16 @@ class _Check(_Strict):
     reason: str
 
 
+class _Diagnosis(_Strict):
+    id: str
+    title: str
+    explanation: str
+    hint: str
+    where: list[_Place]
+    ranks: list[int]
+    details: dict[str, Any]
+
+
 class _Grade(_Strict):
     """Schema 1, written a second time: what programs may rely on."""
 
@@ -85,6 +95,7 @@ class _Grade(_Strict):
     dataset: str
     world_size: int
     runtime: str
+    diagnosis: _Diagnosis | None
     rubric: list[_Rubric]
     findings: list[_Finding]
     checks: list[_Check]
@@ -121,6 +132,7 @@ def test_a_grade_survives_the_way_to_json_and_back(name: str) -> None:
         grade.rubric,
         grade.checks,
     )
+    assert again.diagnosis == grade.diagnosis
     assert [f.message for f in again.findings] == [f.message for f in grade.findings]
     assert [f.where for f in again.findings] == [f.where for f in grade.findings]
 

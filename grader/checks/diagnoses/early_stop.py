@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from grader.checks.case import Case, named, told
 from grader.checks.parting import exits, left_epoch, stopped_training
-from grader.checks.quote import count, ranks
+from grader.checks.quote import count, place, ranks
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -46,7 +46,7 @@ def _stopped(case: Case) -> Diagnosis | None:
     return case.parting(
         title=f"{ranks(gone)} stopped training before the others",
         what=f"{ranks(gone)} left the training loop after {count(apart.finished, 'epoch')}{named(lines)} and "
-        f"{_now(case, gone)}; {told(apart.ahead)}, in one epoch more",
+        f"{_now(case, gone)}; one epoch further on, {told(apart.ahead)}",
         why=_WHY,
         hint=_HINT,
         where=lines,
@@ -63,15 +63,16 @@ def _broke_off(case: Case) -> Diagnosis | None:
     early = [s for s in gone if s.exhausted is False]
     if not early:
         return None
-    numbers = [s.rank for s in early]
+    numbers, batches = [s.rank for s in early], count(early[0].num_batches, "batch", "batches")
     rest = [case.stands[s.rank] for s in still]
+    lines = _exits(case, still[0].rank, of_epoch=True) or place(early[0].site)
     return case.parting(
         title=f"{ranks(numbers)} broke off an epoch that the others went on with",
-        what=f"{ranks(numbers)} left epoch {epoch.number} after {count(early[0].num_batches, 'batch', 'batches')} and "
+        what=f"{ranks(numbers)} left epoch {epoch.number} after {batches}{named(lines)} and "
         f"{_now(case, numbers)}; {told(rest)}",
         why=_WHY,
         hint=_HINT,
-        where=tuple(p for s in early for p in _site(s.site)),
+        where=lines,
         ranks=tuple(numbers),
     )
 
@@ -81,15 +82,10 @@ def _now(case: Case, gone: list[int]) -> str:
     return text.partition(" ")[2].partition(" ")[2] if len(gone) == 1 else f"then {text}"
 
 
-def _site(site: object) -> tuple[Location, ...]:
-    path, line = getattr(site, "path", ""), getattr(site, "line", 0)
-    return (Location(path, line),) if path and line > 0 else ()
-
-
-def _exits(case: Case, ahead: int) -> tuple[Location, ...]:
+def _exits(case: Case, ahead: int, *, of_epoch: bool = False) -> tuple[Location, ...]:
     """The line that leaves the loop, where only one can have been meant."""
     script = case.seen.script
-    leaving = exits(case, case.stands[ahead])
+    leaving = exits(case, case.stands[ahead], of_epoch=of_epoch)
     guarded = [n for n in leaving if script.guards.partial(n) is not None]
     likely = guarded or list(leaving)
     return (script.location(likely[0]),) if len(likely) == 1 or guarded else ()

@@ -32,12 +32,12 @@ def diagnose(case: Case) -> Diagnosis | None:
         everyone = "All ranks raised" if len(fallen) > 1 else "The script raised"
         title = f"{everyone} {name}"
         why = "Every rank ran into it, so it has nothing to do with the rank: the line, or what reaches it, is wrong"
-        hint = "Mend this line; with `torchrun --nproc_per_node=1 train.py` it fails in the same way, with one traceback."
+        hint = "Mend this line; `torchrun --nproc_per_node=1 train.py` fails in the same way, with one traceback."
     else:
         title = f"{ranks(fallen)} raised {name}; the others needed {'it' if len(fallen) == 1 else 'them'}"
         why = (
             "A step of the wrapped model and every collective need all ranks, so the error of one ends the run for "
             "all, and what the others report is only the consequence"
         )
-        hint = "Mend this line first, and ask what was different there: this rank's share of the data, its number, its device."
+        hint = "Mend this line first, and ask what was different there: its data, its number, its device."
     return case.crash(title=title, what=f"raised {name}{said}", why=why, hint=hint)

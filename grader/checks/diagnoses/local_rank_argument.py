@@ -56,9 +56,9 @@ def _added(script: Script) -> tuple[Location, ...]:
     """Where the argument is declared."""
     found = []
     for call in script.all_calls():
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
-            if any(isinstance(a, ast.Constant) and a.value in _NAMES for a in call.args):
-                found.append(script.location(call))
+        adds = isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
+        if adds and any(isinstance(a, ast.Constant) and a.value in _NAMES for a in call.args):
+            found.append(script.location(call))
     return tuple(found)
 
 

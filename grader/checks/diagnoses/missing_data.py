@@ -25,7 +25,8 @@ _WORDS = re.compile(
 )
 _KEY = re.compile(r"^'(DATA\w*|\w*DATA(_?SET)?S?(_?(DIR|PATH|ROOT|FOLDER|HOME))|OUTPUT\w*)'$")
 _FILE = re.compile(
-    r"No such file or directory: '(?P<path>[^']*(data|ubyte|MNIST|train|CIFAR|\.csv|\.npz?)[^']*)'", re.I
+    r"No such file or directory: '(?P<path>[^']*(data|ubyte|MNIST|train|CIFAR|\.csv|\.npz?)[^']*)'",
+    re.IGNORECASE,
 )
 _CHECKPOINT = re.compile(r"\.(pt|pth|ckpt|safetensors|tar|bin)$")
 

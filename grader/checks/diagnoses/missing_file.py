@@ -31,7 +31,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     some = len(case.alike) < case.seen.world_size
     return case.crash(
         title="A file was not there" + (" yet" if some else ""),
-        what=f"used a file that does not exist (“{case.words}”)",
+        what=f"used a path that does not exist (“{case.words}”)",
         why=(
             "A file that one rank writes is there for the others only after a meeting point behind the write, so a "
             "fast rank can come too early"

@@ -19,7 +19,7 @@ from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
 _WORDS = re.compile(
-    r"Read-only file system|Permission denied|open file failed with strerror|cannot be opened"
+    r"Read-only file system|Permission denied|open file failed with strerror: (?!No such)|cannot be opened"
 )
 
 

@@ -86,8 +86,8 @@ def _growth(case: Case) -> str:
         if len(sizes) > 1 and sizes[-1][1] > _GROWTH * sizes[0][1]:
             (first, least), (last, most) = sizes[0], sizes[-1]
             return (
-                f", and rank {rank.rank} grew from {least / _MIB:,.0f} MiB in step {first} to {most / _MIB:,.0f} MiB in "
-                f"step {last}, as when losses or outputs are kept with their graphs"
+                f", and rank {rank.rank} grew from {least / _MIB:,.0f} MiB in step {first} to {most / _MIB:,.0f} MiB "
+                f"in step {last}, as when losses or outputs are kept with their graphs"
             )
     return ""
 

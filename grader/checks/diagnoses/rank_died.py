@@ -36,7 +36,7 @@ _SIGNALS = {
 def diagnose(case: Case) -> Diagnosis | None:
     """Speak of signals and of exits that no exception explains."""
     cause = case.cause
-    if cause is None or cause.type not in ("", "SystemExit") and not (cause.signal and not cause.frames):
+    if cause is None or (cause.type not in ("", "SystemExit") and (not cause.signal or cause.frames)):
         return None
     some = len(case.alike) < case.seen.world_size
     needs = "; the others cannot finish a collective without it" if some else ""
@@ -49,7 +49,7 @@ def diagnose(case: Case) -> Diagnosis | None:
             title="A rank was killed" if some else "All ranks were killed",
             what=f"{what}{said}",
             why=f"This signal {why}{needs}",
-            hint="Look at what this rank did last in its output; run it with less memory, fewer workers, or one process.",
+            hint="Look at what this rank printed last; run it with less memory, fewer workers, or one process.",
         )
     way = "called `sys.exit`" if cause.type == "SystemExit" else "left without an exception"
     said = (

@@ -30,7 +30,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     gone = [s.rank for s in ended]
     return case.parting(
         title=f"{ranks(gone)} ended while the others waited for {'it' if len(gone) == 1 else 'them'}",
-        what=f"{ranks(gone)} had come to the end of the script; {told(rest)}",
+        what=f"{ranks(gone)} had ended with exit code 0; {told(rest)}",
         why="A collective ends only when every rank has called it, and a rank that has ended never will",
         hint=(
             "Let all ranks take the same way through the script: no collective or training step in a branch that only "

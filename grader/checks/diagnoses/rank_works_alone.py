@@ -37,7 +37,7 @@ def diagnose(case: Case) -> Diagnosis | None:
         title=f"{who} kept the others waiting until the time limit",
         what=f"At the limit of {case.seen.record.deadline_s:g} s {told(busy)}, and {told(waiting)}, where nothing had "
         f"moved for {quiet_s:.0f} s",
-        why="What one rank does alone all others wait for in their next collective, and no time limit is long enough for it",
+        why="All others wait in their next collective for what one rank does alone, and their patience has a limit",
         hint=(
             "Share this work among the ranks, make it shorter, or do it before the run; an endless loop on one rank "
             "looks the same."

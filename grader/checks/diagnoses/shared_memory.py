@@ -40,7 +40,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     what = "open files" if _FILES.search(found[0]) else "shared memory"
     return case.crash(
         title=f"The data loaders' workers ran out of {what}",
-        what=f"lost a worker of its data loader because {what} ran out{number}",
+        what=f"lost a worker of the data loader because {what} ran out{number}",
         why=(
             "Workers hand batches over through `/dev/shm`, which is small in a container, and each rank brings its "
             "own workers, with `prefetch_factor` batches each"

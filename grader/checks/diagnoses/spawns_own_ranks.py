@@ -46,7 +46,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     lines = places(e[0].site for e in spawning.values())
     target = first.fields.get("target")
     named = isinstance(target, str) and target and not target.startswith("_")
-    what = f"started `{target}` in processes of its own" if named else "started processes of its own"
+    what = f"started `{target}` in further processes" if named else "started further processes"
     title = "Each rank started ranks of its own"
     if case.cause is not None:
         if case.cause.type in _PLAIN or case.cause.rank not in spawning:

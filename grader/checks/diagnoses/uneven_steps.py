@@ -32,12 +32,13 @@ def diagnose(case: Case) -> Diagnosis | None:
     waiting = [s.rank for s in still]
     lines = tuple(dict.fromkeys(p for s in (*still, *dry) for p in place(s.site)))
     fewest = min(s.num_batches for s in dry)
+    batches = count(fewest, "batch", "batches")
     nth = f"batch {max(fewest + 1, still[0].num_batches):,}"
     return case.parting(
         title="Ranks had different numbers of batches",
         what=(
             f"In epoch {epoch.number} {ranks(numbers).lower()} ran out of data after "
-            f"{count(fewest, 'batch', 'batches')}{named(lines)} while {ranks(waiting).lower()} went into {nth}; "
+            f"{batches} (loader{named(lines)}) while {ranks(waiting).lower()} went into {nth}; "
             f"{told(case.stands)}"
         ),
         why=(

@@ -41,7 +41,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     said = f" (“{shown(last)}”)" if last.startswith(found["type"]) else ""
     return case.crash(
         title="A data loader's worker raised an exception",
-        what=f"got `{found['type']}` from a worker of its data loader{said}",
+        what=f"got `{found['type']}` from a worker of the data loader{said}",
         why=(
             "The exception is raised again where the batch was asked for, which ends the rank, and the others cannot "
             "finish a step without it"

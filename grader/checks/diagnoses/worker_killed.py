@@ -32,7 +32,7 @@ def diagnose(case: Case) -> Diagnosis | None:
     how = f"was killed ({found['signal'].strip()})" if found["signal"] else "ended without a word"
     return case.crash(
         title="A data loader's worker was killed",
-        what=f"lost a worker of its data loader, which {how},",
+        what=f"lost a worker of the data loader, which {how},",
         why=(
             "A worker that ends like this was killed for its memory or crashed inside a library, and the rank that "
             "waits for its batch ends with it"

@@ -30,27 +30,50 @@ loader = DataLoader(train_set, batch_size=64, sampler=sampler)
 ```
 
 ## How it is seen
-In the run alone, by the indices that ranks drew in the same epoch. With k ranks up to k − 1 samples drawn twice are
-honest padding, and so are those that fill the last global batch.
+In the run, by the indices that ranks drew in the same epoch. With k ranks up to k − 1 samples drawn twice are
+honest padding, and so are those that fill the last global batch. Streams have no indices: there hashes of the samples
+show that each worker of one rank yielded them anew. In the source, by a sampler that is told a fixed rank or a seed
+with the rank in it, and by streams that do not ask for their worker.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from grader.checks.deals import misdeals
 from grader.checks.division import Division, Kind, divisions
 from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.source import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DATA001",)
+EXPLAINED_BY = ("DATA001", "DATA007")
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag samplers and streams that deal the same samples twice."""
+    for found in misdeals(script) if script.joins_group else ():
+        yield Hit(
+            message=f"{script.at(found.call)} {found.what}. Shared samples are learned twice, and others less or not "
+            "at all.",
+            hint=found.hint,
+            where=(script.location(found.call),),
+            severity=None if found.on_one_node else Severity.HINT,
+        )
 
 
 def check_trace(seen: Seen) -> Look:
     """Flag epochs in which some ranks shared samples though each did not have everything."""
     if seen.trace.world_size < 2:
         return unseen("Only one rank ran, so shards can't overlap.")
+    copies = _worker_copies(seen)
+    if copies is not None:
+        return flagged(copies)
     judged: list[Division] = []
     for stream in seen.ledger.training:
         found = divisions(seen.ledger, stream)
@@ -69,6 +92,31 @@ def check_trace(seen: Seen) -> Look:
     if judged:
         return unseen(f"The shards could not be compared: {judged[0].reason}.")
     return unseen("No epoch was seen in which two or more ranks trained.")
+
+
+def _worker_copies(seen: Seen) -> Hit | None:
+    """A stream whose workers all yield the same: each sample comes as often as there are workers."""
+    for rank in seen.trace.ranks:
+        for loader in rank.loaders:
+            if not loader.iterable or loader.num_workers < 2:
+                continue
+            for one in (p for p in rank.passes if p.loader == loader.id):
+                end = math.inf if one.ended_t is None else one.ended_t
+                times = Counter(h for f in rank.feeds if one.t <= f.t <= end for h in f.hashes)
+                total = sum(times.values())
+                if len(times) < 16 or total < 0.9 * loader.num_workers * len(times):
+                    continue
+                return Hit(
+                    message=f"In pass {one.n} rank {rank.rank} trained on {count(len(times), 'sample')} "
+                    f"{total / len(times):.1f} times each: {at(loader.site, 'the loader')} starts "
+                    f"{loader.num_workers} workers, and each of them yields the whole stream.",
+                    hint="Let `__iter__` ask `torch.utils.data.get_worker_info()` and yield every n-th sample from "
+                    "`info.id` on.",
+                    where=place(loader.site),
+                    ranks=(rank.rank,),
+                    details={"samples": len(times), "drawn": total, "workers": loader.num_workers},
+                )
+    return None
 
 
 def _hit(stream: Stream, overlapping: list[Division]) -> Hit:

@@ -44,7 +44,7 @@ from grader.checks.shard import first
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DATA003",)
+EXPLAINED_BY = ("DATA003", "DATA007")
 
 
 def check_trace(seen: Seen) -> Look:

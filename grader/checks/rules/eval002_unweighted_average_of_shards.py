@@ -78,8 +78,24 @@ from grader.checks.validation import combining, divided_passes
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
-_AVERAGING = {"all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object", "all_gather_into_tensor"}
-_HELPERS = ("reduce_mean", "mean_reduce", "average_over", "all_mean", "reduce_value", "average_across", "reduce_tensor")
+_AVERAGING = {
+    "all_reduce",
+    "reduce",
+    "all_gather",
+    "gather",
+    "all_gather_object",
+    "gather_object",
+    "all_gather_into_tensor",
+}
+_HELPERS = (
+    "reduce_mean",
+    "mean_reduce",
+    "average_over",
+    "all_mean",
+    "reduce_value",
+    "average_across",
+    "reduce_tensor",
+)
 _MEANS = {"mean", "nanmean", "fmean"}
 _EQUAL_WORDS = ("total_size", "pad", "ceil", "extra", "repeat", "drop")
 
@@ -90,7 +106,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework or not script.collectives.direct:
         return
     for draw in training.draws:
-        loaders = [x for x in draw.loaders if training.roles(x).evaluates and script.sharding.of(x) is Shared.YES]
+        loaders = [
+            x for x in draw.loaders if training.roles(x).evaluates and script.sharding.of(x) is Shared.YES
+        ]
         if not draw.evaluates or not loaders or len(loaders) < len(draw.loaders):
             continue
         sure = any(_surely_unequal(script, x) for x in loaders)
@@ -99,13 +117,11 @@ def check_source(script: Script) -> Iterable[Hit]:
         for ratio in _ratios(script, draw):
             reduction = _reduced(script, ratio)
             if reduction is not None:
-                yield _hit(script, draw, loaders[0], ratio, reduction, sure)
+                yield _hit(script, loaders[0], ratio, reduction, sure)
                 break
 
 
-def _hit(
-    script: Script, draw: Draw, loader: ast.Call, ratio: ast.expr, reduction: ast.Call, sure: bool
-) -> Hit:
+def _hit(script: Script, loader: ast.Call, ratio: ast.expr, reduction: ast.Call, sure: bool) -> Hit:
     sizes = "are not of one size" if sure else "need not be of one size"
     return Hit(
         message=f"{script.at(reduction)} averages {script.quote(ratio)} over the ranks, but each rank worked it out "
@@ -141,7 +157,11 @@ def _equal(script: Script, loader: ast.Call) -> bool:
     if any(isinstance(s, ast.Call) and script.names.qualified(s.func) == SAMPLER for s in samplers):
         return True
     for node in _parts(script, loader):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and script.ranks.world(node.right):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.FloorDiv)
+            and script.ranks.world(node.right)
+        ):
             return True
         name = name_of(node) if isinstance(node, ast.Name | ast.Attribute | ast.Call) else ""
         if any(w in name.lower() for w in _EQUAL_WORDS):
@@ -191,11 +211,7 @@ def _reduced(script: Script, ratio: ast.expr) -> ast.Call | None:
         operation = script.argument(call, "op")
         if operation is not None and name_of(operation) in ("MAX", "MIN", "PRODUCT"):
             continue
-        given = [
-            a
-            for n in ("tensor", "obj", "input_tensor")
-            if (a := script.argument(call, n)) is not None
-        ]
+        given = [a for n in ("tensor", "obj", "input_tensor") if (a := script.argument(call, n)) is not None]
         for argument in given:
             made = script.values.closure(argument)
             if ratio in made and not any(_weights(script, n, ratio) for n in made):
@@ -225,7 +241,8 @@ def check_trace(seen: Seen) -> Look:
             continue
         sizes = {s.rank: s.num_samples for s in parts[-1].epoch.shards}
         if len(set(sizes.values())) == 1:
-            good = f"All ranks scored {count(next(iter(sizes.values())), 'sample')}, so an average of their metrics is exact."
+            each = count(next(iter(sizes.values())), "sample")
+            good = f"All ranks scored {each}, so an average of their metrics is exact."
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
         joined = combining(seen.ledger, seen.trace, stream)

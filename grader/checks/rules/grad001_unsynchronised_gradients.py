@@ -40,18 +40,26 @@ for images, labels in DataLoader(train_set, batch_size=64, sampler=DistributedSa
 ```
 
 ## How it is seen
-In the run alone: each rank writes down sums over some gradients just before the optimizer steps, and the sums of all
+In the run each rank writes down sums over some gradients just before the optimizer steps, and the sums of all
 ranks are compared step by step. With DDP they are equal to the bit. Ranks start with different random seeds, so equal
 gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something to
 average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
-judged.
+judged. In the source: a script that
+starts a process group and trains, with no wrapper, no library that wraps, and nothing that exchanges gradients or
+parameters; a model that stays outside while others are wrapped; and a step inside a `no_sync()` block.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
+from grader.checks.collectives import INIT
+from grader.checks.nodes import name_of, start
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.source import Script
 from grader.checks.steps import Comparison, Difference, compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
@@ -59,6 +67,120 @@ from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("DIST001", "GRAD002", "GRAD003")
+_HINT = (
+    "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag steps with gradients that nothing has averaged."""
+    if script.training.framework or not script.calls(INIT):
+        return
+    yield from _inside_no_sync(script)
+    if not script.training.wraps:
+        yield from _never_wrapped(script)
+    else:
+        yield from _left_outside(script)
+
+
+def _never_wrapped(script: Script) -> Iterable[Hit]:
+    steps = [s for s in script.updates.steps if not script.guards.alone(s)]
+    reached = [s for s in steps if script.updates.rounds(s, script.training.backwards)]
+    if (
+        not reached
+        or script.names.foreign
+        or script.averaging.may_exchange
+        or script.calls("torch.nn.parallel.DataParallel")
+    ):
+        return
+    if any(script.replicas.on_some_ranks(s) is not None for s in reached):
+        return  # one rank trains, the others serve
+    if not any(_known(script, b) for b in script.training.backwards):
+        return  # the model comes from who knows where, and may be wrapped there
+    first = reached[0]
+    yield Hit(
+        message=f"{script.at(script.calls(INIT)[0])} starts a process group, but no model is wrapped and nothing "
+        f"averages gradients: {script.at(first)} steps with those of its own rank, so each rank trains a model of its "
+        "own.",
+        hint=_HINT,
+        where=(script.location(first),),
+    )
+
+
+def _known(script: Script, backward: ast.Call) -> bool:
+    """Whether a model that the backward pass goes through can be followed to where it was made."""
+    for call in script.updates.forwards(backward):
+        variable = (
+            isinstance(call.func, ast.Name | ast.Attribute) and script.names.qualified(call.func) is None
+        )
+        if variable and any(isinstance(o, ast.Call) for o in script.values.origins(call.func)):
+            return True
+    return False
+
+
+def _left_outside(script: Script) -> Iterable[Hit]:
+    """A model with an optimizer of its own that is trained, but that no wrapper holds."""
+    held = {
+        n
+        for w in script.training.wraps
+        for m in [script.argument(w, "module")]
+        if m
+        for n in script.values.closure(m)
+    }
+    if script.averaging.all or any(not isinstance(n, ast.expr) for w in script.training.wraps for n in [w]):
+        return
+    for optimizer in script.updates.optimizers:
+        given = optimizer.args[0] if optimizer.args else script.argument(optimizer, "params")
+        func = given.func if isinstance(given, ast.Call) else None
+        if not isinstance(func, ast.Attribute) or func.attr != "parameters":
+            continue
+        made = script.values.origins(func.value, returns=False)
+        if not made or not all(script.replicas.builds_model(o) and o not in held for o in made):
+            continue
+        if any(script.replicas.on_some_ranks(n) or script.guards.alone(n) for n in (optimizer, *made)):
+            continue
+        for backward in script.training.backwards:
+            called = [
+                c
+                for c in script.updates.forwards(backward)
+                if isinstance(c.func, ast.Name | ast.Attribute)
+                and not script.graph.targets(c)
+                and not script.training.gradients_off(c)
+                and set(script.values.origins(c.func, returns=False)) & set(made)
+            ]
+            if called:
+                yield Hit(
+                    message=f"{script.at(called[0])} trains the model made in {script.at(made[0])}, which is not the "
+                    f"one that {script.at(script.training.wraps[0])} wraps. Nothing averages its gradients: each rank "
+                    "trains one of its own.",
+                    hint="Wrap every model that is trained, and call the wrapper.",
+                    where=(script.location(called[0]),),
+                )
+                break
+
+
+def _inside_no_sync(script: Script) -> Iterable[Hit]:
+    """`with model.no_sync():` around backward *and* step, with no condition about it."""
+    for tree in script.trees:
+        for block in tree.withs:
+            contexts = [i.context_expr for i in block.items]
+            if not any(isinstance(c, ast.Call) and name_of(c) == "no_sync" for c in contexts):
+                continue
+            backwards = [b for b in script.training.backwards if any(tree.inside(b, s) for s in block.body)]
+            steps = [
+                s
+                for s in script.updates.steps
+                if any(tree.inside(s, b) for b in block.body) and any(start(b) < start(s) for b in backwards)
+            ]
+            if steps and not script.averaging.all:
+                yield Hit(
+                    message=f"{script.at(steps[0])} steps inside the `no_sync()` block of {script.at(block)}: the "
+                    "gradients it uses were made there and never averaged.",
+                    hint="Leave `no_sync()` before the last forward and backward pass of each step.",
+                    where=(script.location(steps[0]),),
+                )
+
+
 _MEETINGS = ("barrier", "monitored_barrier")
 
 
@@ -93,7 +215,7 @@ def _hit(active: tuple[RankTrace, ...], found: Comparison, difference: Differenc
     pair = f"the sum of `{difference.names[0]}`'s gradient was {_number(x)} on rank {a} and {_number(y)} on rank {b}"
     wrapped = any(w.kind in ("ddp", "fabric", "accelerate") for r in active for w in r.wraps)
     unsynced = any(s.synced is False for r in active for s in r.steps)
-    hint = "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
+    hint = _HINT
     if wrapped and unsynced:
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
     elif wrapped:

@@ -79,6 +79,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 def _never_cleared(script: Script) -> Iterable[Hit]:
     updates = script.updates
     for backward in script.training.backwards:
+        if (script.names.qualified(backward.func) or "").startswith("torch.distributed."):
+            continue  # gradients of a distributed context of their own
         loops = updates.rounds(backward, updates.steps)
         if not loops or any(_may_clear(script, loop) for loop in loops):
             continue
@@ -113,7 +115,7 @@ def _clipped_scaled(script: Script) -> Iterable[Hit]:
         function = tree.function(clip)
         beside = [c for c in tree.calls if tree.function(c) is function]
         scaled = [b for b in script.training.backwards if b in beside and _is_scaled(script, b)]
-        before = [b for b in scaled if start(b) < start(clip)]
+        before = [b for b in scaled if start(b) < start(clip) and script.updates.together(b, clip)]
         if not before or script.updates.running(unscales) & _called(script, beside):
             continue
         if any(u in beside and start(u) < start(clip) for u in unscales):

@@ -10,36 +10,120 @@ stay different for ever: gradients are then averages of gradients of different m
 
 ## Example
 ```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
 model = DistributedDataParallel(build_model())
-if rank == 0:
+if dist.get_rank() == 0:
     model.module.load_state_dict(torch.load("start.pt", weights_only=True))
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    optimizer.step()
 ```
 
 ## Use instead
 ```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
 model = build_model()
-if rank == 0:
+if dist.get_rank() == 0:
     model.load_state_dict(torch.load("start.pt", weights_only=True))
 model = DistributedDataParallel(model)  # sends rank 0's parameters to all
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    optimizer.step()
 ```
 
 ## How it is seen
-In the run alone: sums over parameters, as the forward pass after a step finds them and as they are at the end,
+In the run: sums over parameters, as the forward pass after a step finds them and as they are at the end,
 compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
-the last step (the best weights loaded on rank 0) does not count.
+the last step (the best weights loaded on rank 0) does not count. In the source: weights of a wrapped model that are
+loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
+them to the others.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
 from grader.checks.quote import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.source import Script
 from grader.checks.steps import Comparison, compare_finals, compare_parameters, sharded, trainers
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DIST001", "GRAD001", "GRAD002", "GRAD003", "DATA005")
+EXPLAINED_BY = ("DIST001", "GRAD001", "GRAD002", "GRAD003", "DATA005", "OPT004")
+_IN_PLACE = {
+    "clamp_",
+    "copy_",
+    "mul_",
+    "add_",
+    "div_",
+    "sub_",
+    "fill_",
+    "zero_",
+    "normal_",
+    "uniform_",
+    "lerp_",
+    "clip_",
+}
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag weights of a wrapped model that some ranks change for themselves."""
+    if not script.training.wraps or script.training.framework:
+        return
+    blamed: set[ast.AST] = set()
+    for node, owner in _changes(script):
+        wrap = script.replicas.wrap_of(owner)
+        if wrap is None or not script.replicas.trained_after(node) or script.replicas.wrapped_again(node):
+            continue
+        guard = script.replicas.on_some_ranks(node)
+        if (
+            guard is None
+            or not guard.condition.sure
+            or guard.test in blamed
+            or script.replicas.sent_later(node)
+        ):
+            continue
+        blamed.add(guard.test)  # one block, one mistake
+        yield Hit(
+            message=f"{script.at(node)} changes the weights of the model that DDP has wrapped in {script.at(wrap)} on "
+            f"some ranks only ({script.quote(guard.test)}). DDP sent rank 0's weights to all when it wrapped; what "
+            "changes later stays different for ever.",
+            hint=_HINT,
+            where=(script.location(node),),
+        )
+
+
+def _changes(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
+    """Places that write to weights, with what they write to."""
+    for tree in script.trees:
+        for call in tree.calls:
+            func = call.func
+            name = script.names.qualified(func) or ""
+            if name.startswith("torch.nn.init.") and call.args:
+                yield call, call.args[0]
+            elif isinstance(func, ast.Attribute):
+                in_gradient = isinstance(func.value, ast.Attribute) and "grad" in ast.dump(func.value)
+                if func.attr in ("load_state_dict", "reset_parameters", "apply") or (
+                    func.attr in _IN_PLACE and not in_gradient
+                ):
+                    yield call, func.value
+        for definition in tree.attributes.get("data", ()):
+            targets = getattr(definition.node, "targets", None) or [getattr(definition.node, "target", None)]
+            for target in targets:
+                if isinstance(target, ast.Attribute):
+                    yield definition.node, target.value
 
 
 def check_trace(seen: Seen) -> Look:

@@ -97,11 +97,11 @@ def _new_layers(script: Script) -> Iterable[Hit]:
                 for target in node.targets:
                     if isinstance(target, ast.Attribute) and target.attr != "module":
                         yield from _replaced(script, target.value, node)
-        for node in tree.assigned_items:
-            if _is_layer(script, node.value):
-                for target in node.targets:
-                    if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute):
-                        yield from _replaced(script, target.value, node)
+        for load in (n for found in tree.attribute_loads.values() for n in found):
+            item = tree.parent[load]
+            above = tree.parent[item] if isinstance(item, ast.Subscript) and item.value is load else None
+            if isinstance(above, ast.Assign) and item in above.targets and _is_layer(script, above.value):
+                yield from _replaced(script, load, above)
         for call in tree.calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDING:
                 yield from _replaced(script, call.func.value, call)
@@ -190,6 +190,8 @@ def _switched(script: Script) -> Iterable[Hit]:
         both = any(w is wrap and v is not value for _, w, v in found)
         if both or value not in (True, False) or _settled(script, wrap, node):
             continue
+        if value is False and script.replicas.whole(node):
+            continue  # a teacher: nothing of it is trained, so DDP waits for nothing
         what = (
             "DDP does not average what was frozen when it was wrapped, so each rank trains its own"
             if value

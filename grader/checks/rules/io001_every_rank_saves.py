@@ -50,39 +50,19 @@ from collections.abc import Iterable
 
 from grader.checks.collectives import INIT
 from grader.checks.nodes import start
+from grader.checks.paths import same_for_all
 from grader.checks.quote import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.source import Script
 from grader.checks.steps import sharded
+from grader.checks.writes import checkpoints, files
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Save, Site
 
 SEVERITY = Severity.ERROR
 SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
 METRICS = "metrics.json"
-_CHECKPOINTS = {
-    "torch.save": "f", "torch.jit.save": "f", "safetensors.torch.save_file": "filename",
-    "safetensors.torch.save_model": "filename",
-}  # fmt: skip
-_FIRST_IS_PATH = {
-    "numpy.save",
-    "numpy.savez",
-    "numpy.savez_compressed",
-    "numpy.savetxt",
-    "matplotlib.pyplot.savefig",
-}
-_OWN_BY_NATURE = (
-    "io.",
-    "tempfile.",
-    "uuid.",
-    "os.getpid",
-    "os.devnull",
-    "time.",
-    "datetime.",
-    "secrets.",
-    "random.",
-)
 _ONE_COPY = "if dist.get_rank() == 0:"
 
 
@@ -90,73 +70,30 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag writes to one path that every rank reaches; files other than checkpoints are a warning."""
     if not script.joins_group or not (script.training.trains or script.calls(INIT)):
         return
-    checkpoints = _reached(script, _checkpoints(script))
-    if checkpoints:
-        first = checkpoints[0]
+    saves = _reached(script, checkpoints(script))
+    if saves:
+        first = saves[0]
         yield Hit(
             message=f"{script.at(first)} has {script.quote(first)} and no test of the rank around it: every "
             "rank writes the same file at the same time, and whoever reads it may find pieces of two copies.",
             hint=f"Save once: `{_ONE_COPY}` around the call (and `dist.barrier()` before anyone reads the file).",
-            where=tuple(script.location(c) for c in checkpoints),
+            where=tuple(script.location(c) for c in saves),
         )
-    files = _reached(script, _files(script))
-    if files:
-        first = files[0]
+    opened = _reached(script, files(script))
+    if opened:
+        first = opened[0]
         yield Hit(
             message=f"{script.at(first)} opens one file for writing on every rank: {script.quote(first)}. The "
             "ranks overwrite each other, and the last or the slowest of them decides what is in it.",
             hint=f"Write it once (`{_ONE_COPY}`), or give each rank a file of its own with the rank in its name.",
-            where=tuple(script.location(c) for c in files),
+            where=tuple(script.location(c) for c in opened),
             severity=Severity.WARNING,
         )
 
 
-def _checkpoints(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
-    for name, parameter in _CHECKPOINTS.items():
-        for call in script.calls(name):
-            yield call, script.argument(call, parameter)
-
-
-def _files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
-    for call in script.calls("open"):
-        mode = (
-            call.args[1]
-            if len(call.args) > 1
-            else next((k.value for k in call.keywords if k.arg == "mode"), None)
-        )
-        said = script.values.constant(mode)
-        if isinstance(said, str) and said[:1] in ("w", "x") and call.args:
-            yield call, call.args[0]
-    for name in _FIRST_IS_PATH:
-        for call in script.calls(name):
-            if call.args:
-                yield call, call.args[0]
-    for call in script.all_calls():
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("write_text", "write_bytes"):
-            yield call, call.func.value
-
-
 def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]]) -> list[ast.Call]:
-    found = [c for c, path in writes if _same_for_all(script, path) and script.guards.on_every_rank(c)]
+    found = [c for c, path in writes if same_for_all(script, path) and script.guards.on_every_rank(c)]
     return sorted(found, key=lambda c: (script.location(c).path, start(c)))
-
-
-def _same_for_all(script: Script, path: ast.expr | None) -> bool:
-    """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
-    if path is None or path is UNKNOWN:
-        return False
-    for origin in (path, *script.values.origins(path)):
-        for node in ast.walk(origin):
-            if script.ranks.shows_rank(node):
-                return False
-    for node in script.values.closure(path):
-        if isinstance(node, ast.Name | ast.Attribute):
-            name = script.names.qualified(node) or ""
-            if name.startswith(_OWN_BY_NATURE) or script.ranks.shows_rank(node):
-                return False
-    # A file object opened elsewhere is judged where it is opened.
-    opened = [o for o in script.values.origins(path) if isinstance(o, ast.Call)]
-    return not any(script.names.qualified(o.func) in ("open", "io.BytesIO") for o in opened)
 
 
 def check_trace(seen: Seen) -> Look:

@@ -49,11 +49,12 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grader.checks.nodes import name_of, start
+from grader.checks.nodes import start
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
+from grader.checks.turns import in_turn
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
 
@@ -73,14 +74,17 @@ _FETCHERS = {
     "torchvision.datasets.utils.download_url", "torchvision.datasets.utils.download_and_extract_archive",
     "torch.hub.download_url_to_file", "urllib.request.urlretrieve", "wget.download", "gdown.download",
 }  # fmt: skip
-_ORDERLY = ("first", "lock", "main_process", "rank_zero", "rank0", "master", "sequential", "order", "barrier")
+_WORDS = ("download", "prepare", "fetch")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag downloads that all ranks run at the same time, as one finding with all its lines."""
     if not script.joins_group:
         return
-    found = [c for c in _downloads(script) if script.guards.on_every_rank(c) and not _in_turn(script, c)]
+    fetching = list(_downloads(script))
+    found = [
+        c for c in fetching if script.guards.on_every_rank(c) and not in_turn(script, c, fetching, _WORDS)
+    ]
     found.sort(key=lambda c: (script.location(c).path, start(c)))
     if not found:
         return
@@ -107,62 +111,6 @@ def _downloads(script: Script) -> Iterable[ast.Call]:
             origins = script.values.origins(wanted)
             if origins and all(isinstance(o, ast.Constant) and o.value is True for o in origins):
                 yield call
-
-
-def _in_turn(script: Script, call: ast.Call) -> bool:
-    """Whether the ranks pass here one after another, or after one of them has done the work."""
-    tree = script.names.tree(call)
-    above: ast.AST | None = call
-    while above is not None:
-        items = above.items if isinstance(above, ast.With | ast.AsyncWith) else []
-        if any(_orderly(script, i.context_expr) for i in items):
-            return True
-        above = tree.parent.get(above)
-    function = tree.function(call)
-    scope: ast.AST = function if function is not None else tree.root
-    waits = [c for c in tree.calls_within(scope) if _waits(script, c) and tree.function(c) is function]
-    before = [c for c in waits if start(c) < start(call)]
-    if any(script.guards.partial(c) for c in before):
-        return True  # the others wait, one goes first
-    for wait in before:
-        earlier = [c for c in tree.calls_within(scope) if start(c) < start(wait) and script.guards.partial(c)]
-        if any(_fetches(script, c) for c in earlier):
-            return True  # one rank has fetched everything before the others pass the barrier
-    if function is None:
-        return False
-    sites = [s.call for s in script.graph.sites(function)]
-    return bool(sites) and all(
-        _in_turn(script, s) for s in sites if script.names.tree(s).function(s) is not function
-    )
-
-
-def _orderly(script: Script, context: ast.expr) -> bool:
-    named = context.func if isinstance(context, ast.Call) else context
-    name = name_of(named).lower()
-    if any(word in name for word in _ORDERLY):
-        return True
-    found = script.graph.definition(named)
-    return found is not None and bool(script.collectives.inside(found))
-
-
-def _waits(script: Script, call: ast.Call) -> bool:
-    """A barrier of the group, of `multiprocessing`, or of a helper."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("wait", "wait_for_everyone", "barrier"):
-        return True
-    return any(
-        c.name in ("barrier", "monitored_barrier", "all_reduce", "broadcast")
-        for c in script.collectives.of(call)
-    )
-
-
-def _fetches(script: Script, call: ast.Call) -> bool:
-    """Whether a call downloads, itself or in the submission's own function that it runs."""
-    fetching = list(_downloads(script))
-    if call in fetching:
-        return True
-    if any(word in name_of(call).lower() for word in ("download", "prepare", "fetch")):
-        return True
-    return any(script.names.tree(c).function(c) in script.graph.targets(call) for c in fetching)
 
 
 def check_trace(seen: Seen) -> Look:

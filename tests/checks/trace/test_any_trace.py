@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from grader.checks.diagnosis import diagnose
 from grader.checks.judge import judge
 from grader.checks.ledger import Ledger
 from grader.checks.rule import load_rules
@@ -50,7 +51,21 @@ kinds = st.sampled_from(
 )
 fields = st.dictionaries(
     st.sampled_from(
-        ["op", "by", "target", "dataset", "root", "guarded", "started", "group_destroyed", "wrap"]
+        [
+            "op",
+            "by",
+            "target",
+            "dataset",
+            "root",
+            "guarded",
+            "started",
+            "group_destroyed",
+            "wrap",
+            "type",
+            "message",
+            "frames",
+            "through_wrapper",
+        ]
     ),
     st.one_of(
         st.none(),
@@ -137,7 +152,14 @@ frames = st.builds(Frame, st.sampled_from(["train.py", "torch/x.py"]), small, wo
 waits = st.one_of(st.none(), st.builds(Waiting, few(frames, 3), words, st.one_of(st.none(), frames)))
 failures = st.one_of(
     st.none(),
-    st.builds(Failure, words, st.sampled_from(["", "\n", "op.preamble.length <= op.nbytes"]), few(frames, 2)),
+    st.builds(
+        Failure,
+        words,
+        st.sampled_from(
+            ["", "\n", "op.preamble.length <= op.nbytes", "Connection closed by peer", "CUDA out of memory"]
+        ),
+        few(frames, 2),
+    ),
 )
 evaluations = st.one_of(
     st.none(),
@@ -177,6 +199,8 @@ def test_no_rule_fails(tell: Any, task: Any, data: st.DataObject, world_size: in
             r,
             waiting=data.draw(waits),
             failure=data.draw(failures),
+            exit_code=data.draw(st.sampled_from([None, 0, 1, 2, -6, -9, -15])),
+            killed_by_judge=data.draw(st.booleans()),
             stdout_lines=data.draw(st.integers(0, 9)),
         )
         for r in seen.record.ranks
@@ -205,6 +229,8 @@ def test_no_rule_fails(tell: Any, task: Any, data: st.DataObject, world_size: in
     assert [c.code for c in checks] == [r.code for r in load_rules()]
     assert {f.code for f in findings} <= {c.code for c in checks}
     assert all(f.message for f in findings)
+    diagnosis = diagnose(seen)
+    assert (diagnosis is None) or (diagnosis.title and diagnosis.explanation.endswith("."))
     # A finding that counts belongs to a check that says so.
     counted = {f.code for f in findings if f.severity in (Severity.ERROR, Severity.WARNING)}
     contradicted = {c.code for c in checks if c.state is State.CONTRADICTED}

@@ -1,3 +1,4 @@
+# points: 100
 """
 Train a Wide-ResNet image classifier on several GPUs, or on several CPU processes.
 

@@ -1,4 +1,5 @@
-# expect: DATA001 DIST001 IO001 IO002 IO003
+# expect: DATA001 DIST001 EVAL004 IO001 IO002 IO003
+# points: 0
 """
 Train a Wide-ResNet image classifier on one GPU, or on the CPU.
 

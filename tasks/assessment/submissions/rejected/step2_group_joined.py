@@ -1,4 +1,5 @@
-# expect: DATA001 GRAD001 IO001 IO002 IO003
+# expect: DATA001 EVAL004 GRAD001 IO001 IO002 IO003
+# points: 10
 """
 Second step of eight: the processes know of each other, and nothing else has changed. Every rank still trains a
 network of its own on the whole training set.

@@ -1,3 +1,4 @@
+# points: 65
 """
 Seventh step of eight: everything about ranks is right. Batch size and learning rate are still the single-GPU
 script's, and a training that cautious does not get there.

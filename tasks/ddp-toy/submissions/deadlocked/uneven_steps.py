@@ -1,4 +1,4 @@
-# expect: DATA005
+# expect: DIST008
 """
 A toy network on several ranks; the others take one step less than rank 0, which waits for them in its last.
 
@@ -43,16 +43,17 @@ def main():
     loss_fn = nn.MSELoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
 
-    for step in range(STEPS - min(1, dist.get_rank())):
+    for step in range(STEPS - min(1, dist.get_rank())):  # <- DIST008
         inputs = torch.randn(BATCH_SIZE, 10, device=device)
         targets = torch.randn(BATCH_SIZE, 5, device=device)
         optimizer.zero_grad()
         loss = loss_fn(model(inputs), targets)
-        loss.backward()  # <- DATA005
+        loss.backward()
         optimizer.step()
         if dist.get_rank() == 0:
             print(f"step {step + 1}/{STEPS}: loss {loss.item():.4f}")
 
+    dist.barrier()
     dist.destroy_process_group()
 
 

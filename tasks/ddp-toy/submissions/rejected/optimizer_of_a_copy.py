@@ -1,6 +1,6 @@
-# expect: GRAD001
+# expect: GRAD011
 """
-A toy network on several ranks, wrapped; the optimizer holds the parameters of a copy that was made for it before.
+A toy network on several ranks, wrapped; the optimizer holds the parameters of a copy that was made before.
 
     $ torchrun --nproc_per_node=2 train.py
 """
@@ -43,7 +43,7 @@ def main():
     twin = copy.deepcopy(model)
     model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)
     loss_fn = nn.MSELoss()
-    optimizer = torch.optim.SGD(twin.parameters(), lr=LR)
+    optimizer = torch.optim.SGD(twin.parameters(), lr=LR)  # <- GRAD011
 
     for step in range(STEPS):
         inputs = torch.randn(BATCH_SIZE, 10, device=device)

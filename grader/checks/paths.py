@@ -1,0 +1,40 @@
+"""Whether a path is the same on every rank, or tells one rank's file from another's.
+
+Follows the value to its parts; where the path is not known nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source import UNKNOWN, Script
+
+_OWN_BY_NATURE = (
+    "io.",
+    "tempfile.",
+    "uuid.",
+    "os.getpid",
+    "os.devnull",
+    "time.",
+    "datetime.",
+    "secrets.",
+    "random.",
+)
+
+
+def same_for_all(script: Script, path: ast.expr | None) -> bool:
+    """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
+    if path is None or path is UNKNOWN:
+        return False
+    for origin in (path, *script.values.origins(path)):
+        for node in ast.walk(origin):
+            if script.ranks.shows_rank(node):
+                return False
+    for node in script.values.closure(path):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = script.names.qualified(node) or ""
+            if name.startswith(_OWN_BY_NATURE) or script.ranks.shows_rank(node):
+                return False
+    # A file object opened elsewhere is judged where it is opened.
+    opened = [o for o in script.values.origins(path) if isinstance(o, ast.Call)]
+    return not any(script.names.qualified(o.func) in ("open", "io.BytesIO") for o in opened)

@@ -1,0 +1,152 @@
+"""A checkpoint is loaded onto the GPU it was saved from.
+
+## What it finds
+`torch.load` of a checkpoint on every rank without `map_location`, or with one fixed GPU as `map_location`.
+
+## Why it matters
+torch puts tensors back where they were when they were saved, and rank 0 saved them on GPU 0. Without `map_location`
+every rank loads its copy onto GPU 0, which runs out of memory as ranks are added, and a machine with fewer GPUs can't
+load the file at all.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+network = torch.nn.Linear(4, 2).cuda()
+network.load_state_dict(torch.load("last.pt"))
+model = DistributedDataParallel(network)
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+network = torch.nn.Linear(4, 2).cuda()
+network.load_state_dict(torch.load("last.pt", map_location="cpu"))
+model = DistributedDataParallel(network)
+```
+
+## How it is seen
+In the source: calls that all ranks make, in scripts that use GPUs. In the run, by the devices that loaded tensors came
+to lie on; on the CPU it can't show and is a hint. Reference: "Save and Load Checkpoints",
+https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from grader.checks.quote import at, listed, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import UNKNOWN, Script
+from grader.model.finding import Severity
+from grader.model.trace import Event
+
+SEVERITY = Severity.WARNING
+ON_PROFILE = {"cpu": Severity.HINT}
+_FIXED = re.compile(r"^cuda:\d+$")
+_WEIGHTS = re.compile(r"ckpt|checkpoint|snapshot|model|weight|state|resume|pretrain|best|last", re.IGNORECASE)
+_HINT = (
+    'Load to the CPU, `torch.load(path, map_location="cpu")`, and let `load_state_dict` copy; or name the rank\'s own '
+    'device, `map_location=f"cuda:{local_rank}"`.'
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag checkpoints that all ranks load without saying where to."""
+    if not script.joins_group or not _uses_gpus(script):
+        return
+    for call in script.calls("torch.load"):
+        given = script.argument(call, "map_location")
+        if given is UNKNOWN or script.guards.partial(call) is not None or script.guards.alone(call):
+            continue
+        if given is None and _is_checkpoint(script, call):
+            what = f"loads a checkpoint without `map_location`: {script.quote(call)}. Every rank"
+        elif given is not None and _fixed(script, given):
+            what = f"loads onto one fixed GPU on every rank: {script.quote(call)}. Every rank of a machine"
+        else:
+            continue
+        if _only_some_ranks(script, call):
+            continue
+        yield Hit(
+            message=f"{script.at(call)} {what} puts its copy of the tensors onto the same GPU, usually GPU 0, whose "
+            "memory they share.",
+            hint=_HINT,
+            where=(script.location(call),),
+        )
+
+
+def _uses_gpus(script: Script) -> bool:
+    named = any(c.startswith(("cuda", "nccl")) for t in script.trees for c in t.constants)
+    return named or bool(script.mentioned("cuda"))
+
+
+def _fixed(script: Script, given: ast.expr) -> bool:
+    for origin in script.values.origins(given):
+        if isinstance(origin, ast.Call) and script.names.qualified(origin.func) == "torch.device" and origin.args:
+            return _fixed(script, origin.args[0]) and len(origin.args) == 1
+        if isinstance(origin, ast.Constant) and isinstance(origin.value, str) and _FIXED.match(origin.value):
+            return True
+    return False
+
+
+def _is_checkpoint(script: Script, call: ast.Call) -> bool:
+    """What is loaded reaches `load_state_dict`, or is called a checkpoint; tensors of a data set lie on the CPU."""
+    for load in script.all_calls():
+        if isinstance(load.func, ast.Attribute) and load.func.attr == "load_state_dict":
+            parts = [*load.args, *(k.value for k in load.keywords)]
+            if any(call in script.values.closure(p) for p in parts):
+                return True
+    tree = script.names.tree(call)
+    above = tree.parent.get(call)
+    names = [ast.unparse(t) for t in above.targets] if isinstance(above, ast.Assign) else []
+    path = script.argument(call, "f")
+    return any(_WEIGHTS.search(n) for n in names) and path is not None and bool(_WEIGHTS.search(ast.unparse(path)))
+
+
+def _only_some_ranks(script: Script, call: ast.Call) -> bool:
+    function = script.names.tree(call).function(call)
+    sites = script.graph.sites(function) if function is not None else []
+    return bool(sites) and all(script.guards.partial(s.call) is not None for s in sites)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks whose loaded tensors came to lie on another rank's GPU."""
+    loads = [(r.rank, e) for r in seen.trace.ranks for e in r.events("load")]
+    if not loads:
+        return unseen("No rank loaded a checkpoint.")
+    own = {r.rank: {d for w in r.wraps for d in w.param_devices} for r in seen.trace.ranks}
+    wrong = [(n, e) for n, e in loads if any(d.startswith("cuda") and own[n] and d not in own[n] for d in _devices(e))]
+    if wrong:
+        first = wrong[0][1]
+        placed = sorted({d for _, e in wrong for d in _devices(e)})
+        return flagged(
+            Hit(
+                message=f"{ranks(n for n, _ in wrong)} loaded `{first.fields.get('path', '')}` at "
+                f"{at(first.site, 'an unknown line')} onto {listed(placed)}, a GPU that is not theirs.",
+                hint=_HINT,
+                where=places(e.site for _, e in wrong),
+                ranks=tuple(n for n, _ in wrong),
+                details={"devices": {str(n): list(_devices(e)) for n, e in wrong}},
+            )
+        )
+    if not any(d.startswith("cuda") for _, e in loads for d in _devices(e)):
+        told = all(e.fields.get("map_location") for _, e in loads)
+        if told:
+            return verified("Every load of a checkpoint said where to: the tensors came to lie on the CPU.")
+        return unseen("What was loaded had been saved from the CPU, where no rank is in another's way.")
+    return verified("Each rank loaded its checkpoint onto its own device.")
+
+
+def _devices(event: Event) -> tuple[str, ...]:
+    found = event.fields.get("devices")
+    return tuple(d for d in found if isinstance(d, str)) if isinstance(found, list | tuple) else ()

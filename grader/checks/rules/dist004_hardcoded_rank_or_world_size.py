@@ -1,0 +1,162 @@
+"""The number of ranks, or a rank, is written into the script.
+
+## What it finds
+A literal where the number of processes or the rank belongs: in `init_process_group`, in a sampler, in
+`os.environ["WORLD_SIZE"]`, in a slice such as `indices[rank::2]`, or in the division after an `all_reduce`.
+
+## Why it matters
+The script is right for one number of processes only. Started with another it hangs at the start, trains on part of
+the data or on the same part twice, or scales its metrics wrongly, and nothing says so.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("nccl")
+sampler = DistributedSampler(train_set, num_replicas=4, rank=dist.get_rank())
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("nccl")
+sampler = DistributedSampler(train_set, num_replicas=dist.get_world_size(), rank=dist.get_rank())
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+```
+
+## How it is seen
+In the source, arguments and slices are followed to a literal; one that agrees with the script's own `mp.spawn` is a
+hint at most. In the run, the group's size and the samplers' `num_replicas` are held against the number of ranks that
+were started; a literal that happens to fit shows with another number only. Reference:
+https://pytorch.org/docs/stable/elastic/run.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grader.checks.literal_ranks import Literal, literals
+from grader.checks.quote import at, listed, places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.steps import trainers
+from grader.model.finding import Evidence, Severity
+from grader.model.run import Ending
+from grader.model.trace import Loader
+
+SEVERITY = Severity.WARNING
+_HINT = (
+    "Ask instead of writing it down: `dist.get_world_size()` and `dist.get_rank()` after "
+    '`dist.init_process_group(backend)`, or `int(os.environ["WORLD_SIZE"])` and `int(os.environ["RANK"])`, which '
+    "torchrun sets."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag literals in the place of a rank or of the number of ranks."""
+    if not script.joins_group or script.training.framework:
+        return
+    for found in literals(script):
+        yield Hit(
+            message=f"{script.at(found.node)} has {script.quote(found.node)}: {found.says}. {_why(found)}",
+            hint=_HINT,
+            where=(script.location(found.node),),
+            severity=found.severity,
+        )
+
+
+def _why(found: Literal) -> str:
+    if found.severity is Severity.ERROR:
+        return "The processes wait in `init_process_group` for others that were never started."
+    if found.severity is Severity.HINT:
+        return "On a machine with another number of GPUs some idle, or are asked for in vain."
+    return "With any other number of processes the script hangs, leaves data out or computes wrong averages."
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag groups and training samplers of another size than the number of ranks that were started."""
+    started = seen.trace.world_size
+    hit = _stuck_at_the_start(seen, started) or _group(seen, started) or _samplers(seen)
+    if hit is not None:
+        return flagged(hit)
+    if not any(g.op == "init" for r in seen.trace.ranks for g in r.groups):
+        return unseen("No rank came out of `init_process_group`.")
+    if any(True for _ in literals(seen.script)):
+        return unseen(f"The number that is written down fits the {started} ranks of this run.")
+    return verified(f"The group and the samplers counted the {started} ranks that were started.")
+
+
+def _stuck_at_the_start(seen: Seen, started: int) -> Hit | None:
+    waiting = [r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")]
+    failed = [
+        r for r in seen.record.ranks
+        if r.failure is not None and "world" in r.failure.message.lower() and "rank" in r.failure.message.lower()
+    ]  # fmt: skip
+    joined = any(g.op == "init" for r in seen.trace.ranks for g in r.groups)
+    blame = [x for x in literals(seen.script) if x.asked is not None and x.asked != started]
+    stopped = seen.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
+    if joined or not blame or not stopped or not (waiting or failed):
+        return None
+    first = blame[0]
+    sites = [r.waiting.site for r in waiting if r.waiting is not None]
+    script = seen.script
+    return Hit(
+        message=f"{ranks(r.rank for r in (waiting or failed))} never got past `init_process_group`: "
+        f"{script.at(first.node)} asks for {first.asked} processes, {script.quote(first.node)}, but {started} were "
+        "started, so those that came wait for others that don't exist.",
+        hint=_HINT,
+        where=(script.location(first.node), *places(sites)),
+        ranks=tuple(r.rank for r in (waiting or failed)),
+        details={"started": started, "asked": first.asked},
+        severity=Severity.ERROR,
+        evidence=Evidence.OUTSIDE,
+    )
+
+
+def _group(seen: Seen, started: int) -> Hit | None:
+    inits = {r.rank: next((g for g in r.groups if g.op == "init"), None) for r in seen.trace.ranks}
+    other = {n: g for n, g in inits.items() if g is not None and g.world_size not in (0, started)}
+    if not other:
+        return None
+    sizes = sorted({g.world_size for g in other.values()})
+    sites = [g.site for g in other.values()]
+    return Hit(
+        message=f"{started} ranks were started, but {at(sites[0], 'the script')} made a group of {listed(sizes)}: "
+        f"{ranks(other)} took part in a group that is not the launcher's, and knows nothing of the rest.",
+        hint=_HINT,
+        where=places(sites),
+        ranks=tuple(other),
+        details={"started": started, "group": sizes},
+    )
+
+
+def _samplers(seen: Seen) -> Hit | None:
+    """Training samplers that divide by another number than that of the ranks which train."""
+    training = trainers(seen.trace)
+    count = len(training) or seen.trace.world_size
+    ids = {
+        (s.rank, s.loader.id) for stream in seen.ledger.training for e in stream.epochs for s in e.shards if s.loader
+    }
+    wrong: dict[int, Loader] = {}
+    for rank in training:
+        for loader in rank.loaders:
+            divides = loader.num_replicas not in (None, 1, count, seen.trace.world_size)
+            if divides and (rank.rank, loader.id) in ids:
+                wrong[rank.rank] = loader
+    if not wrong:
+        return None
+    first = next(iter(wrong.values()))
+    return Hit(
+        message=f"{count} ranks trained, but the sampler of the loader at {at(first.site, 'an unknown line')} deals "
+        f"the data out to {first.num_replicas}: shards that belong to ranks which were never started are read by "
+        "nobody, or some ranks share one.",
+        hint=_HINT,
+        where=places(x.site for x in wrong.values()),
+        ranks=tuple(wrong),
+        details={"ranks": count, "num_replicas": first.num_replicas},
+    )

@@ -1,0 +1,145 @@
+"""The meeting point of the ranks is written into the script.
+
+## What it finds
+A literal `MASTER_PORT` or `MASTER_ADDR` put into the environment over what the launcher has set, and
+`init_method="tcp://host:port"` with a literal address.
+
+## Why it matters
+The launcher chooses a free port and keeps a store there. A script that names another one waits for a store that
+nobody keeps, two jobs on one machine meet each other's ranks or stop with "address already in use", and `localhost`
+ends at the edge of the machine.
+
+## Example
+```python
+import os
+import torch.distributed as dist
+
+os.environ["MASTER_ADDR"] = "localhost"
+os.environ["MASTER_PORT"] = "12355"
+dist.init_process_group("gloo")
+```
+
+## Use instead
+```python
+import os
+import torch.distributed as dist
+
+os.environ.setdefault("MASTER_ADDR", "localhost")  # without a launcher only
+os.environ.setdefault("MASTER_PORT", "12355")
+dist.init_process_group("gloo")
+```
+
+## How it is seen
+In the source, as advice. In the run it is an error when the ranks never met, or when the port was taken, and the text
+names one. Reference: "Environment variable initialization",
+https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from grader.checks.collectives import INIT
+from grader.checks.literal_ranks import environment_writes, falls_back
+from grader.checks.nodes import UNKNOWN, start
+from grader.checks.quote import places, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.model.finding import Evidence, Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.HINT
+_ADDRESS = re.compile(r"^tcp://[^:{}]+:[1-9]\d*$")
+_TAKEN = re.compile(r"[Aa]ddress already in use|EADDRINUSE|failed to bind|errno: 98")
+_HINT = (
+    "Leave the meeting point to the launcher: drop these lines and call `dist.init_process_group(backend)`. For a "
+    'start without a launcher, `os.environ.setdefault("MASTER_PORT", …)` keeps what torchrun has set.'
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag literal addresses and ports that override the launcher's."""
+    if not script.joins_group:
+        return
+    found = _written(script)
+    if not found:
+        return
+    first = found[0]
+    yield Hit(
+        message=f"{script.at(first)} has {script.quote(first)}: the ranks' meeting point is fixed in the text. Under "
+        "torchrun this overrides the store that the launcher keeps, and two jobs on one machine clash over the port.",
+        hint=_HINT,
+        where=tuple(dict.fromkeys(script.location(n) for n in found)),
+    )
+
+
+def _written(script: Script) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for target, variable in environment_writes(script):
+        if variable in ("MASTER_PORT", "MASTER_ADDR") and not falls_back(script, target):
+            if _is_literal(script, target.value):
+                found.append(target)
+    for name, call in script.calls_under("os.environ."):
+        if name == "os.environ.update" and call.args and not falls_back(script, call):
+            keys = [k.value for a in call.args if isinstance(a, ast.Dict) for k, v in zip(a.keys, a.values, strict=True)
+                    if isinstance(k, ast.Constant) and isinstance(v, ast.Constant)]  # fmt: skip
+            found += [call] if {"MASTER_PORT", "MASTER_ADDR"} & set(keys) else []
+    for call in script.calls(INIT):
+        given = script.argument(call, "init_method")
+        address = script.values.constant(given) if given is not None and given is not UNKNOWN else None
+        if isinstance(address, str) and _ADDRESS.match(address) and not falls_back(script, call):
+            found.append(call)
+    kept = [n for n in found if not script.guards.alone(n)]
+    # An address without a port of its own is a local default that most scripts for one machine have.
+    ports = [n for n in kept if not (isinstance(n, ast.Assign) and _names(script, n, "MASTER_ADDR"))]
+    return sorted(kept, key=lambda n: (script.location(n).path, start(n))) if ports else []
+
+
+def _is_literal(script: Script, value: ast.expr) -> bool:
+    """A text or number, also as `str(29500)`."""
+    if isinstance(value, ast.Call) and script.names.qualified(value.func) == "str" and value.args:
+        value = value.args[0]
+    return isinstance(script.values.constant(value), str | int)
+
+
+def _names(script: Script, target: ast.Assign, variable: str) -> bool:
+    return any(script.ranks.environment(t) == variable for t in target.targets)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag runs in which the ranks never met, or found the port taken, where the text fixes the meeting point."""
+    written = _written(seen.script)
+    joined = [r.rank for r in seen.trace.ranks if any(g.op == "init" for g in r.groups)]
+    if len(joined) == seen.trace.world_size:
+        if written:
+            return unseen("The ranks met this time; another job on the same machine would show it.")
+        return verified("All ranks met where the launcher told them to.")
+    taken = [r for r in seen.record.ranks if r.failure is not None and _TAKEN.search(r.failure.message)]
+    waiting = [r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")]
+    late = [
+        r for r in seen.record.ranks
+        if r.failure is not None and re.search(r"socket has timed out|failed to connect|timed out after", r.failure.message)
+    ]  # fmt: skip
+    stopped = seen.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
+    if not written or not stopped or not (taken or waiting or late):
+        return unseen("The run ended before the ranks could meet." if not joined else "Not all ranks met.")
+    who = taken or waiting or late
+    first = written[0]
+    what = "found the port taken" if taken else "never met the others"
+    why = "another process holds it" if taken else "nobody keeps a store there, since the launcher's is elsewhere"
+    sites = [r.waiting.site for r in waiting if r.waiting is not None]
+    return flagged(
+        Hit(
+            message=f"{ranks(r.rank for r in who)} {what}: {seen.script.at(first)} fixes the meeting point, "
+            f"{seen.script.quote(first)}, and {why}.",
+            hint=_HINT,
+            where=(*(seen.script.location(n) for n in written), *places(sites)),
+            ranks=tuple(r.rank for r in who),
+            details={"messages": {str(r.rank): r.failure.message[:400] for r in who if r.failure is not None}},
+            severity=Severity.ERROR,
+            evidence=Evidence.OUTSIDE,
+        )
+    )

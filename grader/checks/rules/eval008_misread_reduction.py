@@ -1,0 +1,146 @@
+"""The result of a reduction is lost, read where it is not, or not what it is taken for.
+
+## What it finds
+`reduce` whose result is used on a rank that doesn't get it; an in-place collective on a temporary tensor; a mean that
+is summed over the ranks and reported undivided, or averaged by the collective and divided once more; a running sum that
+is reduced in place in every round of its loop.
+
+## Why it matters
+All of these run without a word and report wrong numbers: a part of the sum, the value of one rank, N times the loss or
+an N-th of it, or a figure that grows N-fold with each batch until it is infinite.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+for images, labels in train_loader:
+    loss = cross_entropy(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    shown = loss.detach().clone()
+    dist.all_reduce(shown)  # the sum of N means
+    if dist.get_rank() == 0:
+        print(f"loss {shown.item():.3f}")
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+for images, labels in train_loader:
+    loss = cross_entropy(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    shown = loss.detach().clone()
+    dist.all_reduce(shown)
+    shown /= dist.get_world_size()
+    if dist.get_rank() == 0:
+        print(f"loss {shown.item():.3f}")
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source, by following what goes into a reduction and what becomes of its result, through assignments and the
+submission's own functions. What a helper from elsewhere does with a result nobody knows, and nothing is said. Sums of
+counts need no division and are left alone, and so are dummies (`all_reduce(torch.zeros(1))` is a barrier). Reference:
+https://pytorch.org/docs/stable/distributed.html#collective-functions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.outcomes import divided_again, grows, read_elsewhere, reductions, undivided
+from grader.checks.rule import Hit
+from grader.checks.source import Script
+from grader.checks.temporaries import lost
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag reductions whose results are lost, misplaced, or wrong by a factor of the number of ranks."""
+    for call, name, tensor in reductions(script):
+        hit = (
+            _lost(script, call, name, tensor)
+            or _grows(script, call, name, tensor)
+            or _elsewhere(script, call, name, tensor)
+            or _factor(script, call, name, tensor)
+        )
+        if hit is not None:
+            yield hit
+
+
+def _lost(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
+    if not lost(script, call, tensor):
+        return None
+    return Hit(
+        message=f"{script.at(call)} hands {script.quote(tensor)} to `{name}`, a tensor made on the spot. It "
+        "writes its result into that tensor, which nobody holds: what the script goes on with is still this "
+        "rank's own value.",
+        hint=f"Give it a name first: `value = {ast.unparse(tensor)[:60]}`, then `dist.{name}(value)`, and go on "
+        "with `value`.",
+        where=(script.location(call),),
+    )
+
+
+def _grows(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
+    if name == "broadcast" or grows(script, call, tensor) is None:
+        return None
+    return Hit(
+        message=f"{script.at(call)} reduces {script.quote(tensor)} in place in every round of a loop that goes on "
+        "adding to it. What was summed over the ranks in one round is summed again in the next: the value grows by "
+        "a factor of the number of ranks per round.",
+        hint="Reduce once, after the loop, or reduce this round's own value and add the result to the total.",
+        where=(script.location(call),),
+    )
+
+
+def _elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
+    use = read_elsewhere(script, call, name, tensor)
+    if use is None:
+        return None
+    return Hit(
+        message=f"{script.at(use)} uses on every rank what {script.quote(call)} ({script.at(call)}) leaves on one rank "
+        "only: `reduce` fills the tensor of its `dst`, and the others keep their own value, or a part of the sum.",
+        hint="Use `dist.all_reduce(…)` where all ranks need the result, or read it under a test of the rank that "
+        "has it.",
+        where=(script.location(call), script.location(use)),
+    )
+
+
+def _factor(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
+    if name == "broadcast":
+        return None
+    found = undivided(script, call, tensor)
+    if found is not None:
+        mean, use = found
+        return Hit(
+            message=f"{script.at(call)} adds {script.quote(tensor)} up over the ranks, which holds a mean "
+            f"({script.quote(mean)}), and {script.at(use)} takes the sum as it is: with N ranks it is N times "
+            "the mean.",
+            hint="Divide by `dist.get_world_size()` after the reduction, or use `op=dist.ReduceOp.AVG`.",
+            where=(script.location(call),),
+        )
+    again = divided_again(script, call, tensor)
+    if again is None:
+        return None
+    return Hit(
+        message=f"{script.at(call)} averages over the ranks (`ReduceOp.AVG`), and {script.at(again)} divides by their "
+        f"number once more: {script.quote(again)}. With N ranks the result is an N-th of the mean.",
+        hint="Leave out one of the two: `AVG` without a division, or `SUM` with it.",
+        where=(script.location(call), script.location(again)),
+    )

@@ -1,0 +1,202 @@
+"""The optimizer steps over parameters that nobody trains.
+
+## What it finds
+An optimizer built from a copy of the model, from the model before it was built anew, or before `FSDP` replaced its
+parameters, while training runs through another one.
+
+## Why it matters
+`step()` moves the parameters that the optimizer was given, and no others. If they belong to a copy, they never get a
+gradient, the step does nothing, and the model that is trained on all ranks stays as it was. Nothing fails.
+
+## Example
+```python
+import copy
+
+import torch
+
+model = build_model()
+optimizer = torch.optim.SGD(copy.deepcopy(model).parameters(), lr=0.1)
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+
+model = build_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in train_loader:
+    optimizer.zero_grad()
+    loss_of(model(images), labels).backward()
+    optimizer.step()
+```
+
+## How it is seen
+In the run: no parameter of any optimizer had a gradient at any step looked at, although backward passes ran. In the
+source: the model behind `.parameters()` is followed to where it was made, and so is the one that is called in
+training. Before or after `.to()`, `torch.compile` and DDP the parameters are the same ones, so that order is free.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.nodes import name_of, start
+from grader.checks.quote import at, count, first_known, listed, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+_SHARDING = (
+    "torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.fsdp.fully_shard",
+)  # fmt: skip
+_HINT = "Build the optimizer from the model that you train: `torch.optim.SGD(model.parameters(), …)`."
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag optimizers whose model is none that training calls."""
+    if script.training.framework or any(t.attributes.get("grad") for t in script.trees):
+        return  # gradients that are assigned may well be meant for a copy
+    trained = _trained(script)
+    for optimizer in script.updates.optimizers:
+        owners = _owners(script, optimizer)
+        if not owners or not _steps(script, optimizer):
+            continue
+        sharded = _sharded_later(script, optimizer, owners)
+        if sharded is not None:
+            yield Hit(
+                message=f"{script.at(optimizer)} builds the optimizer, and {script.at(sharded)} then replaces the "
+                "model's parameters by shards: the optimizer keeps the old ones, and its steps move nothing.",
+                hint="Shard the model first and build the optimizer from the result.",
+                where=(script.location(optimizer),),
+            )
+            continue
+        made = [o for owner in owners for o in script.values.origins(owner, returns=False)]
+        if not trained or not made or not all(_is_model(script, o) for o in made):
+            continue
+        if trained.isdisjoint(made) and not any(_inside(script, o, trained) for o in made):
+            copied = any(name_of(o) in ("deepcopy", "copy") for o in made)
+            yield Hit(
+                message=f"{script.at(optimizer)} gives the optimizer the parameters of "
+                f"{'a copy of the model' if copied else 'another model'}, made in {script.at(made[0])}. Training calls "
+                f"the one made in {script.at(min(trained, key=start))}, which no step ever moves.",
+                hint=_HINT,
+                where=(script.location(optimizer),),
+            )
+
+
+def _owners(script: Script, optimizer: ast.Call) -> list[ast.expr]:
+    """Models whose parameters an optimizer is given; empty where it is given anything else besides."""
+    given = script.argument(optimizer, "params") or (optimizer.args[0] if optimizer.args else None)
+    if given is None:
+        return []
+    found: list[ast.expr] = []
+    for origin in script.values.origins(given):
+        func = origin.func if isinstance(origin, ast.Call) else None
+        if not isinstance(func, ast.Attribute) or func.attr != "parameters":
+            return []
+        found.append(func.value)
+    return found
+
+
+def _trained(script: Script) -> set[ast.AST]:
+    """Where the models that are called for backward passes were made; empty where one of them can't be followed."""
+    found: set[ast.AST] = set()
+    for backward in script.training.backwards:
+        if script.training.gradients_off(backward):
+            continue
+        for call in script.updates.forwards(backward):
+            func = call.func
+            if isinstance(func, ast.Attribute) and func.attr in ("forward", "module"):
+                func = func.value
+            if not isinstance(func, ast.Name | ast.Attribute | ast.Subscript):
+                continue
+            if script.names.qualified(func) is not None or script.graph.targets(call):
+                continue
+            for origin in script.values.origins(func, returns=False):
+                if isinstance(origin, ast.Call):
+                    found.add(origin)
+                    if origin in script.training.wraps:
+                        found |= script.replicas.inner(origin)
+                elif not isinstance(func, ast.Attribute):
+                    return set()  # a model from who knows where
+    return {o for o in found if _is_model(script, o)}
+
+
+def _is_model(script: Script, origin: ast.AST) -> bool:
+    if origin in script.training.wraps or script.replicas.builds_model(origin):
+        return True
+    targets = script.graph.targets(origin) if isinstance(origin, ast.Call) else ()
+    return any(
+        isinstance(t, ast.FunctionDef) and t.name != "__init__" for t in targets
+    )  # a factory of its own
+
+
+def _inside(script: Script, origin: ast.AST, trained: set[ast.AST]) -> bool:
+    """One model is part of the other: built from it, or handed to it."""
+    mine = script.values.closure(origin)
+    if name_of(origin) == "deepcopy":
+        return False
+    return bool(mine & trained) or any(origin in script.values.closure(t) for t in trained)
+
+
+def _steps(script: Script, optimizer: ast.Call) -> bool:
+    stepped = [script.updates.stepped(s) for s in script.updates.steps]
+    return any(optimizer in script.values.origins(s) for s in stepped if s is not None)
+
+
+def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) -> ast.Call | None:
+    tree = script.names.tree(optimizer)
+    made = {
+        o for owner in owners for o in script.values.origins(owner, returns=False) if isinstance(o, ast.Call)
+    }
+    for call in script.calls(*_SHARDING):
+        module = script.argument(call, "module") or (call.args[0] if call.args else None)
+        later = start(call) > start(optimizer) and tree.function(call) is tree.function(optimizer)
+        if module is None or not later or call not in tree.parent:
+            continue
+        if script.values.constant(script.argument(call, "use_orig_params")) is True:
+            continue
+        if made & set(script.values.origins(module, returns=False)):
+            return call
+    return None
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag ranks whose optimizers never met a gradient."""
+    active = trainers(seen.trace)
+    looked = [
+        (r, s) for r in active for s in r.steps if s.num_params is not None and s.num_missing is not None
+    ]
+    if not looked or not any(s.num_params for _, s in looked):
+        return unseen("No step was seen at which the optimizer's gradients could be counted.")
+    empty = [r for r in active if all(s.num_missing == s.num_params for o, s in looked if o is r)]
+    passes = sum(s.backwards or 0 for r in empty for s in r.steps)
+    if not empty or not passes:
+        with_gradient = max((s.num_params or 0) - (s.num_missing or 0) for _, s in looked)
+        return verified(
+            f"The optimizer steps over what was trained: {count(with_gradient, 'tensor')} had gradients."
+        )
+    step = next(s for o, s in looked if o is empty[0])
+    site = first_known([s.site for r in empty for s in r.steps])
+    lines = [p for h in check_source(seen.script) for p in h.where]
+    return flagged(
+        Hit(
+            message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
+            f"without a gradient: none of the {count(step.num_params or 0, 'tensor')} that the optimizer holds "
+            f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
+            f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing.",
+            hint=_HINT,
+            where=tuple(dict.fromkeys((*lines, *place(site)))),
+            ranks=tuple(r.rank for r in empty),
+            details={"tensors": step.num_params, "names": list(step.missing), "backward_passes": passes},
+        )
+    )

@@ -1,0 +1,185 @@
+"""An attribute of the model is read from the wrapper.
+
+## What it finds
+`model.head`, `model.generate(…)` and the like on a model wrapped in DDP, where the attribute belongs to the network
+inside.
+
+## Why it matters
+`DistributedDataParallel` passes calls on, but not attributes: the script stops with "'DistributedDataParallel' object
+has no attribute". What it holds is in `model.module`.
+
+## Example
+```python
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+model = DistributedDataParallel(Net())
+print(model.head.weight.norm())
+```
+
+## Use instead
+```python
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+model = DistributedDataParallel(Net())
+print(model.module.head.weight.norm())
+```
+
+## How it is seen
+In the source, by an attribute that the network's class defines and the wrapper lacks, read from a name that is the
+wrapper for sure. In the run, by the exception.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from grader.checks.nodes import name_of
+from grader.checks.quote import at, place, ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.model.finding import Severity
+from grader.model.trace import Site
+
+SEVERITY = Severity.ERROR
+
+_MESSAGE = re.compile(r"'DistributedDataParallel' object has no attribute '(\w+)'")
+# What the wrapper has itself: of torch.nn.Module and of DistributedDataParallel (torch 2.x).
+_OWN = {
+    "T_destination", "add_module", "apply", "bfloat16", "broadcast_buffers", "buffers", "call_super_init", "children",
+    "compile", "cpu", "cuda", "device", "device_ids", "device_type", "dim", "double", "dump_patches", "eval",
+    "extra_repr", "find_unused_parameters", "float", "forward", "gather", "get_buffer", "get_ddp_logging_data",
+    "get_extra_state", "get_parameter", "get_submodule", "gradient_as_bucket_view", "half", "ipu",
+    "is_multi_device_module",
+    "join", "join_device", "join_hook", "join_process_group", "load_state_dict", "logger", "mixed_precision", "modules",
+    "module", "mtia", "named_buffers", "named_children", "named_modules", "named_parameters", "no_sync",
+    "output_device",
+    "parameters", "process_group", "reducer", "register_backward_hook", "register_buffer", "register_comm_hook",
+    "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+    "register_full_backward_pre_hook", "register_load_state_dict_post_hook", "register_load_state_dict_pre_hook",
+    "register_module", "register_parameter", "register_state_dict_post_hook", "register_state_dict_pre_hook",
+    "require_backward_grad_sync", "require_forward_param_sync", "requires_grad_", "scatter", "set_extra_state",
+    "set_submodule", "share_memory", "state_dict", "static_graph", "to", "to_empty", "to_kwargs", "train", "training",
+    "type", "will_sync_module_buffers", "xpu", "zero_grad",
+}  # fmt: skip
+_HINT = "Go through the wrapper's inside: `model.module.{name}`; only calls of the model itself belong to the wrapper."
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag attributes of the network's class that are read from its wrapper."""
+    if script.training.framework or not script.training.wraps:
+        return
+    for tree in script.trees:
+        for name, loads in tree.attribute_loads.items():
+            if name in _OWN or name.startswith("__"):
+                continue
+            for load in loads:
+                wrap = _wrapper(script, load.value)
+                if wrap is not None and _defines(script, wrap, name) and not _tested(script, load):
+                    yield Hit(
+                        message=f"{script.at(load)} reads `{name}` from the wrapper made in {script.at(wrap)}. "
+                        "`DistributedDataParallel` passes calls on, not attributes, so the script stops here with an "
+                        "AttributeError.",
+                        hint=_HINT.format(name=name),
+                        where=(script.location(load),),
+                    )
+
+
+def _wrapper(script: Script, value: ast.expr) -> ast.Call | None:
+    """The wrap, where a name can be nothing else."""
+    if not isinstance(value, ast.Name | ast.Attribute):
+        return None
+    origins = script.values.origins(value)
+    wraps = [o for o in origins if isinstance(o, ast.Call) and o in script.training.wraps]
+    return wraps[0] if wraps and len(wraps) == len(origins) else None
+
+
+def _defines(script: Script, wrap: ast.Call, name: str) -> bool:
+    """Whether every class that the wrapped network may be of defines the attribute."""
+    module = script.argument(wrap, "module")
+    origins = script.values.origins(module) if module is not None else ()
+    owners = [script.graph.built_class(o) for o in origins]
+    return bool(owners) and all(o is not None and _has(script, o, name) for o in owners)
+
+
+def _has(script: Script, owner: ast.ClassDef, name: str) -> bool:
+    family = [owner, *script.graph.bases(owner)]
+    for tree in script.trees:
+        for definition in tree.attributes.get(name, ()):
+            if definition.name == f"self.{name}" and tree.enclosing_class(definition.node) in family:
+                return True
+    return any(script.graph.method(o, name) is not None for o in family)
+
+
+def _tested(script: Script, load: ast.Attribute) -> bool:
+    """Under `try`, `hasattr` or `isinstance` somebody has thought of it."""
+    tree = script.names.tree(load)
+    function = tree.function(load)
+    above = tree.parent.get(load)
+    while above is not None and above is not function:
+        if isinstance(above, ast.Try):
+            return True
+        if isinstance(above, ast.If | ast.IfExp):
+            calls = tree.calls_within(above.test)
+            if any(name_of(c) in ("hasattr", "isinstance", "getattr", "type") for c in calls):
+                return True
+        above = tree.parent.get(above)
+    return False
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag scripts that stopped for it."""
+    wrapped = [r for r in seen.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
+    if not wrapped:
+        return unseen("No model was wrapped in DDP.")
+    failed = [
+        (r, e, m)
+        for r in wrapped
+        for e in r.events("exception")
+        if e.fields.get("type") == "AttributeError"
+        and (m := _MESSAGE.search(str(e.fields.get("message", ""))))
+    ]
+    if not failed:
+        if any(r.events("exception") or not r.ended for r in wrapped):
+            return unseen("The script did not run to its end.")
+        return verified("Nothing was read from the wrapper that only the network inside has.")
+    _, event, match = failed[0]
+    frames = event.fields.get("frames") or ()
+    frame = frames[0] if frames else None
+    site = event.site
+    if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int):
+        site = Site(str(frame[0]), frame[1], str(frame[2]))
+    return flagged(
+        Hit(
+            message=f"{ranks(r.rank for r, _, _ in failed)} stopped at {at(site, 'a line of the script')}: "
+            f"`DistributedDataParallel` has no `{match[1]}`, since it passes calls on to the network, not attributes.",
+            hint=_HINT.format(name=match[1]),
+            where=place(site),
+            ranks=tuple(r.rank for r, _, _ in failed),
+            details={"attribute": match[1]},
+        )
+    )

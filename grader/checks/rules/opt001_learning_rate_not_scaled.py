@@ -1,0 +1,100 @@
+"""The learning rate does not fit the global batch.
+
+## What it finds
+Where a task asks for it: a peak learning rate that did not follow the batch of all ranks together, or that was raised
+although this batch stayed as it was.
+
+## Why it matters
+k ranks with n samples each take steps on k · n samples. Their gradient is less noisy, so each step may be larger: by k
+(the linear rule) or by √k. With the old rate training is slower per sample than it could be; with a rate raised twice
+it diverges.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # 0.1 was meant for one process with 64 samples
+loader = make_loader(batch_size=64)  # on each of 8 ranks
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * dist.get_world_size())
+loader = make_loader(batch_size=64)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run alone, and only where the task names a rate to start from: by the largest learning rate that the optimizer
+stepped with and the samples of all ranks per step. Only plain SGD follows such a rule, so nothing is said of others.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from grader.checks.quote import count
+from grader.checks.rates import batches, curve, optimizer_places
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.HINT
+_MARGIN = 0.6
+"""Rates within this factor of an allowed one are a matter of taste."""
+_RULES = {"linear": lambda k: k, "sqrt": sqrt}
+
+
+def check_trace(seen: Seen) -> Look:
+    """Compare the peak rate with what the task's rules give for the batch that was used."""
+    asked = seen.expected
+    if not asked.scaling or asked.base_learning_rate is None or asked.base_batch_size is None:
+        return verified("The task does not ask for a rate that follows the batch.")
+    ranks = trainers(seen.trace)
+    curves = [c for r in ranks if (c := curve(r)) is not None]
+    total = sum(batches(seen.trace).values())
+    if not curves or not total:
+        return unseen("Learning rates or batch sizes of the training ranks were not seen.")
+    first = curves[0]
+    if first.kind != "SGD":
+        return unseen(f"The rules for the learning rate are SGD's; this run stepped with {first.kind}.")
+    factor, scale = total / asked.base_batch_size, first.peak / asked.base_learning_rate
+    allowed = {name: _RULES[name](factor) for name in asked.scaling}
+    low, high = _MARGIN * min(allowed.values()), max(allowed.values()) / _MARGIN
+    fits = " or ".join(f"{asked.base_learning_rate * a:.3g} ({name})" for name, a in allowed.items())
+    told = (
+        f"Steps took {count(total, 'sample')} over all ranks, {factor:.3g} × the {asked.base_batch_size:,} that the "
+        f"rate {asked.base_learning_rate:g} belongs to"
+    )
+    if scale > high:
+        why = f"but the rate rose to {first.peak:.3g}: {fits} fits this batch. Steps that are too large can make"
+        return flagged(_hit(seen, f"{told}, {why} training diverge."))
+    if scale < low:
+        if seen.record.ending is not Ending.COMPLETED:
+            return unseen("The run ended before its learning rate had reached its peak.")
+        why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"
+        return flagged(_hit(seen, f"{told}, {why} are less noisy and may be larger."))
+    return verified(f"{told}, and the rate's peak of {first.peak:.3g} fits them.")
+
+
+def _hit(seen: Seen, message: str) -> Hit:
+    return Hit(
+        message=message,
+        hint="Let the rate follow the batch of all ranks: `lr = base_lr * (batch_size * dist.get_world_size()) / "
+        "base_batch_size`; leave it alone where each rank takes `base_batch_size // world_size` samples.",
+        where=optimizer_places(seen.script),
+        details={"batch_by_rank": {str(r): b for r, b in batches(seen.trace).items()}},
+    )

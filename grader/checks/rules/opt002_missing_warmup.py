@@ -1,0 +1,74 @@
+"""The learning rate starts at its peak, without a warm-up.
+
+## What it finds
+Where a task asks for a warm-up: a run whose first optimizer steps were taken with the largest learning rate already.
+
+## Why it matters
+A rate that was raised for a large batch is too large for fresh weights: the first steps throw them far off, and the
+loss may never come back. Over the first steps, or epochs, the rate has to climb from the small one to the large one.
+
+## Example
+```python
+import torch
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=num_steps)
+```
+
+## Use instead
+```python
+import torch
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+climb = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1 / 8, total_iters=5 * steps_per_epoch)
+decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=num_steps - 5 * steps_per_epoch)
+scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [climb, decay], milestones=[5 * steps_per_epoch])
+```
+
+## How it is seen
+In the run alone, and only where the task asks for it: by the learning rate of each optimizer step.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import count
+from grader.checks.rates import curve, optimizer_places
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+
+SEVERITY = Severity.HINT
+_START = 0.7
+"""A rate that starts above this share of its peak has not climbed."""
+_MIN_STEPS = 4
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag rates that start at their peak."""
+    if not seen.expected.warmup:
+        return verified("The task does not ask for a warm-up.")
+    found = next((c for r in trainers(seen.trace) if (c := curve(r)) is not None), None)
+    if found is None or len(found.rates) < 2 * _MIN_STEPS:
+        return unseen("Too few optimizer steps were seen to tell how the learning rate began.")
+    start = found.rates[0] / found.peak
+    if start <= _START and found.peak_at >= _MIN_STEPS:
+        return verified(
+            f"The learning rate climbed from {found.rates[0]:.3g} to {found.peak:.3g} over "
+            f"{count(found.peak_at, 'step')}."
+        )
+    how = (
+        f"was {found.rates[0]:.3g} in the first step, {start:.0%} of its peak {found.peak:.3g}"
+        if start > _START
+        else f"jumped from {found.rates[0]:.3g} to its peak {found.peak:.3g} within {count(found.peak_at, 'step')}"
+    )
+    return flagged(
+        Hit(
+            message=f"The learning rate {how}. The task asks for a warm-up: large steps on fresh weights can throw "
+            "training off for good.",
+            hint="Let the rate climb over the first epochs: `torch.optim.lr_scheduler.LinearLR(optimizer, "
+            "start_factor=1 / k, total_iters=warmup_steps)`, followed by your schedule in a `SequentialLR`.",
+            where=optimizer_places(seen.script),
+            details={"first_rates": list(found.rates[:8]), "peak": found.peak, "peak_at": found.peak_at},
+        )
+    )

@@ -1,0 +1,160 @@
+"""The batch meant for all ranks together is taken by each of them.
+
+## What it finds
+A loader on each rank with a batch size that is called global or total, or a global batch that differs from the one the
+task prescribes, mostly by the number of ranks.
+
+## Why it matters
+`batch_size` of a loader counts one rank's samples. k ranks with the whole batch each take steps on k batches: there are
+k times fewer steps, and the learning rate no longer fits.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+GLOBAL_BATCH_SIZE = 256
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=GLOBAL_BATCH_SIZE, sampler=sampler)
+for images, labels in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+GLOBAL_BATCH_SIZE = 256
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=GLOBAL_BATCH_SIZE // dist.get_world_size(), sampler=sampler)
+for images, labels in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, where the task prescribes a global batch: by the samples that all ranks fed to the model per optimizer step,
+accumulated ones included. In the source, by a name that says `global` or `total` and is given to a rank's loader
+without being divided by the number of ranks (a hint: names can mislead).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from grader.checks.nodes import UNKNOWN, name_of
+from grader.checks.quote import count, listed, place
+from grader.checks.rates import batches
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.sharding import Shared
+from grader.checks.source import Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+_WHOLE = re.compile(r"^(?=.*(global|total|overall|effective))(?=.*(batch|bs|bsz))", re.IGNORECASE)
+_TOLERANCE = 1.4
+"""A global batch within this factor of the prescribed one is a matter of rounding or taste."""
+_DIVIDE = (
+    "Give each rank its part: `DataLoader(…, batch_size=BATCH_SIZE // dist.get_world_size())`. Where memory asks for "
+    "smaller parts, accumulate gradients."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag global batch sizes that reach a rank's loader undivided."""
+    training = script.training
+    if not script.joins_group or training.framework:
+        return
+    for loader in training.loaders():
+        size = script.argument(loader, "batch_size")
+        divided = script.sharding.of(loader) is Shared.YES
+        if size is None or size is UNKNOWN or not divided or not training.roles(loader).trains:
+            continue
+        parts = script.values.closure(size)
+        said = next(
+            (name_of(p) for p in parts if isinstance(p, ast.expr | ast.arg) and _WHOLE.match(name_of(p))), ""
+        )
+        by_world = any(
+            isinstance(p, ast.expr) and (script.ranks.world(p) or "world" in name_of(p).lower())
+            for p in parts
+        )
+        if not said or by_world or _by_function(script, parts):
+            continue
+        yield Hit(
+            message=f"{script.at(loader)} gives each rank's loader `{said}` undivided, {script.quote(loader)}. "
+            "`batch_size` counts one rank's samples, so k ranks take steps on k times as many.",
+            hint=_DIVIDE,
+            where=(script.location(loader),),
+            severity=Severity.HINT,
+        )
+
+
+def _by_function(script: Script, parts: Iterable[ast.AST]) -> bool:
+    """A call that nobody can see into may divide."""
+    known = (
+        "int",
+        "min",
+        "max",
+        "len",
+        "parse_args",
+        "getenv",
+        "get",
+        "ArgumentParser",
+        "add_argument",
+        "argument",
+    )
+    return any(
+        isinstance(p, ast.Call) and name_of(p) not in known and not script.graph.targets(p) for p in parts
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Compare the samples of all ranks per step with what the task prescribes."""
+    asked = seen.expected.global_batch_size
+    sizes = batches(seen.trace)
+    if not sizes:
+        return unseen("No optimizer step with known samples was seen.")
+    total, ranks = sum(sizes.values()), len(sizes)
+    told = f"{listed(f'{b:,} on rank {r}' for r, b in sizes.items())}, {total:,} together"
+    if asked is None:
+        return unseen(f"The task prescribes no global batch; steps took {told}.")
+    factor = total / asked
+    if 1 / _TOLERANCE <= factor <= _TOLERANCE:
+        return verified(f"Steps took {count(total, 'sample')} over all ranks, as the task asks ({asked:,}).")
+    if ranks > 1 and abs(factor / ranks - 1) < 0.2:
+        why = f"each of {ranks} ranks takes the whole batch of {asked:,}, so there are {ranks} times fewer steps"
+    elif ranks > 1 and abs(factor * ranks - 1) < 0.2:
+        why = f"the batch was divided by {ranks} twice, so steps are smaller and noisier than they were"
+    else:
+        why = f"the batch is {factor:.3g} times as large as the task's {asked:,}"
+    streams = seen.ledger.training
+    return flagged(
+        Hit(
+            message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.",
+            hint=_DIVIDE,
+            where=place(streams[0].site) if streams else (),
+            ranks=tuple(sizes),
+            details={"batch_by_rank": {str(r): b for r, b in sizes.items()}, "expected": asked},
+        )
+    )

@@ -1,0 +1,188 @@
+"""Ranks step with different learning rates.
+
+## What it finds
+Optimizers whose learning rates differ between ranks at the same step, as after a schedule that each rank steers by a
+metric of its own.
+
+## Why it matters
+DDP makes gradients equal, not steps. Where one rank lowers its rate and another does not, equal gradients move the
+weights differently, and from then on the replicas are different models that average gradients of each other.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    sampler.set_epoch(epoch)
+    total = 0.0
+    for images, labels in loader:
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    scheduler.step(total / len(loader))
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+sampler = DistributedSampler(train_set)
+loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+for epoch in range(10):
+    sampler.set_epoch(epoch)
+    total = torch.zeros(1)
+    for images, labels in loader:
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+    dist.all_reduce(total)  # the same number on every rank
+    scheduler.step(total.item() / len(loader))
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by the learning rates that all ranks stepped with, step by step. In the source, by a `ReduceLROnPlateau`
+that is told a number counted over a rank's own share (a hint).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.nodes import LOOPS, name_of, walk
+from grader.checks.quote import count, listed, place
+from grader.checks.rates import same
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.sharding import Shared
+from grader.checks.source import Script
+from grader.checks.steps import sharded, trainers
+from grader.model.finding import Severity
+from grader.model.run import Ending
+from grader.model.trace import RankTrace
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DIST001", "DATA005")
+_PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
+_AGREE = (
+    "Steer the schedule by a number that all ranks share: `dist.all_reduce` the metric (and divide by the count of all "
+    "ranks) before `scheduler.step(metric)`."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag plateau schedules that are told a number of the rank's own share."""
+    if not script.joins_group or script.training.framework:
+        return
+    for call in script.all_calls():
+        if name_of(call) != "step" or not isinstance(call.func, ast.Attribute):
+            continue
+        told = (
+            call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "metrics"), None)
+        )
+        built = script.values.origins(call.func.value)
+        plateau = any(isinstance(o, ast.Call) and script.names.qualified(o.func) == _PLATEAU for o in built)
+        if told is None or not plateau or not _own(script, told):
+            continue
+        yield Hit(
+            message=f"{script.at(call)} steers the learning rate by {script.quote(told)}, which each rank has counted "
+            "over its own share. Where one rank lowers its rate and another does not, their weights part ways.",
+            hint=_AGREE,
+            where=(script.location(call),),
+            severity=Severity.HINT,
+        )
+
+
+def _own(script: Script, told: ast.expr) -> bool:
+    """Whether a number was counted in a loop over one rank's share and never brought together."""
+    parts = script.values.closure(told)
+    counted = {name for draw in script.training.draws for name in script.reductions.counted(draw)}
+    names = {name_of(p) for p in parts if isinstance(p, ast.Name | ast.Attribute)} & counted
+    names |= {name_of(p) for p in walk(told) if isinstance(p, ast.Name | ast.Attribute)}
+    for call in script.all_calls():
+        if script.reductions.reduces(call) or name_of(call).startswith("broadcast"):
+            given = [
+                n for a in (*call.args, *(k.value for k in call.keywords)) for n in script.values.closure(a)
+            ]
+            if call in parts or names & {
+                name_of(n) for n in given if isinstance(n, ast.Name | ast.Attribute)
+            }:
+                return False
+    for draw in script.training.draws:
+        shared = any(script.sharding.of(loader) is Shared.YES for loader in draw.loaders)
+        if shared and any(_inside(script, p, draw.loop) for p in parts if isinstance(p, ast.expr | ast.stmt)):
+            return True
+    return False
+
+
+def _inside(script: Script, node: ast.AST, loop: ast.AST) -> bool:
+    tree = script.names.tree(node)
+    return (
+        isinstance(loop, LOOPS)
+        and script.names.tree(loop) is tree
+        and tree.inside(node, loop)
+        and node is not loop
+    )
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag steps at which ranks had different rates."""
+    ranks = trainers(seen.trace)
+    if len(ranks) < 2:
+        return unseen("Fewer than two ranks took optimizer steps.")
+    if sharded(seen.trace) and len({len(s.lr) for r in ranks for s in r.steps[:1]}) > 1:
+        return unseen("Each rank's optimizer holds its own part of the parameters.")
+    counts = {len(r.steps) for r in ranks}
+    if len(counts) > 1 and seen.record.ending is Ending.COMPLETED:
+        return unseen("Ranks took different numbers of steps, so that equal numbers are not the same step.")
+    first = ranks[0]
+    compared = 0
+    for step, *others in zip(*(r.steps for r in ranks), strict=False):
+        compared += 1
+        for rank, other in zip(ranks[1:], others, strict=True):
+            alike = (step.optimizer, step.kind, len(step.lr)) == (other.optimizer, other.kind, len(other.lr))
+            if alike and not same(step.lr, other.lr):
+                return flagged(_hit(first, rank, compared - 1))
+    return verified(f"All ranks stepped with the same learning rate in each of {count(compared, 'step')}.")
+
+
+def _hit(first: RankTrace, other: RankTrace, at: int) -> Hit:
+    a, b = first.steps[at], other.steps[at]
+    group = next(n for n, (x, y) in enumerate(zip(a.lr, b.lr, strict=True)) if not same((x,), (y,)))
+    differing = sum(not same(x.lr, y.lr) for x, y in zip(first.steps, other.steps, strict=False))
+    built = [e for r in (first, other) for e in r.events("lr_scheduler")]
+    kinds = sorted({str(e.fields.get("kind")) for e in built})
+    by = f" The rate is set by {listed(f'`{k}`' for k in kinds)}." if kinds else ""
+    plateau = [e for e in built if e.fields.get("kind") == "ReduceLROnPlateau"] or built
+    return Hit(
+        message=f"At step {a.n} rank {first.rank} stepped with a learning rate of {a.lr[group]:.4g} and rank "
+        f"{other.rank} with {b.lr[group]:.4g}; rates differed in {count(differing, 'step')} of "
+        f"{len(first.steps):,}.{by} Equal gradients then move the weights differently, and the replicas are no longer "
+        "one model.",
+        hint=_AGREE,
+        where=place(plateau[0].site) if plateau else place(a.site),
+        ranks=(first.rank, other.rank),
+        details={"step": a.n, "rates": {str(first.rank): list(a.lr), str(other.rank): list(b.lr)}},
+    )

@@ -1,0 +1,184 @@
+"""The schedule is as long as for one process, but each rank takes only its share of the steps.
+
+## What it finds
+A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among
+ranks and steps the schedule once per batch.
+
+## Why it matters
+With k ranks an epoch has a k-th of the batches. A warm-up then lasts k times as many epochs, and the decay that brings
+the last percents of accuracy is never reached: training ends somewhere in the first part of the curve.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+num_steps = 10 * (len(train_set) // 64)
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=num_steps)
+for epoch in range(10):
+    loader.sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+        scheduler.step()
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+num_steps = 10 * len(loader)  # the loader knows its sampler's share
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=num_steps)
+for epoch in range(10):
+    loader.sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+        scheduler.step()
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks. In the source,
+by a length made of the data set's size and the loader's batch size without the number of ranks (a hint).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from itertools import pairwise
+
+from grader.checks.nodes import UNKNOWN, name_of
+from grader.checks.quote import at, count, place
+from grader.checks.rates import curve, scheduler_calls
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.source import Script
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+from grader.model.run import Ending
+from grader.model.trace import Event
+
+SEVERITY = Severity.WARNING
+_LENGTHS = ("total_steps", "steps_per_epoch", "T_max", "total_iters", "num_training_steps")
+_TOLERANCE = 0.06
+_MIN_STEPS = 20
+_OWN = "Count the loader's batches, `total_steps=epochs * len(loader)`: the loader knows its sampler's share."
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag schedules stepped per batch whose length is the whole set's."""
+    training = script.training
+    if not script.joins_group or training.framework:
+        return
+    loops = [d for d in training.draws if d.trains]
+    stepped = [
+        c for d in loops for c in script.names.tree(d.loop).calls_within(d.loop) if name_of(c) == "step"
+    ]
+    for call in scheduler_calls(script):
+        if not any(
+            isinstance(c.func, ast.Attribute) and call in script.values.origins(c.func.value) for c in stepped
+        ):
+            continue
+        for name in _LENGTHS:
+            length = script.argument(call, name)
+            if length is None or length is UNKNOWN or not _of_whole_set(script, length):
+                continue
+            yield Hit(
+                message=f"{script.at(length)} makes the schedule as long as one process would need, "
+                f"{script.quote(length)}, but each rank takes only its share of the batches. The rate then never comes "
+                "to the end of its curve.",
+                hint=_OWN,
+                where=(script.location(length),),
+                severity=Severity.HINT,
+            )
+            break
+
+
+def _of_whole_set(script: Script, length: ast.expr) -> bool:
+    """Whether a number is made of a divided data set's size and the size of a rank's batch, and of no world size."""
+    parts = script.values.closure(length)
+    if any(isinstance(p, ast.expr) and script.ranks.world(p) for p in parts):
+        return False
+    sets = [p.args[0] for p in parts if isinstance(p, ast.Call) and name_of(p) == "len" and p.args]
+    divides = [p for p in parts if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Div | ast.FloorDiv)]
+    for loader in script.training.loaders():
+        size, dataset = script.argument(loader, "batch_size"), script.argument(loader, "dataset")
+        if (
+            not script.training.distributed_samplers(loader)
+            or size is None
+            or size is UNKNOWN
+            or dataset is None
+        ):
+            continue
+        if any(isinstance(p, ast.expr) and script.ranks.world(p) for p in script.values.closure(size)):
+            continue
+        meant = any(_same(script, s, dataset) for s in sets)
+        if meant and any(_same(script, d.right, size) for d in divides):
+            return True
+    return False
+
+
+def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
+    if isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id:
+        return True
+    known = script.values.constant(a)
+    if isinstance(known, int) and known == script.values.constant(b):
+        return True
+    return bool(set(script.values.origins(a)) & set(script.values.origins(b)))
+
+
+def check_trace(seen: Seen) -> Look:
+    """Compare the length of schedules that move with every step with the steps that were taken."""
+    ranks = trainers(seen.trace)
+    if seen.record.ending is not Ending.COMPLETED:
+        return unseen("The run did not come to its end, and its schedule neither.")
+    if len(ranks) < 2:
+        return unseen("Fewer than two ranks took optimizer steps.")
+    first = curve(ranks[0])
+    told = [
+        (e, n)
+        for e in ranks[0].events("lr_scheduler")
+        if isinstance(n := e.fields.get("length"), int) and n > 0
+    ]
+    if first is None or not told:
+        return unseen("No schedule of a known length was seen.")
+    # A schedule may be stepped once per batch while gradients are accumulated over several.
+    delivered = sum(s.num_batches for stream in seen.ledger.training for s in stream.shards(ranks[0].rank))
+    steps = max(len(first.steps), delivered)
+    moved = sum(1 for a, b in pairwise(first.rates) if a != b)
+    if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):
+        return unseen("The learning rate does not move with every step, so its length in steps is not known.")
+    for event, length in told:
+        factor = length / steps
+        if abs(factor / len(ranks) - 1) < _TOLERANCE:
+            return flagged(_hit(event, length, steps, len(ranks)))
+    return verified(f"The schedule was made for {count(told[0][1], 'step')}, and {steps:,} were taken.")
+
+
+def _hit(event: Event, length: int, steps: int, ranks: int) -> Hit:
+    return Hit(
+        message=f"{at(event.site)} makes a `{event.fields.get('kind')}` for {count(length, 'step')}, but each of "
+        f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
+        "never came to the end of its curve.",
+        hint=_OWN,
+        where=place(event.site),
+        details={"length": length, "steps": steps, "ranks": ranks},
+    )

@@ -1,0 +1,90 @@
+"""Training waits for its data most of the time.
+
+## What it finds
+A run whose ranks spend the larger part of their training steps waiting for the next batch.
+
+## Why it matters
+Devices that wait compute nothing. More ranks make it worse, since all of them draw on the same processors and disks:
+the speed-up stops where the input does.
+
+## Example
+```python
+from torch.utils.data import DataLoader, DistributedSampler
+
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))  # decodes one by one, in the loop
+```
+
+## Use instead
+```python
+from torch.utils.data import DataLoader, DistributedSampler
+
+loader = DataLoader(
+    train_set,
+    batch_size=64,
+    sampler=DistributedSampler(train_set),
+    num_workers=4,  # processors of the machine divided by its ranks
+    persistent_workers=True,
+    pin_memory=True,
+)
+```
+
+## How it is seen
+In the run alone, by the time that each rank waited for batches against the time of its steps. It depends on the
+machine, so it is said only where the waiting is long and by far the larger part, and it never costs points by itself.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from grader.checks.quote import listed, place
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.steps import trainers
+from grader.model.finding import Severity
+from grader.model.trace import RankTrace
+
+SEVERITY = Severity.HINT
+CLOCKED = True
+_SHARE = 0.6
+_MIN_WAIT_S = 2.0
+_MIN_STEPS = 20
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag runs in which every training rank waits for data most of the time."""
+    ranks = [r for r in trainers(seen.trace) if len(r.steps) >= _MIN_STEPS]
+    if not ranks or len(ranks) < len(trainers(seen.trace)):
+        return unseen("Too few steps were taken to tell how long they waited for data.")
+    shares = {r.rank: _share(r) for r in ranks}
+    told = listed(f"{share:.0%} on rank {rank}" for rank, (share, _) in shares.items())
+    if any(share < _SHARE or wait_s < _MIN_WAIT_S for share, wait_s in shares.values()):
+        return verified(f"Waiting for data took {told} of the training steps.")
+    loaders = [s.shards(ranks[0].rank)[0].loader for s in seen.ledger.training if s.shards(ranks[0].rank)]
+    workers = {loader.num_workers for loader in loaders if loader is not None}
+    how = " The loader has no workers, so samples are made in the loop itself." if workers == {0} else ""
+    streams = seen.ledger.training
+    return flagged(
+        Hit(
+            message=f"Waiting for data took {told} of the training steps.{how} More ranks would wait for the same "
+            "input.",
+            hint="Let worker processes prepare batches (`num_workers` of about the machine's processors divided by its "
+            "ranks, `persistent_workers=True`), and do costly work once, before training.",
+            where=place(streams[0].site) if streams else (),
+            ranks=tuple(shares),
+            details={"wait_s_by_rank": {str(rank): round(wait, 3) for rank, (_, wait) in shares.items()}},
+        )
+    )
+
+
+def _share(rank: RankTrace) -> tuple[float, float]:
+    """Share of the steps' time spent waiting for batches, and seconds of it; the first step pays for starting up."""
+    steps = rank.steps[1:]
+    waits = [s.data_s for s in steps]
+    wait_s = sum(waits)
+    # A few long waits (an epoch's start, a neighbour on the machine) are no lack of input: the typical step must wait.
+    typical = median(waits) / max(
+        1e-9, median(s.data_s + s.compute_s + (s.optimizer_s or 0.0) for s in steps)
+    )
+    total = sum(s.data_s + s.compute_s + (s.optimizer_s or 0.0) for s in steps)
+    return min(typical, wait_s / total if total > 0 else 0.0), wait_s

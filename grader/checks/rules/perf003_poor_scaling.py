@@ -1,0 +1,71 @@
+"""Several ranks are no faster than one.
+
+## What it finds
+A run on k ranks that trains no faster than the starting script does on one device of the same kind of machine.
+
+## Why it matters
+Speed is what the other devices are there for. If k of them bring what one could do, they wait: for data, for each
+other, or because every rank does the whole work.
+
+## Example
+```python
+from torch.utils.data import DataLoader
+
+loader = DataLoader(train_set, batch_size=64, shuffle=True)  # the whole set, on every rank
+```
+
+## Use instead
+```python
+from torch.utils.data import DataLoader, DistributedSampler
+
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+```
+
+## How it is seen
+From outside, by the kernel's count of processor time of the slowest rank, against the calibrated run of the starting
+script on one rank; on GPUs by wall time. Machines differ from hour to hour, so it is said only where the difference is
+plain, and it never costs points by itself.
+"""
+
+from __future__ import annotations
+
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.steps import trainers
+from grader.model.finding import Evidence, Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.HINT
+CLOCKED = True
+EXPLAINED_BY = ("DATA001", "GRAD003", "PERF001", "PERF002")
+_NO_FASTER = 1.1
+"""Speed-up below which several ranks count as no faster; two ranks reach about 1.75 here."""
+
+
+def check_trace(seen: Seen) -> Look:
+    """Compare the run's time with one rank's."""
+    calibration = seen.calibration
+    ranks = len(trainers(seen.trace))
+    if seen.record.ending is not Ending.COMPLETED:
+        return unseen("The run did not come to its end.")
+    if ranks < 2:
+        return unseen("Fewer than two ranks trained.")
+    if calibration is None or not calibration.one_rank_s:
+        return unseen("The starting script's time on one rank has not been measured on this machine.")
+    on_gpu = seen.profile != "cpu"
+    took_s = seen.record.wall_s if on_gpu else seen.record.slowest_cpu_s
+    speed_up = calibration.one_rank_s / took_s if took_s > 0 else 0.0
+    clock = "seconds" if on_gpu else "seconds of processor time on the slowest rank"
+    told = f"{took_s:.1f} {clock} against {calibration.one_rank_s:.1f} of the starting script on one"
+    if speed_up >= _NO_FASTER:
+        return verified(f"{ranks} ranks took {told}: {speed_up:.2f} × as fast.", Evidence.OUTSIDE)
+    return flagged(
+        Hit(
+            message=f"{ranks} ranks took {told}: {speed_up:.2f} × as fast, where up to {ranks} × is there to be had. "
+            "The further devices bring nothing.",
+            hint="See what ranks do instead of training: whole passes over the data on every rank, waiting for input, "
+            "collectives in every step, validation by one rank while the others wait.",
+            details={"seconds": took_s, "one_rank_s": calibration.one_rank_s, "speed_up": round(speed_up, 3)},
+            evidence=Evidence.OUTSIDE,
+        )
+    )
