@@ -56,9 +56,7 @@ def data_command(name: str) -> str:
     return f"grader data prepare {name}" + ("" if kind.embedded or kind.download else " --from FOLDER")
 
 
-def find_dataset(
-    task: Task, wanted: str | None = None, profile: Profile | None = None
-) -> PreparedDataset:
+def find_dataset(task: Task, wanted: str | None = None, profile: Profile | None = None) -> PreparedDataset:
     """The data set to judge a task on.
 
     Args:

@@ -117,10 +117,14 @@ def _points(submission: Submission) -> tuple[tuple[float, float] | None, list[st
         return None, []
     match = _RANGE.fullmatch(texts[0])
     if len(texts) > 1 or match is None:
-        return None, [f"`# points: {', '.join(texts)}` is no promise; write one number or range, `# points: 40-50`."]
+        return None, [
+            f"`# points: {', '.join(texts)}` is no promise; write one number or range, `# points: 40-50`."
+        ]
     low, high = float(match[1]), float(match[2] or match[1])
     if not low <= high <= 100:
-        return None, [f"`# points: {texts[0]}` can't be kept; points lie between 0 and 100, the smaller one first."]
+        return None, [
+            f"`# points: {texts[0]}` can't be kept; points lie between 0 and 100, the smaller one first."
+        ]
     return (low, high), []
 
 

@@ -179,7 +179,10 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
                 )
             )
     found += [
-        (("profiles", p, "datasets"), f"profiles.{p}.datasets: {name!r} is not in data.datasets; add it there.")
+        (
+            ("profiles", p, "datasets"),
+            f"profiles.{p}.datasets: {name!r} is not in data.datasets; add it there.",
+        )
         for p in _table(raw, "profiles")
         for name in _strings(_table(_table(raw, "profiles"), p).get("datasets"))
         if name not in wanted

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
 
 
-
 def find_tasks() -> tuple[str, ...]:
     """Names of all task folders, sorted; a folder is a task when it holds `task.toml`.
 

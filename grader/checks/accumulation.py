@@ -62,6 +62,11 @@ class Accumulations:
             if guard is not None:
                 tree = self._names.tree(loop)
                 outside = [b for b in backwards if not tree.inside(b, guard)]
+                steps = self._updates.entries(loop, self._updates.steps)
+                behind = not tree.inside(place, guard)  # the guard is an early `continue`
+                own = [s for s in steps if not behind and not tree.inside(s, guard)]
+                if len(outside) < len(backwards) or own:
+                    return  # a second model that takes turns, with steps of its own
                 if outside and not (isinstance(every, ast.Constant) and every.value == 1):
                     yield Accumulation(loop, step, outside[0], guard, every)
             else:

@@ -39,14 +39,12 @@ class Stuck:
     guard: Location | None
     ended: bool
 
-    def sentence(self) -> str:
-        """What to say about the rank, as part of a list."""
+    def call(self) -> str:
+        """The call it waited in, as one of a list."""
         if self.ended:
-            return f"rank {self.rank} had ended"
+            return f"nothing more on rank {self.rank}"
         where = f" at {at(self.site)}" if self.site is not None else ""
-        what = f"waits in `{self.operation}`" if self.operation else "is in no collective"
-        test = f" (under the rank test in line {self.guard.line})" if self.guard else ""
-        return f"rank {self.rank} {what}{where}{test}"
+        return f"{f'`{self.operation}`' if self.operation else 'no collective'}{where} on rank {self.rank}"
 
 
 def stuck_ranks(seen: Seen) -> tuple[Stuck, ...]:

@@ -9,9 +9,12 @@ import ast
 from dataclasses import dataclass
 
 from grader.checks.calls import Calls
+from grader.checks.modules import Modules
 from grader.checks.names import Names
 from grader.checks.nodes import FUNCTIONS, start
+from grader.checks.together import library_calls
 from grader.checks.training import DDP
+from grader.checks.tree import Tree
 from grader.checks.values import Values
 
 INIT = "torch.distributed.init_process_group"
@@ -46,7 +49,10 @@ class Collective:
 class Collectives:
     """Collectives over all files."""
 
-    def __init__(self, names: Names, calls: Calls, values: Values) -> None:
+    def __init__(
+        self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, modules: Modules
+    ) -> None:
+        self._trees, self._modules = trees, modules
         self._names, self._calls, self._values = names, calls, values
         self._inside: dict[ast.AST, tuple[Collective, ...]] = {}
         self._direct: dict[ast.Call, str] | None = None
@@ -60,6 +66,7 @@ class Collectives:
                 for call in self._calls.named(dotted):
                     if not self._own_group(call):
                         self._direct[call] = dotted.rpartition(".")[2]
+            self._direct |= library_calls(self._trees, self._names, self._calls, self._values, self._modules)
         return self._direct
 
     def inside(self, node: ast.AST) -> tuple[Collective, ...]:

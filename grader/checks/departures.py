@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.blocked import guarded_ranks, rank_test, stuck_ranks
+from grader.checks.ledger import Stream
 from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, listed
 from grader.checks.seen import Seen
@@ -45,10 +46,10 @@ def departures(seen: Seen) -> Departure | None:
     ending = seen.record.ending
     if ending not in (Ending.DEADLOCKED, Ending.CRASHED, Ending.COMPLETED, Ending.TIMED_OUT):
         return None
-    left = _skipped(seen)
+    held = [] if ending is Ending.COMPLETED else [r for r in seen.record.ranks if _held(r)]
+    left = _skipped(seen) or _overtook(seen, held)
     if left is not None or ending is Ending.COMPLETED:
         return left
-    held = [r for r in seen.record.ranks if _held(r)]
     if not held or _cut_by_test(seen, held):
         return None
     return _broke(seen, held) or _ended(seen, held) or _outside(seen, held)
@@ -204,24 +205,52 @@ def _loops(script: Script, frame: Frame) -> list[ast.AST]:
 def _skipped(seen: Seen) -> Departure | None:
     """A batch that led to a step on one rank and to none on another."""
     for stream in seen.ledger.training:
-        tables = []
-        for rank in seen.trace.ranks:
-            loaders = {s.loader.id for s in stream.shards(rank.rank) if s.loader}
-            tables.append((rank, {(b.pass_, b.n): b.step for b in rank.batches if b.loader in loaders}))
-        tables = [(rank, table) for rank, table in tables if table]
+        tables = _drawn(seen, stream)
         for rank, table in tables:
             for other, theirs in tables:
                 key = _first_lag(table, theirs)
                 if key is not None:
                     return Departure(
                         "skipped",
-                        (rank.rank,),
-                        f"drew batch {key[1] + 1:,} of epoch {key[0]} and took no step on it, while rank "
-                        f"{other.rank} did: from there on its steps are one behind",
+                        (rank,),
+                        f"drew batch {key[1] + 1:,} of epoch {key[0]} and took no step on it, while rank {other} did: "
+                        "from there on its steps are one behind",
                         _meanwhile(r for r in seen.record.ranks if _held(r)),
                         tuple(_site(r) for r in seen.record.ranks if _held(r)),
                     )
     return None
+
+
+def _overtook(seen: Seen, held: list[RankRecord]) -> Departure | None:
+    """A rank that drew another batch while the backward pass of the one before still waits for it elsewhere."""
+    for stream in seen.ledger.training:
+        last = {r: max(t) for r, t in _drawn(seen, stream) if t}
+        for record in held:
+            in_step = record.waiting is not None and record.waiting.operation.startswith("DDP ")
+            mine = last.get(record.rank)
+            ahead = [r for r, key in last.items() if mine is not None and key > mine]
+            if not in_step or mine is None or not ahead or _ran_dry(seen, [record.rank], ahead):
+                continue
+            if any(e.fields.get("op") == "enter" for r in ahead for e in seen.rank(r).events("no_sync")):
+                continue  # without averaging a rank may well be ahead
+            return Departure(
+                "skipped",
+                tuple(ahead),
+                f"went on to batch {max(last[r] for r in ahead)[1] + 1:,} without the step in which rank "
+                f"{record.rank} waits in batch {mine[1] + 1:,}",
+                _meanwhile([record]),
+                (_site(record),),
+            )
+    return None
+
+
+def _drawn(seen: Seen, stream: Stream) -> list[tuple[int, dict[tuple[int, int], int]]]:
+    """Per rank: (pass, batch) → steps taken before it, over the batches of one stream."""
+    tables = []
+    for rank in seen.trace.ranks:
+        loaders = {s.loader.id for s in stream.shards(rank.rank) if s.loader}
+        tables.append((rank.rank, {(b.pass_, b.n): b.step for b in rank.batches if b.loader in loaders}))
+    return [(rank, table) for rank, table in tables if table]
 
 
 def _first_lag(

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.attributes import Attributes, is_property
-from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, children, end, name_of, start, walk
+from grader.checks.meetings import Meetings, spreads
+from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, children, name_of, part_of, walk
 from grader.checks.reductions import tells_reduction
 from grader.checks.sharding import Shared
 from grader.checks.source import Script
@@ -21,7 +22,6 @@ _MAX_DEPTH = 14
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "datetime.datetime.now"}
 # Calls whose result does not depend on what is in their arguments.
 _BLIND = {"len", "isinstance", "hasattr", "type", "callable", "range", "id"}
-_SPREADING = ("broadcast", "bcast", "scatter")
 # What says where a value lies, not what it is.
 _PLACING = {"device", "dtype", "non_blocking", "map_location"}
 _MOVING = {"to", "cuda", "cpu", "type"}
@@ -47,7 +47,7 @@ class Divergence:
         self._script = script
         self._attributes = Attributes(script.trees, script.names, script.graph)
         self._known: dict[ast.AST, Apart | None] = {}
-        self._meetings: dict[ast.AST, list[ast.Call]] = {}
+        self._meetings = Meetings(script)
 
     def of(self, node: ast.AST, depth: int = 0) -> Apart | None:
         """Why an expression's value may differ between ranks; None where it is the same or nobody can tell."""
@@ -81,13 +81,13 @@ class Divergence:
         return next((a for n in nodes if (a := self.of(n, depth)) is not None), None)
 
     def _name(self, node: ast.Name, depth: int) -> Apart | None:
-        if self._met(node):
+        if self._meetings.shared(node):
             return None
         return self._definitions(self._script.scopes.reaching(node.id, node), node, depth)
 
     def _element(self, node: ast.Subscript, depth: int) -> Apart | None:
         """`flags[0]`: of what is stored under that key, or of the whole."""
-        if isinstance(node.value, ast.Name) and not self._met(node.value):
+        if isinstance(node.value, ast.Name) and not self._meetings.shared(node.value):
             keys = [repr(node.slice.value)] if isinstance(node.slice, ast.Constant) else []
             for key in (*keys, "None"):
                 found = self._script.scopes.reaching(f"{node.value.id}[{key}]", node)
@@ -103,10 +103,10 @@ class Divergence:
         everywhere = {
             ast.unparse(part)
             for d in found
-            if self._script.guards.partial(d.node) is None and (part := _part(d)) is not None
+            if self._script.guards.partial(d.node) is None and (part := part_of(d)) is not None
         }
         for definition in found:
-            part = _part(definition)
+            part = part_of(definition)
             if len(found) > 1 and part is not None and self._some_ranks(definition.node, use) is not None:
                 if definition.kind == "assign" and ast.unparse(part) in everywhere:
                     continue  # some ranks are told again what all of them were told before
@@ -120,8 +120,11 @@ class Divergence:
             guard = self._some_ranks(definition.node, use)
             if guard is not None:
                 return guard
-            value = _part(definition)
-            apart = self.of(value, depth) if value is not None else None
+            value = part_of(definition)
+            if isinstance(value, ast.Call) and definition.path:
+                apart = self._call(value, depth, definition.path)
+            else:
+                apart = self.of(value, depth) if value is not None else None
             return apart or self._tests(definition.node, use, depth)
         if definition.kind == "for" and definition.value is not None:
             return self._loop_variable(definition, depth)
@@ -134,7 +137,7 @@ class Divergence:
         if definition.value is None or self._script.guards.partial(definition.node) is None:
             return False
         names = [n for n in walk(definition.value) if isinstance(n, ast.Name)]
-        return any(self._met(n) for n in names)
+        return any(self._meetings.shared(n) for n in names)
 
     def _some_ranks(self, node: ast.AST, use: ast.AST) -> Apart | None:
         """An assignment that some ranks make and others don't, seen from a place that all of them reach."""
@@ -199,7 +202,7 @@ class Divergence:
 
     def _attribute(self, node: ast.Attribute, depth: int) -> Apart | None:
         """An attribute of an object: what its class stores there, and on which ranks those methods are called."""
-        if self._script.names.qualified(node) is not None or self._met(node):
+        if self._script.names.qualified(node) is not None or self._meetings.shared(node):
             return None
         if isinstance(node.value, ast.Name):
             local = self._script.scopes.reaching(f"{node.value.id}.{node.attr}", node)
@@ -231,14 +234,14 @@ class Divergence:
         built = (self._script.graph.built_class(o) for o in self._script.values.origins(value))
         return [b for b in built if b is not None]
 
-    def _call(self, node: ast.Call, depth: int) -> Apart | None:
+    def _call(self, node: ast.Call, depth: int, path: tuple[int, ...] = ()) -> Apart | None:
         script = self._script
         name = script.names.qualified(node.func)
         if name in _CLOCKS:
             return Apart("clock", node)
         if name in _BLIND or tells_reduction(name_of(node)) or node in script.collectives.direct:
             return None
-        if name in ("torch.device", DATA_LOADER) or any(w in name_of(node).lower() for w in _SPREADING):
+        if name in ("torch.device", DATA_LOADER) or spreads(name_of(node)):
             return None
         if name is not None and any(name == f or name.startswith(f + ".") for f in script.names.foreign):
             return None
@@ -247,71 +250,22 @@ class Divergence:
         targets = [t for t in script.graph.targets(node) if isinstance(t, FUNCTIONS)]
         made = [t for t in targets if t.name != "__init__"]
         if made:
-            return next((a for t in made if (a := self._returned(t, node, depth)) is not None), None)
+            return next((a for t in made if (a := self._returned(t, node, depth, path)) is not None), None)
         parts = [*node.args, *(k.value for k in node.keywords if k.arg not in _PLACING)]
         if isinstance(node.func, ast.Attribute) and name is None:
             parts = [node.func.value] if node.func.attr in _MOVING else [node.func.value, *parts]
         return self._first(parts, depth)
 
-    def _returned(self, function: ast.AST, use: ast.AST, depth: int) -> Apart | None:
+    def _returned(
+        self, function: ast.AST, use: ast.AST, depth: int, path: tuple[int, ...] = ()
+    ) -> Apart | None:
         tree = self._script.names.tree(function)
         for made in tree.returns.get(function, ()):
-            if made.value is not None:
-                apart = self.of(made.value, depth) or self._tests(made, use, depth)
+            value = made.value
+            if path and isinstance(value, ast.Tuple) and 0 <= path[0] < len(value.elts):
+                value = value.elts[path[0]]
+            if value is not None:
+                apart = self.of(value, depth) or self._tests(made, use, depth)
                 if apart is not None:
                     return apart
         return None
-
-    def _met(self, node: ast.Name | ast.Attribute) -> bool:
-        """Whether the variable is given to a collective, or its owner told to synchronise, before it is read here."""
-        tree = self._script.names.tree(node)
-        scope = tree.scope(node)
-        if scope not in self._meetings:
-            inside = tree.calls if isinstance(scope, ast.Module) else tree.calls_within(scope)
-            self._meetings[scope] = [c for c in inside if tree.scope(c) is scope and self._shares(c)]
-        wanted = ast.unparse(node)
-        for call in self._meetings[scope]:
-            if start(call) > end(node) and not _same_loop(tree.parent, call, node):
-                continue
-            parts: list[ast.AST] = [*call.args, *(k.value for k in call.keywords)]
-            if isinstance(call.func, ast.Attribute):
-                parts.append(call.func.value)
-            for part in parts:
-                for one in walk(part):
-                    if one is not node and isinstance(one, ast.Name | ast.Attribute):
-                        text = ast.unparse(one)
-                        if text == wanted or wanted.startswith(text + "."):
-                            return True
-        return False
-
-    def _shares(self, call: ast.Call) -> bool:
-        script = self._script
-        if tells_reduction(name_of(call)):
-            return True
-        if any(word in name_of(call).lower() for word in _SPREADING):
-            return True
-        return any(c.name not in ("barrier", "init_process_group", "DistributedDataParallel", "new_group")
-                   for c in script.collectives.of(call))  # fmt: skip
-
-
-def _part(definition: Definition) -> ast.expr | None:
-    """What a definition binds its name to, unpacking looked through where both sides are written out."""
-    value = definition.value
-    for index in definition.path:
-        if not isinstance(value, ast.Tuple | ast.List) or not 0 <= index < len(value.elts):
-            break
-        value = value.elts[index]
-    return value
-
-
-def _same_loop(parent: dict[ast.AST, ast.AST], one: ast.AST, other: ast.AST) -> bool:
-    def around(node: ast.AST) -> set[ast.AST]:
-        found = set()
-        above = parent.get(node)
-        while above is not None and not isinstance(above, FUNCTIONS):
-            if isinstance(above, ast.For | ast.While | ast.AsyncFor):
-                found.add(above)
-            above = parent.get(above)
-        return found
-
-    return bool(around(one) & around(other))

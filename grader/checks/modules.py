@@ -72,16 +72,20 @@ class Modules:
 
     def sharded(self, node: ast.expr) -> bool:
         """Whether an expression is a network whose parameters are sharded over the ranks (FSDP)."""
-        origins = self._values.origins(node)
-        for origin in origins:
-            if isinstance(origin, ast.Call) and self._names.qualified(origin.func) in _SHARDED:
-                return True
+        if self.sharded_by_class(node):
+            return True
+        origins = {o for o in self._values.origins(node) if isinstance(o, ast.Call)}
         for name in _SHARDED:
             for call in self._calls.named(name) if name.endswith("fully_shard") else ():
                 # `fully_shard(model)` changes the model itself and is used without its result.
-                if call.args and set(self._values.origins(call.args[0])) & set(origins):
-                    return any(isinstance(o, ast.Call) for o in origins)
+                if call.args and origins & set(self._values.origins(call.args[0])):
+                    return True
         return False
+
+    def sharded_by_class(self, node: ast.expr) -> bool:
+        """Whether an expression is a `FullyShardedDataParallel` module: its `state_dict()` gathers parameters, too."""
+        made = [o for o in self._values.origins(node) if isinstance(o, ast.Call)]
+        return any((self._names.qualified(o.func) or "").endswith(".FullyShardedDataParallel") for o in made)
 
     def buffers(self, node: ast.expr) -> Holds:
         """Whether a (wrapped) network has buffers that DDP broadcasts from rank 0 before a forward pass."""

@@ -21,7 +21,8 @@ _INNOCENT = {
     "seaborn", "sentencepiece", "setproctitle", "six", "skimage", "sklearn", "soundfile", "tensorboard",
     "tensorboardX", "termcolor", "tiktoken", "timm", "tokenizers", "torch", "torchaudio", "torchmetrics",
     "torchsummary", "torchtext", "torchvision", "tqdm", "transformers", "wandb", "yaml", "yacs", "safetensors",
-    "accelerate", "lightning", "lightning_fabric", "pytorch_lightning",
+    "accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "aim", "clearml", "comet_ml", "neptune",
+    "swanlab", "visdom", "alive_progress", "tensorboard_logger",
 }  # fmt: skip
 _STAR_NAMES = {
     "torch.distributed": {

@@ -52,6 +52,21 @@ class Definition:
     dotted: str = ""
 
 
+def part_of(definition: Definition) -> ast.expr | None:
+    """What a definition binds its name to; unpacking is looked through where both sides are written out.
+
+    None where there is no value, or where the part can't be told.
+    """
+    value = definition.value
+    for index in definition.path:
+        if not isinstance(value, DISPLAYS):
+            return value if isinstance(value, ast.Call) else None
+        if not 0 <= index < len(value.elts):
+            return None
+        value = value.elts[index]
+    return value
+
+
 def name_of(node: ast.AST) -> str:
     """The last part of a name: `c` of `a.b.c`, of `c`, of `c(…)` and of a parameter; "" of anything else."""
     if isinstance(node, ast.Call):

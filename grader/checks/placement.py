@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
-from grader.checks.nodes import UNKNOWN
+from grader.checks.nodes import UNKNOWN, part_of
 from grader.checks.source import Script
 
 MOVES = {"to", "cuda", "cpu", "xpu", "npu", "to_empty"}
@@ -128,15 +128,16 @@ class Placement:
         found = self._script.scopes.reaching(node.id, node)
         kinds: set[Made] = set()
         for definition in found:
-            if definition.kind not in ("assign", "augment") or definition.value is None or definition.path:
+            value = part_of(definition)
+            if definition.kind not in ("assign", "augment") or value is None:
                 return Made.UNKNOWN
-            made = self.of(definition.value, depth)
+            made = self.of(value, depth)
             # Adding a tensor to a number makes a tensor; adding a number to a tensor leaves it where it is.
             if definition.kind == "assign" or made is Made.UNKNOWN:
                 kinds.add(made)
         if len(kinds) != 1:
             only_added = kinds == {Made.ON_CPU, Made.UNKNOWN} and all(
-                d.kind == "augment" or self.of(d.value, depth) is Made.ON_CPU for d in found if d.value is not None
+                d.kind == "augment" or self.of(v, depth) is Made.ON_CPU for d in found if (v := part_of(d)) is not None
             )
             return Made.ON_CPU if only_added else Made.UNKNOWN
         return kinds.pop()

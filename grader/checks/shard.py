@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 from grader.model.trace import Loader, Site
@@ -47,6 +48,12 @@ class Shard:
     site: Site | None
     start_t: float
     end_t: float
+
+    @property
+    def in_order(self) -> bool:
+        """True where indices only rise; what pads a share to its length starts once more from the beginning."""
+        numbers = [s for s in self.samples or () if isinstance(s, int)]
+        return len(numbers) == len(self.samples or ()) and sum(b < a for a, b in pairwise(numbers)) <= 1
 
 
 @dataclass(frozen=True, slots=True)

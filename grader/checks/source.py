@@ -91,7 +91,7 @@ class Script:
         self.guards = Guards(self.names, self.graph, self.conditions)
         self.training = Training(trees, self.names, self.graph, self.values)
         self.modules = Modules(self.names, self.graph, self.values, self.training)
-        self.collectives = Collectives(self.names, self.graph, self.values)
+        self.collectives = Collectives(trees, self.names, self.graph, self.values, self.modules)
         self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
         self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
         self.updates = Updates(trees, self.names, self.graph, self.values, self.training)

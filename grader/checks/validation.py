@@ -132,10 +132,24 @@ def _expected(ledger: Ledger, stream: Stream, epoch: Epoch) -> int | None:
     common = sizes.pop() if len(sizes) == 1 else None
     if common is not None and any(s.num_samples < 0.9 * common for s in epoch.shards):
         return common
+    if _from_training(ledger, stream):
+        # A part of the training root was set aside: what the ranks' loaders hold is all that can be known of it.
+        held = [s.loader.size for s in epoch.shards if s.loader and s.loader.size is not None]
+        largest = max(held, default=0)
+        whole = epoch.known and epoch.num_distinct <= 1.1 * largest
+        return largest if whole else sum(held) if len(held) == len(epoch.shards) else None
     # Each rank's loader holds a slice of its own: the slices belong to the root data set.
     if stream.root_size is not None and ledger.num_validation is not None and stream.split == "validation":
         return max(stream.root_size, ledger.num_validation)
     return stream.root_size
+
+
+def _from_training(ledger: Ledger, stream: Stream) -> bool:
+    """Whether a validation set was set aside from the data set that training draws from."""
+    root = (stream.dataset, stream.split, stream.root_size)
+    return stream.split != "validation" and any(
+        (s.dataset, s.split, s.root_size) == root for s in ledger.training if not s.hashed
+    )
 
 
 def _same_numbers(ledger: Ledger, stream: Stream, epoch: Epoch) -> bool:

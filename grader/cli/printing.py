@@ -32,7 +32,6 @@ def emit_json(value: Any) -> None:
 def stdout_console() -> Console:
     """A console on standard output; plain where that is no terminal."""
     from rich.console import Console
-    from rich.table import Table
 
     return Console(file=sys.stdout, highlight=False, soft_wrap=False)
 

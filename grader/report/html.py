@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader.model.attempt import Attempt
+from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade, State, Verdict
 from grader.model.submission import Submission
@@ -25,10 +26,13 @@ from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
 from grader.report.pages import rule_pages
 from grader.report.plots import draw_plots
+from grader.report.praise import praise
 from grader.report.prose import inline, page
+from grader.report.quote import quotes
 from grader.report.safe_text import one_line, visible
 
 _MAX_SOURCE_LINES = 3000
+_MAX_QUOTES = 4
 _LOG_HEAD, _LOG_TAIL, _LOG_WIDTH = 100, 300, 2000
 
 
@@ -81,11 +85,17 @@ def to_html(
             pages={code: page(_below_title(text)) for code, text in pages.items()},
             titles=titles,
             gauges=gauges(attempt),
+            diagnosis=grade.diagnosis,
+            diagnosis_quotes=quotes(attempt.submission, grade.diagnosis.where[:_MAX_QUOTES], 1)
+            if grade.diagnosis
+            else (),
+            stopped={(p.path, p.line) for p in grade.diagnosis.where} if grade.diagnosis else set(),
             waits=waits,
             wait_sentence=endings.wait_sentence(waits),
             failures=failures,
             ranks=endings.rank_rows(attempt),
-            right=_checks(grade, State.VERIFIED),
+            right=praise(_checks(grade, State.VERIFIED), titles),
+            num_right=len(_checks(grade, State.VERIFIED)),
             unseen=_checks(grade, State.NOT_OBSERVABLE),
             plots=draw_plots(attempt) if attempt.record is not None else (),
             phases=phase_bars(grade.phases),
@@ -133,8 +143,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _details(finding: Finding) -> tuple[Fact, ...]:
-    return details_facts(finding.details)
+def _details(told: Finding | Diagnosis) -> tuple[Fact, ...]:
+    return details_facts(told.details)
 
 
 def _next_step(
@@ -148,6 +158,13 @@ def _next_step(
         return ""
     if grade.verdict is Verdict.ACCEPTED:
         return "There is nothing that you must change." + (" The advice below is free." if first else "")
+    if grade.diagnosis is not None:
+        where = grade.diagnosis.where[:1]
+        return (
+            f"Start at `{where[0].path}:{where[0].line}`: what happened there is explained first."
+            if where
+            else ("What happened is explained first, right below.")
+        )
     if first is None and failures and failures[0].place:
         return f"Start at `{failures[0].place}`, where rank {failures[0].rank} failed."
     if first is None:

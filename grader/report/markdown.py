@@ -42,6 +42,10 @@ def grade_to_markdown(grade: Grade, audience: Audience = Audience.LEARNER) -> st
         _text(grade.verdict_reason),
         "",
     ]
+    if grade.diagnosis is not None:
+        # Two sentences and a remedy; the learner's own words are in the log of the job.
+        parts = (grade.diagnosis.explanation, grade.diagnosis.hint)
+        lines += [f"**{_text(grade.diagnosis.title)}.** {' '.join(_text(part) for part in parts)}", ""]
     if grade.rubric:
         rows = [
             (

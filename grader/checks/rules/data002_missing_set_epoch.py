@@ -158,7 +158,7 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
             renewed.append("There was one pass over the training set, so no second order was needed.")
     elif any(s.samples is None for s in longest):
         reasons.append("The training loader does not tell which samples it drew.")
-    elif all(_is_sorted(s) for s in longest):
+    elif all(s.in_order for s in longest):
         renewed.append(
             f"{count(len(longest), 'epoch')} ran in the data set's own order: nothing is shuffled, "
             "so there is no order to renew."
@@ -170,7 +170,7 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
 def _repeated(shards: tuple[Shard, ...]) -> list[int]:
     """Numbers of the epochs of one rank that repeat an earlier one's order; the earlier one's comes first."""
     groups: dict[object, list[int]] = {}
-    known = [(n, s) for n, s in enumerate(shards) if s.samples is not None and not _is_sorted(s)]
+    known = [(n, s) for n, s in enumerate(shards) if s.samples is not None and not s.in_order]
     # Epochs that were left early are compared as far as the shortest goes.
     whole = [(n, s) for n, s in known if s.exhausted]
     pool = whole if len(whole) > 1 else known
@@ -190,13 +190,6 @@ def _order(shard: Shard, length: int) -> object:
         size = shard.batch_size
         return frozenset(samples[i : i + size] for i in range(0, length - length % size, size))
     return samples
-
-
-def _is_sorted(shard: Shard) -> bool:
-    samples = shard.samples or ()
-    return all(not isinstance(s, str) for s in samples[:1]) and list(samples) == sorted(
-        samples, key=lambda s: (str(type(s)), s)
-    )
 
 
 def _hit(stream: Stream, repeated: dict[int, list[int]]) -> Hit:

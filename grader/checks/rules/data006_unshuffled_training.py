@@ -58,7 +58,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from itertools import pairwise
 
 from grader.checks.ledger import Stream
 from grader.checks.making import parts_of
@@ -164,10 +163,10 @@ def check_trace(seen: Seen) -> Look:
             continue
         if any(s.loader is None or s.loader.hides for s in shards):
             continue
-        long = [s.samples or () for s in shards if s.num_samples >= _MIN_SAMPLES]
+        long = [s for s in shards if s.num_samples >= _MIN_SAMPLES]
         if not long:
             continue
-        if not all(_rises(samples) for samples in long):
+        if not all(s.in_order for s in long):
             mixed.append(f"The samples of {count(len(stream.epochs), 'training epoch')} came in mixed order.")
         elif _shuffled_before(seen.script):
             return unseen(
@@ -176,13 +175,6 @@ def check_trace(seen: Seen) -> Look:
         else:
             return flagged(_hit(stream))
     return verified(mixed[0]) if mixed else unseen("No training epoch with known samples was seen.")
-
-
-def _rises(samples: tuple[int | str, ...]) -> bool:
-    numbers = [s for s in samples if isinstance(s, int)]
-    # The sampler's padding starts from the beginning again: one step down at the very end is no shuffle.
-    falls = sum(1 for a, b in pairwise(numbers) if b < a)
-    return len(numbers) == len(samples) and falls <= 1
 
 
 def _shuffled_before(script: Script) -> bool:

@@ -1,8 +1,9 @@
 """A collective that only some ranks call.
 
 ## What it finds
-`barrier`, `all_reduce`, `broadcast`, `gather` and their relatives (wrapping a model is one of them) under a test of
-the rank, while the other ranks pass by.
+`barrier`, `all_reduce`, `broadcast`, `gather` and their relatives (wrapping a model is one of them, and so are the
+forward pass and the checkpoint of a sharded model, `fabric.save` and `accelerator.save_state`) under a test of the
+rank, while the other ranks pass by.
 
 ## Why it matters
 A collective is a meeting of all ranks of the group. Those who come wait for those who don't: the run stands still
@@ -61,6 +62,7 @@ from grader.model.finding import Evidence, Location, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("EVAL005",)
 _WHO = {Which.MAIN: "rank 0 gets", Which.OTHERS: "the ranks other than 0 get", Which.SOME: "some ranks get"}
 
 
@@ -167,8 +169,9 @@ def _deadlock_hit(stuck: tuple[Stuck, ...], guarded: tuple[Stuck, ...]) -> Hit:
     sites = [*(s.site for s in guarded), *(s.site for s in stuck if s not in guarded)]
     return Hit(
         message=(
-            f"The run was stuck: {'; '.join(s.sentence() for s in stuck[:8])}. `{first.operation}` needs all ranks, "
-            f"but a test of the rank lets only {ranks(who).lower()} reach it, so it waits for ever."
+            f"{at(first.site)} calls `{first.operation}`, which needs all ranks, but "
+            f"{f'the test in line {test.line}' if test else 'a test of the rank'} lets only {ranks(who).lower()} reach "
+            "it. This stopped the run."
         ),
         hint="Move the collective out of the rank test, so that all ranks call it; keep printing and saving inside.",
         where=tuple(dict.fromkeys((*places(sites), *((test,) if test else ())))),

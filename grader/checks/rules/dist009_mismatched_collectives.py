@@ -47,7 +47,7 @@ from collections.abc import Iterable
 from grader.checks.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.conditions import Which
 from grader.checks.nodes import LOOPS, end, start
-from grader.checks.quote import at, count, places, ranks
+from grader.checks.quote import at, count, listed, places, ranks
 from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -56,7 +56,7 @@ from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending, RankRecord
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DATA005", "DIST001", "DIST006", "DIST008")
+EXPLAINED_BY = ("DATA005", "DIST001", "DIST006", "DIST008", "EVAL005")
 _ROOTED = {
     "broadcast": "src",
     "broadcast_object_list": "src",
@@ -206,12 +206,10 @@ def check_trace(seen: Seen) -> Look:
 
 
 def _deadlock_hit(stuck: tuple[Stuck, ...]) -> Hit:
-    operations = {s.operation for s in stuck if not s.ended}
-    why = "A collective ends only when all ranks call it"
-    if len(operations) > 1:
-        why = "Ranks that wait in different collectives wait for ever: each needs all ranks"
+    # Who waited for whom, and why, is the diagnosis's to tell; here stands which calls do not belong together.
+    calls = listed(s.call() for s in stuck[:8])
     return Hit(
-        message=f"The run was stuck: {'; '.join(s.sentence() for s in stuck[:8])}. {why}.",
+        message=f"Ranks did not meet in one collective, which stopped the run: {calls}.",
         hint=(
             "Let all ranks call the same collectives in the same order and equally often: the same number of "
             "batches, the same branches, and decisions such as an early stop on a value that all ranks share."

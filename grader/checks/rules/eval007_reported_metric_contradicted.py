@@ -36,7 +36,7 @@ from grader.checks.validation import divided_passes
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.WARNING
-EXPLAINED_BY = ("EVAL001", "EVAL003")
+EXPLAINED_BY = ("EVAL001", "EVAL002", "EVAL003", "EVAL006", "EVAL008")
 
 
 def check_trace(seen: Seen) -> Look:

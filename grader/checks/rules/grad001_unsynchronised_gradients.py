@@ -120,15 +120,9 @@ def _known(script: Script, backward: ast.Call) -> bool:
 
 def _left_outside(script: Script) -> Iterable[Hit]:
     """A model with an optimizer of its own that is trained, but that no wrapper holds."""
-    held = {
-        n
-        for w in script.training.wraps
-        for m in [script.argument(w, "module")]
-        if m
-        for n in script.values.closure(m)
-    }
-    if script.averaging.all or any(not isinstance(n, ast.expr) for w in script.training.wraps for n in [w]):
+    if script.averaging.all:
         return
+    held = {n for w in script.training.wraps for n in _held(script, w)}
     for optimizer in script.updates.optimizers:
         given = optimizer.args[0] if optimizer.args else script.argument(optimizer, "params")
         func = given.func if isinstance(given, ast.Call) else None
@@ -157,6 +151,17 @@ def _left_outside(script: Script) -> Iterable[Hit]:
                     where=(script.location(called[0]),),
                 )
                 break
+
+
+def _held(script: Script, wrap: ast.Call) -> frozenset[ast.AST]:
+    """All that a wrapped model may be made of; of a copy, nothing but the copy."""
+    module = script.argument(wrap, "module")
+    if module is None:
+        return frozenset()
+    made = script.values.origins(module, returns=False)
+    if any(name_of(o) == "deepcopy" for o in made):
+        return frozenset(made)
+    return script.values.closure(module)
 
 
 def _inside_no_sync(script: Script) -> Iterable[Hit]:

@@ -83,11 +83,12 @@ def check_source(script: Script) -> Iterable[Hit]:
         if not trained or not made or not all(_is_model(script, o) for o in made):
             continue
         if trained.isdisjoint(made) and not any(_inside(script, o, trained) for o in made):
+            called = [t for t in trained if _is_model(script, t)] or list(trained)
             copied = any(name_of(o) in ("deepcopy", "copy") for o in made)
             yield Hit(
                 message=f"{script.at(optimizer)} gives the optimizer the parameters of "
                 f"{'a copy of the model' if copied else 'another model'}, made in {script.at(made[0])}. Training calls "
-                f"the one made in {script.at(min(trained, key=start))}, which no step ever moves.",
+                f"the one made in {script.at(min(called, key=start))}, which no step ever moves.",
                 hint=_HINT,
                 where=(script.location(optimizer),),
             )
@@ -126,9 +127,9 @@ def _trained(script: Script) -> set[ast.AST]:
                     found.add(origin)
                     if origin in script.training.wraps:
                         found |= script.replicas.inner(origin)
-                elif not isinstance(func, ast.Attribute):
+                elif origin is not func and not isinstance(func, ast.Attribute):
                     return set()  # a model from who knows where
-    return {o for o in found if _is_model(script, o)}
+    return found
 
 
 def _is_model(script: Script, origin: ast.AST) -> bool:

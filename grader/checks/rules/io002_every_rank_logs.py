@@ -64,10 +64,16 @@ MIN_LINES = 3
 MAX_LINES = 2000
 """Lines per rank that are looked at: more of them tell nothing new."""
 _LOG_METHODS = {"debug", "info", "warning", "log"}
-_BARS = {"tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange", "tqdm.notebook.tqdm"}
+_BARS = {
+    f"tqdm{module}.{name}"
+    for module in ("", ".auto", ".autonotebook", ".notebook", ".rich", ".std")
+    for name in ("tqdm", "trange")
+} | {"rich.progress.track", "alive_progress.alive_bar"}
 _WRITERS = {
     "torch.utils.tensorboard.SummaryWriter", "torch.utils.tensorboard.writer.SummaryWriter",
-    "tensorboardX.SummaryWriter", "wandb.init", "mlflow.start_run",
+    "tensorboardX.SummaryWriter", "wandb.init", "mlflow.start_run", "tensorboard_logger.Logger",
+    "comet_ml.Experiment", "comet_ml.start", "neptune.init_run", "clearml.Task.init", "aim.Run", "swanlab.init",
+    "visdom.Visdom",
 }  # fmt: skip
 
 
@@ -94,7 +100,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _outputs(script: Script) -> Iterable[ast.Call]:
     if not _print_replaced(script):
-        for call in script.calls("print", "pprint.pprint"):
+        for call in script.calls("print", "pprint.pprint", "rich.print", "sys.stdout.write", "tqdm.tqdm.write"):
             if not any(script.ranks.shows_rank(a) for a in _all_arguments(call)) and not _elsewhere(
                 script, call
             ):

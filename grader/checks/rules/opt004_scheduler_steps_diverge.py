@@ -132,8 +132,15 @@ def _own(script: Script, told: ast.expr) -> bool:
                 return False
     for draw in script.training.draws:
         shared = any(script.sharding.of(loader) is Shared.YES for loader in draw.loaders)
-        if shared and any(_inside(script, p, draw.loop) for p in parts if isinstance(p, ast.expr | ast.stmt)):
-            return True
+        if not shared:
+            continue
+        tree, grown = script.names.tree(draw.loop), script.reductions.counted(draw)
+        scope = tree.scope(draw.loop)
+        for part in parts:
+            if isinstance(part, ast.Name) and part.id in grown and script.names.tree(part).scope(part) is scope:
+                return True
+            if isinstance(part, ast.expr | ast.stmt) and _inside(script, part, draw.loop):
+                return True
     return False
 
 

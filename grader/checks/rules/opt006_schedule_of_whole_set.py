@@ -1,4 +1,4 @@
-"""The schedule is as long as for one process, but each rank takes only its share of the steps.
+"""The schedule is as long as for one process; each rank takes only its share of it.
 
 ## What it finds
 A learning rate schedule whose length was counted over the whole training set, in a run that divides the set among

@@ -49,7 +49,17 @@ def run(args: argparse.Namespace) -> int:
     for r in rules:
         seen = " + ".join(w for w, half in (("text", r.check_source), ("run", r.check_trace)) if half)
         table.add_row(r.code, r.severity.value, seen, r.title)
-    stdout_console().print(table)
+    console = stdout_console()
+    console.print(table)
+    from grader.checks.diagnosis import load_explanations
+
+    endings = Table(box=None, pad_edge=False)
+    for heading in ("explanation", "why a run ended badly"):
+        endings.add_column(heading)
+    for one in sorted(load_explanations(), key=lambda e: e.id):
+        endings.add_row(one.id, one.title)
+    console.print()
+    console.print(endings)
     return EXIT_ACCEPTED
 
 

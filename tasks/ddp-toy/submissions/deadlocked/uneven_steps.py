@@ -43,12 +43,12 @@ def main():
     loss_fn = nn.MSELoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
 
-    for step in range(STEPS - min(1, dist.get_rank())):  # <- DIST008
+    for step in range(STEPS - min(1, dist.get_rank())):
         inputs = torch.randn(BATCH_SIZE, 10, device=device)
         targets = torch.randn(BATCH_SIZE, 5, device=device)
         optimizer.zero_grad()
         loss = loss_fn(model(inputs), targets)
-        loss.backward()
+        loss.backward()  # <- DIST008
         optimizer.step()
         if dist.get_rank() == 0:
             print(f"step {step + 1}/{STEPS}: loss {loss.item():.4f}")

@@ -1,0 +1,157 @@
+"""The ranks load a file that one rank may still be writing.
+
+## What it finds
+A checkpoint that one rank saves under a test of the rank and that all ranks load further down, with nothing in between
+that makes them wait.
+
+## Why it matters
+While rank 0 writes, the others are already at the load. They read half a file and crash, or find the old one and go on
+with the weights of the epoch before: then the ranks hold different models, and nothing says so.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "best.pt")
+model.module.load_state_dict(torch.load("best.pt"))
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train(model)
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "best.pt")
+dist.barrier()  # the file is whole
+model.module.load_state_dict(torch.load("best.pt"))
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the source: the last save of a path before a load of the same path, where a rank test keeps ranks from the one and
+not from the other, and neither a collective nor a training step stands between. Reference: "Save and Load Checkpoints",
+https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.checks.nodes import end, start
+from grader.checks.rule import Hit
+from grader.checks.source import UNKNOWN, Script
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+_WAITS = ("barrier", "wait_for_everyone", "wait", "synchronize", "rendezvous", "sleep", "train", "fit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A save or a load, with the statement of the common body that leads to it."""
+
+    call: ast.Call
+    place: ast.Call
+    path: str
+    guarded: bool
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag loads on all ranks of a file that one rank has just saved."""
+    if not script.joins_group:
+        return
+    saves = [e for c in script.calls("torch.save") for e in _events(script, c, "f")]
+    loads = [e for c in script.calls("torch.load") for e in _events(script, c, "")]
+    told: set[ast.Call] = set()
+    for load in loads:
+        before = [s for s in saves if s.path == load.path and _follows(script, s.place, load.place)]
+        if load.guarded or not before or load.call in told:
+            continue
+        save = max(before, key=lambda s: start(s.place))
+        if save.guarded and not _met(script, save.place, load.place):
+            told.add(load.call)
+            yield Hit(
+                message=f"{script.at(load.call)} loads on every rank what one rank alone saves at "
+                f"{script.at(save.call)}, and nothing between them makes the others wait: they may read half a file, "
+                "or the one from before.",
+                hint="Put `dist.barrier()` between the save and the load.",
+                where=(script.location(load.call), script.location(save.call)),
+            )
+
+
+def _events(script: Script, call: ast.Call, parameter: str) -> Iterable[_Event]:
+    """A save or load seen from its own function, and from those that call this one."""
+    given = script.argument(call, parameter) if parameter else (call.args[0] if call.args else None)
+    path = _path(script, given)
+    if not path:
+        return
+    guarded = script.guards.partial(call) is not None
+    yield _Event(call, call, path, guarded)
+    work = [(call, guarded, 0)]
+    while work:
+        node, under, depth = work.pop()
+        function = script.names.tree(node).function(node)
+        if function is None or depth >= 3:
+            continue
+        for site in script.graph.sites(function):
+            inner = under or script.guards.partial(site.call) is not None
+            yield _Event(call, site.call, path, inner)
+            work.append((site.call, inner, depth + 1))
+
+
+def _follows(script: Script, first: ast.Call, second: ast.Call) -> bool:
+    """Whether two calls stand in one function, one below the other, on branches that don't exclude each other."""
+    tree = script.names.tree(first)
+    if script.names.tree(second) is not tree or tree.function(first) is not tree.function(second):
+        return False
+    if end(first) >= start(second):
+        return False
+    above = tree.parent.get(first)
+    while above is not None:
+        if isinstance(above, ast.If) and tree.inside(second, above):
+            return any(tree.inside(first, s) for s in above.body) == any(
+                tree.inside(second, s) for s in above.body
+            )
+        above = tree.parent.get(above)
+    return True
+
+
+def _met(script: Script, save: ast.Call, load: ast.Call) -> bool:
+    """Whether the ranks meet between two calls: in a collective, a training step, or a helper that says it waits."""
+    tree = script.names.tree(save)
+    scope: ast.AST = tree.function(save) or tree.root
+    for call in tree.calls_within(scope):
+        if not end(save) <= start(call) < start(load) or tree.function(call) is not tree.function(save):
+            continue
+        named = isinstance(call.func, ast.Attribute | ast.Name) and any(
+            w in ast.unparse(call.func) for w in _WAITS
+        )
+        if named or script.collectives.of(call) or script.training.runs_backward(call):
+            return True
+    # A helper that ends in a barrier of its own.
+    return any(c.name.endswith("barrier") for c in script.collectives.of(save))
+
+
+def _path(script: Script, node: ast.expr | None) -> str:
+    """What names a path: its text, or the expression that makes it; "" where that is not plain."""
+    if node is None or node is UNKNOWN:
+        return ""
+    literal = script.values.constant(node)
+    if isinstance(literal, str):
+        return repr(literal)
+    origins = [o for o in script.values.origins(node) if isinstance(o, ast.expr)]
+    return ast.unparse(origins[0]) if len(origins) == 1 else ""

@@ -1,0 +1,58 @@
+"""What was right, grouped by what it is about, so that a long list reads as a short one.
+
+Says only what the checks say; a check that was not observable praises nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from grader.model.finding import Evidence
+from grader.model.grade import CheckResult
+
+FAMILIES = {
+    "DIST": "Process group and launch",
+    "DATA": "Who trains on which sample",
+    "GRAD": "Gradients and replicas",
+    "EVAL": "Validation and metrics",
+    "IO": "Files, printing, downloads",
+    "DEV": "Devices",
+    "OPT": "Learning rate and batch size",
+    "PERF": "Time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Praise:
+    """One family.
+
+    Attributes:
+        heading: what it is about.
+        seen: checks that saw in the run, or in the scorer, that it is right.
+        read: (code, title of the fault) of checks that read the text alone and found nothing.
+    """
+
+    heading: str
+    seen: tuple[CheckResult, ...]
+    read: tuple[tuple[str, str], ...]
+
+
+def praise(checks: Iterable[CheckResult], titles: Mapping[str, str]) -> tuple[Praise, ...]:
+    """Verified checks by family, in the order in which a script goes through them; other families last."""
+    by_family: dict[str, list[CheckResult]] = {family: [] for family in FAMILIES}
+    for check in checks:
+        by_family.setdefault(check.code.rstrip("0123456789"), []).append(check)
+    return tuple(
+        Praise(
+            FAMILIES.get(family, "Everything else"),
+            tuple(check for check in members if not _only_read(check)),
+            tuple((check.code, titles.get(check.code, "")) for check in members if _only_read(check)),
+        )
+        for family, members in by_family.items()
+        if members
+    )
+
+
+def _only_read(check: CheckResult) -> bool:
+    return check.evidence == (Evidence.SOURCE,)

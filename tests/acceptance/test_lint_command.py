@@ -1,0 +1,141 @@
+"""`grader lint` as editors, hooks and CI jobs call it: streams, exit codes, choices, formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import CHECKOUT, Cli
+
+SUBMISSIONS = CHECKOUT / "tasks" / "ddp-fashion" / "submissions"
+ERROR = SUBMISSIONS / "rejected" / "no_distributed_sampler.py"
+WARNING = SUBMISSIONS / "rejected" / "no_set_epoch.py"
+CLEAN = SUBMISSIONS / "accepted" / "distributed_sampler.py"
+
+
+def pipe(text: bytes, *args: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "grader", "lint", *args],
+        input=text,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "NO_COLOR": "1"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_an_editors_buffer_comes_through_standard_input(tmp_path: Path) -> None:
+    done = pipe(ERROR.read_bytes(), "-", "--stdin-filename", "src/ddp.py", "--json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    (file,) = json.loads(done.stdout)["files"]
+    assert file["file"] == "src/ddp.py"
+    assert "DATA001" in {finding["code"] for finding in file["findings"]}
+    assert "ddp.py:" in pipe(ERROR.read_bytes(), "-", "--stdin-filename", "ddp.py", cwd=tmp_path).stdout.decode()
+    assert pipe(b"", "-", cwd=tmp_path).returncode == 0
+    assert pipe(b"\0", "-", cwd=tmp_path).returncode == 2
+    assert pipe(b"", "--stdin-filename", "x.py", str(CLEAN), cwd=tmp_path).returncode == 2
+
+
+def test_bad_files_are_told_and_the_others_are_linted(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "binary.py").write_bytes(b"\0")
+    result = cli("lint", tmp_path / "binary.py", ERROR, tmp_path / "gone.py", "--json", "--sarif", "out/l.sarif")
+    assert result.returncode == 2
+    files = json.loads(result.stdout)["files"]
+    assert [bool(file.get("error")) for file in files] == [True, False, True]
+    assert files[1]["findings"]
+    assert "binary.py" in result.stderr
+    assert "gone.py" in result.stderr
+    assert "Traceback" not in result.stderr
+    (run,) = json.loads((tmp_path / "out" / "l.sarif").read_text())["runs"]
+    assert len(run["invocations"][0]["toolExecutionNotifications"]) == 2
+    assert run["results"]
+
+
+def test_exit_codes(cli: Cli) -> None:
+    for arguments, code in (
+        ((CLEAN,), 0),
+        ((WARNING,), 0),
+        ((CLEAN, ERROR), 1),
+        ((ERROR, "--exit-zero"), 0),
+        ((ERROR, "--ignore", "DATA"), 0),
+        ((ERROR, "--select", "IO"), 0),
+        ((ERROR, "--select", "NOPE"), 2),
+        ((ERROR, "--ignore", "DATA999"), 2),
+        ((ERROR, "--json", "--format", "text"), 2),
+        ((ERROR, "--sarif", CHECKOUT), 2),
+        (("nothing/**/*.py",), 2),
+    ):
+        result = cli("lint", *arguments)
+        assert result.returncode == code, (arguments, result.stdout, result.stderr)
+        assert bool(result.stderr) is (code == 2)
+
+
+def test_folders_and_patterns(cli: Cli) -> None:
+    result = cli("lint", SUBMISSIONS / "accepted", "--json")
+    names = {Path(file["file"]).name for file in json.loads(result.stdout)["files"]}
+    assert {"distributed_sampler.py", "helper_modules"} <= names
+    result = cli("lint", f"{CHECKOUT}/tasks/ddp-fashion/**/no_*.py", "--json")
+    names = {Path(file["file"]).name for file in json.loads(result.stdout)["files"]}
+    assert names == {p.name for p in (CHECKOUT / "tasks" / "ddp-fashion").glob("**/no_*.py")}
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "github", "text"])
+def test_formats_for_programs_are_all_there_is_on_standard_output(form: str, cli: Cli) -> None:
+    result = cli("lint", ERROR, CLEAN, "--format", form)
+    assert result.returncode == 1
+    if form in {"json", "sarif"}:
+        json.loads(result.stdout)
+    elif form == "github":
+        assert all(line.startswith("::") for line in result.stdout.splitlines())
+        assert f"file={ERROR},line=" in result.stdout
+    else:
+        assert f"{ERROR.name}:" in result.stdout
+
+
+def test_a_silenced_finding_is_counted_in_lint_and_stands_in_a_grade(cli: Cli, tmp_path: Path) -> None:
+    lines = WARNING.read_text().splitlines()
+    quiet = tmp_path / "train.py"
+    quiet.write_text("\n".join(f"{x}  # noqa" if "# <- DATA002" in x else x for x in lines) + "\n")
+    found = json.loads(cli("lint", quiet, "--json").stdout)["files"][0]
+    assert "DATA002" not in {finding["code"] for finding in found["findings"]}
+    assert found["silenced"] >= 1
+    assert "silenced by `# noqa`" in cli("lint", quiet).stdout
+    exports = {name: tmp_path / f"reports/{name}" for name in ("gradescope", "junit", "markdown")}
+    options = [x for name, path in exports.items() for x in (f"--{name}", path)]
+    graded = cli("grade", "ddp-fashion", quiet, "--json", "--out", tmp_path / "out", *options)
+    assert graded.returncode == 1, graded.stderr
+    grade = json.loads(graded.stdout)
+    assert "DATA002" in {finding["code"] for finding in grade["findings"]}
+
+    # The same run: each export tells the same story, and judging it again writes the same bytes.
+    results = json.loads(exports["gradescope"].read_text())
+    assert results["extra_data"]["verdict"] == grade["verdict"] == "rejected"
+    assert sum(test["score"] for test in results["tests"]) == pytest.approx(grade["points"])
+    assert sum(test["max_score"] for test in results["tests"]) == pytest.approx(grade["max_points"])
+    assert "DATA002" in exports["markdown"].read_text()
+    assert 'type="rejected"' in exports["junit"].read_text()
+    before = {name: path.read_bytes() for name, path in exports.items()}
+    for path in exports.values():
+        path.unlink()
+    assert cli("regrade", tmp_path / "out", *options).returncode == 1
+    assert {name: path.read_bytes() for name, path in exports.items()} == before
+
+
+def test_an_export_that_cannot_be_written_is_told_before_anything_runs(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for options in (
+        ("--junit", tmp_path / "folder"),
+        ("--markdown", tmp_path / "file" / "below.md"),
+        ("--junit", tmp_path / "x", "--markdown", tmp_path / "x"),
+    ):
+        result = cli("grade", "ddp-fashion", CLEAN, "--out", tmp_path / "out", *options)
+        assert result.returncode == 2, result.stderr
+        assert str(options[0]) in result.stderr
+        assert not (tmp_path / "out").exists()

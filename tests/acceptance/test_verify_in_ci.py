@@ -1,0 +1,132 @@
+"""`grader verify` on CI machines: without their clock, in shards, after a change, and with outcomes that are known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import CHECKOUT, Cli
+
+QUICK = "rejected/no_process_group"
+
+
+@pytest.fixture
+def own(cli: Cli, cli_env: dict[str, str], tmp_path: Path) -> Cli:
+    """The command line on a copy of one task and a state folder of its own."""
+    shutil.copytree(CHECKOUT / "tasks" / "ddp-toy", tmp_path / "tasks" / "ddp-toy")
+    cli_env["GRADER_TASKS_DIR"] = str(tmp_path / "tasks")
+    cli_env["GRADER_STATE_DIR"] = str(tmp_path / "state")
+    return cli
+
+
+def verify(cli: Cli, *options: str | Path, code: int = 0) -> list[dict[str, Any]]:
+    result = cli("verify", "--only", QUICK, "--cache", "--no-time", "--json", *options)
+    assert result.returncode == code, result.stdout + result.stderr
+    cases = json.loads(result.stdout)["cases"]
+    assert isinstance(cases, list)
+    return cases
+
+
+def test_a_known_outcome_is_taken_until_something_that_decides_it_changes(own: Cli, tmp_path: Path) -> None:
+    kept = tmp_path / "state" / "outcomes"
+    (first,) = verify(own)
+    assert not first["cached"]
+    assert len(list(kept.iterdir())) == 1
+    (again,) = verify(own)
+    assert again["cached"]
+    assert {**again, "cached": False, "seconds": 0} == {**first, "seconds": 0}
+    shown = own("verify", "--only", QUICK, "--cache", "--no-time")
+    assert "cached" in shown.stdout
+    assert "1 of them known from earlier" in shown.stdout
+    assert "warm up" not in shown.stderr, "nothing has to be started"
+
+    # Each of these decides the outcome.
+    (ranks,) = verify(own, "--nproc-per-node", "3")
+    assert not ranks["cached"]
+    script = next((tmp_path / "tasks" / "ddp-toy" / "submissions" / "rejected").glob("no_process_group.py"))
+    script.write_text(script.read_text() + "\n# another line\n")
+    (changed,) = verify(own)
+    assert not changed["cached"]
+    statement = tmp_path / "tasks" / "ddp-toy" / "statement.md"
+    statement.write_text(statement.read_text() + "\nOne more rule.\n")
+    (newer,) = verify(own)
+    assert not newer["cached"]
+    (last,) = verify(own)
+    assert last["cached"]
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "null", "[]", '{"schema": 1}', "\0\xff", "deep", "another", "broken promise"]
+)
+def test_a_damaged_entry_is_no_entry(damage: str, own: Cli, tmp_path: Path) -> None:
+    verify(own)
+    (entry,) = (tmp_path / "state" / "outcomes").iterdir()
+    whole = json.loads(entry.read_text())
+    if damage == "deep":
+        entry.write_text("[" * 100_000)
+    elif damage == "another":
+        entry.write_text(json.dumps({**whole, "facts": {**whole["facts"], "digest": "0"}}))
+    elif damage == "broken promise":
+        entry.write_text(json.dumps({**whole, "case": {**whole["case"], "ok": False, "verdict": "accepted"}}))
+    else:
+        entry.write_text(damage, encoding="latin-1")
+    (case,) = verify(own)
+    assert not case["cached"]
+    assert case["ok"]
+    assert json.loads(entry.read_text()) == {**whole, "case": {**whole["case"], "seconds": case["seconds"]}}
+
+
+def test_a_broken_promise_is_never_kept(own: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "tasks" / "ddp-toy" / "submissions"
+    shutil.copy(folder / "rejected" / "never_wrapped.py", folder / "rejected" / "no_process_group_at_all.py")
+    (folder / "rejected" / "no_process_group.py").unlink()
+    text = (folder / "rejected" / "no_process_group_at_all.py").read_text()
+    (folder / "rejected" / "no_process_group_at_all.py").write_text(
+        "\n".join(line.partition("# <-")[0] for line in text.splitlines() if "# expect:" not in line) + "\n"
+    )
+    for _ in range(2):
+        (case,) = verify(own, code=1)
+        assert not case["cached"]
+    assert not (tmp_path / "state" / "outcomes").exists()
+
+
+def test_without_time_nothing_is_calibrated_and_time_leaves_the_total(cli: Cli, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    keep = tmp_path / "kept"
+    result = cli("verify", "ddp-fashion", "--only", "rejected/no_set_epoch", "--no-time", "--keep", keep, "--json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "calibrate" not in result.stderr
+    assert not (state / "calibration").exists()
+    (attempt,) = keep.iterdir()
+    grade = json.loads((attempt / "grade.json").read_text())
+    assert "time" not in {item["id"] for item in grade["rubric"]}
+    assert grade["metrics"]["time_target_s"] is None
+    assert any("Time targets were left out" in note for note in grade["notes"])
+    assert cli("regrade", attempt).returncode == 1
+    assert json.loads((attempt / "grade.json").read_text()) == grade, "judged again as it was judged"
+
+
+def test_shards_that_are_left_nothing_are_no_mistake(cli: Cli, tmp_path: Path) -> None:
+    result = cli("verify", "ddp-toy", "--only", QUICK, "--shard", "2/2", "--junit", "j.xml", "--markdown", "m.md")
+    assert result.returncode == 0, result.stderr
+    assert "nothing to verify" in result.stdout
+    assert 'tests="0"' in (tmp_path / "j.xml").read_text()
+    assert "nothing to verify" in (tmp_path / "m.md").read_text()
+
+
+def test_wishes_that_cannot_be_met_are_told(cli: Cli) -> None:
+    for options, word in (
+        (("--shard", "3/2"), "--shard"),
+        (("--shard", "two"), "I/N"),
+        (("--changed-since", "nowhere"), "no such commit"),
+        (("--repeat", "2", "--cache"), "--cache"),
+        (("--only", "no-such-thing"), "no submission matches"),
+    ):
+        result = cli("verify", "ddp-toy", *options)
+        assert result.returncode == 2, result.stdout + result.stderr
+        assert word in result.stderr
+        assert "Traceback" not in result.stderr

@@ -1,0 +1,338 @@
+"""Endings that need a GPU, a small /dev/shm or a time limit of minutes: told by records that hold torch's own words.
+
+The message texts are those that PyTorch, NCCL and gloo print; who fell when, and who waited where, is built by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from grader.checks.diagnosis import diagnose, load_explanations
+from grader.checks.seen import Seen
+from grader.model.diagnosis import Diagnosis
+from grader.model.run import Ending, Failure, Frame, Waiting
+from tests.checks.trace.conftest import Story, frame, honest, strided
+
+# id → exception type, message, a word that the explanation or the hint must hold.
+WORDS = {
+    "shared_memory": (
+        "RuntimeError",
+        (
+            "DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible that dataloader's workers are "
+            "out of shared memory. Please try to raise your shared memory limit."
+        ),
+        "/dev/shm",
+    ),
+    "two_devices": (
+        "RuntimeError",
+        (
+            "Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cpu! (when "
+            "checking argument for argument mat1 in method wrapper_CUDA_addmm)"
+        ),
+        "device",
+    ),
+    "invalid_device": (
+        "AcceleratorError",
+        "CUDA error: invalid device ordinal\nCUDA kernel errors",
+        "LOCAL_RANK",
+    ),
+    "duplicate_device": (
+        "DistBackendError",
+        (
+            "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.cpp:77, invalid usage\nncclInvalidUsage: This "
+            "usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank 1 and rank 0 both on "
+            "CUDA device 1000"
+        ),
+        "set_device",
+    ),
+    "cpu_tensor_with_nccl": (
+        "RuntimeError",
+        "No backend type associated with device type cpu",
+        "device=device",
+    ),
+    "cuda_in_fork": (
+        "RuntimeError",
+        (
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+            "'spawn' start method"
+        ),
+        "spawn",
+    ),
+    "out_of_memory": (
+        "OutOfMemoryError",
+        (
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which 1.2 GiB "
+            "is free."
+        ),
+        "GPU",
+    ),
+    "nccl_without_gpu": (
+        "ValueError",
+        "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+        "gloo",
+    ),
+    "no_gpu": ("AssertionError", "Torch not compiled with CUDA enabled", "is_available"),
+    "collective_timeout": (
+        "DistBackendError",
+        (
+            "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=1, "
+            "NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+        ),
+        "timeout=",
+    ),
+    "weights_only_load": (
+        "UnpicklingError",
+        "Weights only load failed. This file can still be loaded, to do so you have two options",
+        "state_dict",
+    ),
+    "marked_ready_twice": (
+        "RuntimeError",
+        "Expected to mark a variable ready only once. This error is caused by one of the following reasons",
+        "use_reentrant=False",
+    ),
+    "no_gradient": (
+        "RuntimeError",
+        "element 0 of tensors does not require grad and does not have a grad_fn",
+        "no_grad",
+    ),
+}
+
+
+def fell(
+    story: Story, rank: int, kind: str, message: str, line: int = 20, exit_code: int = 1, t: float = 5.0
+) -> None:
+    """A rank that raised at a line of the submission."""
+    story.ending = Ending.CRASHED
+    story.exit_codes[rank] = exit_code
+    story.failures[rank] = Failure(kind, message, (frame(700, "torch/x.py", own=False), frame(line)))
+    story.ranks[rank].t = t
+
+
+def told(seen: Seen) -> Diagnosis:
+    found = diagnose(seen)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_the_words_of_an_ending_that_cannot_happen_here(name: str) -> None:
+    kind, message, word = WORDS[name]
+    story = Story()
+    for rank in (0, 1):
+        fell(story, rank, kind, message)
+    found = told(story.seen())
+    assert found.id == name
+    assert found.explanation.startswith("Ranks 0 and 1 ")
+    assert "`train.py:20`" in found.explanation
+    assert word in found.explanation + found.hint
+    assert [(p.path, p.line) for p in found.where] == [("train.py", 20)]
+
+
+def test_the_shared_memory_of_all_ranks_workers_is_counted() -> None:
+    story = Story()
+    for rank in (0, 1):
+        story.loader(rank, "train", num_workers=4)
+    fell(story, 1, "RuntimeError", WORDS["shared_memory"][1])
+    story.wait(0, "DDP gradient all-reduce", 25)
+    story.ending = Ending.CRASHED
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("shared_memory", (1,))
+    assert "(8 workers on 2 ranks)" in found.explanation
+    assert (
+        "rank 0 then waited in the gradient all-reduce at `train.py:25` until it was stopped"
+        in found.explanation
+    )
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "[/x/pair.cc:561] Connection closed by peer [127.0.0.1]:12161. This is typically caused by a remote worker",
+        "[/x/pair.cc:545] Read error [127.0.0.1]:30928: Connection reset by peer.",
+        "[Rank 0]: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
+        "writev [127.0.0.1]:23: Broken pipe",
+        "failed to recv, got 0 bytes\nException: Failed to recv, got 0 bytes. Connection was likely closed.",
+    ],
+)
+def test_a_lost_connection_is_never_the_cause_even_when_it_was_noticed_first(lost: str) -> None:
+    story = Story()
+    fell(story, 0, "RuntimeError", lost, line=30, t=1.0)
+    fell(story, 1, "KeyError", "'label'", line=57, t=2.0)
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("exception", (1,))
+    assert found.explanation.startswith("Rank 1 raised KeyError (“'label'”) at `train.py:57`; rank 0 ")
+    assert "lost the connection at `train.py:30`" in found.explanation
+    assert [p.line for p in found.where] == [57, 30]
+
+
+def test_of_two_errors_the_earlier_one_is_the_cause() -> None:
+    story = Story(world_size=3)
+    fell(story, 2, "ValueError", "late", line=40, t=3.0)
+    fell(story, 1, "IndexError", "early", line=50, t=2.0)
+    story.wait(0, "barrier", 60)
+    story.ending = Ending.CRASHED
+    found = told(story.seen())
+    assert found.ranks == (1,)
+    assert "rank 0 then waited in `barrier` at `train.py:60` until it was stopped" in found.explanation
+    assert "rank 2 later raised ValueError at `train.py:40`" in found.explanation
+
+
+def test_ranks_that_a_launcher_ended_after_the_first_failure_are_no_cause() -> None:
+    story = Story()
+    story.ending = Ending.CRASHED
+    story.exit_codes = {0: -15, 1: -9}
+    story.ranks[0].t, story.ranks[1].t = 1.0, 2.0
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("rank_died", (1,))
+    assert "SIGKILL" in found.explanation
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("loader(num_workers=2)\n", "x" * 5000),
+        ("", "two\nlines"),
+        ("", "`rm -rf` \x1b[31m \u202e reversed"),
+        ("", ""),
+    ],
+)
+def test_a_scripts_own_words_stay_short_plain_and_on_one_line(text: str, message: str) -> None:
+    story = Story()
+    story.text = text
+    for rank in (0, 1):
+        fell(story, rank, "ValueError", message)
+    found = told(story.seen())
+    assert len(found.explanation) < 600
+    assert "\n" not in found.explanation
+    assert "\x1b" not in found.explanation
+    assert "\u202e" not in found.explanation
+    assert found.explanation.count("`") % 2 == 0
+
+
+def test_what_a_script_prints_does_not_make_a_good_run_look_bad() -> None:
+    story = honest()
+    story.failures[0] = Failure("OutOfMemoryError", "CUDA out of memory", (frame(3),))
+    story.logs = (("", "Address already in use"), ("", ""))
+    assert diagnose(story.seen()) is None
+
+
+def test_memory_that_grows_with_the_steps_is_named() -> None:
+    story = honest()
+    for r in story.ranks:
+        steps = r.fields["steps"]
+        r.fields["steps"] = [replace(s, rss_bytes=(300 + 40 * s.n) << 20) for s in steps]
+    story.ending = Ending.OUT_OF_MEMORY
+    story.killed = {0, 1}
+    found = told(
+        replace(
+            story.seen(),
+            record=replace(
+                story.seen().record,
+                ending_reason="All ranks together used 2,018 MiB; the limit is 1,500 MiB.",
+            ),
+        )
+    )
+    assert found.id == "out_of_memory"
+    assert "2,018 MiB of 1,500 MiB" in found.explanation
+    assert "rank 0 grew from 300 MiB in step 0" in found.explanation
+
+
+def test_a_killed_rank_without_a_number_is_still_out_of_memory() -> None:
+    story = honest()
+    story.ending = Ending.OUT_OF_MEMORY
+    story.exit_codes = {1: -9}
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("out_of_memory", (1,))
+    assert "Rank 1 was killed" in found.explanation
+
+
+def test_the_last_epoch_of_a_stopped_rank_is_counted() -> None:
+    story = Story()
+    story.text = (
+        "import torch.distributed as dist\n" * 20
+        + "for epoch in range(9):\n    train()\n    if dist.get_rank() == 0:\n        break\n"
+        + "dist.barrier()\n"
+    )
+    story.group()
+    story.wrap()
+    for epoch in range(2):
+        story.epoch(strided(96, 2, epoch), sampler_epoch=epoch)
+    story.epoch({1: strided(96, 2)[1][:8]}, sampler_epoch=2, exhausted=None)
+    story.waiting = {
+        0: Waiting((frame(25),), "barrier", frame(25)),
+        1: Waiting((frame(22),), "DDP gradient all-reduce", frame(22)),
+    }
+    story.killed, story.exit_codes, story.ending = {0, 1}, {0: None, 1: None}, Ending.DEADLOCKED
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("early_stop", (0,))
+    assert "after 2 epochs at `train.py:24`" in found.explanation
+    assert "one epoch further on, rank 1 waited in the gradient all-reduce" in found.explanation
+
+
+def test_a_rank_that_prepares_data_while_the_others_wait_is_named_at_the_time_limit() -> None:
+    story = Story(world_size=3)
+    story.text = "\n" * 60
+    for rank in (1, 2):
+        story.wait(rank, "barrier", 30)
+    busy = Frame("train.py", 12, "tokenise", True)
+    story.waiting[0] = Waiting((busy,), "", busy)
+    story.killed.add(0)
+    story.ending = Ending.TIMED_OUT
+    seen = story.seen()
+    found = told(replace(seen, record=replace(seen.record, wall_s=60.0)))
+    assert (found.id, found.ranks) == ("rank_works_alone", (0,))
+    assert "rank 0 was busy at `train.py:12`" in found.explanation
+    assert "ranks 1 and 2 waited in `barrier` at `train.py:30`" in found.explanation
+
+
+def test_a_run_that_still_trains_at_its_limit_is_slow_and_not_stuck() -> None:
+    story = honest(epochs=2)
+    story.ending = Ending.TIMED_OUT
+    seen = story.seen()
+    last = max(s.t for r in seen.trace.ranks for s in r.steps)
+    found = told(replace(seen, record=replace(seen.record, wall_s=last + 0.1, deadline_s=last)))
+    assert found.id == "time_limit"
+    assert "12 optimizer steps each" in found.explanation
+    late = told(replace(seen, record=replace(seen.record, wall_s=last + 55, deadline_s=60.0)))
+    assert late.id == "time_limit"
+    assert "the last optimizer step was 55 s before" in late.explanation
+
+
+def test_an_attempt_to_spawn_without_a_guard_is_read_from_the_childs_words() -> None:
+    story = Story()
+    for r in story.ranks:
+        r.event("process", 9, op="spawn", target="_wrap", by="torch")
+        fell(story, r.rank, "ProcessExitedException", "process 0 terminated with exit code 1", line=9)
+    words = (
+        "RuntimeError: \n        An attempt has been made to start a new process before the\n        current process "
+        "has finished its bootstrapping phase.\n"
+    )
+    story.logs = (("", words), ("", words))
+    found = told(story.seen())
+    assert found.id == "missing_main_guard"
+    assert '`if __name__ == "__main__":`' in found.hint
+
+
+def test_an_evaluation_that_only_rank_0_began_explains_what_gloo_could_not_match() -> None:
+    story = Story()
+    story.group()
+    story.wrap(num_batchnorm=1)
+    story.ranks[0].event("evaluation", 44, op="begin", through_wrapper=True)
+    fell(story, 0, "RuntimeError", "Connection reset by peer", line=30)
+    fell(story, 1, "gloo::EnforceNotMet", "op.preamble.length <= op.nbytes. 8 vs 4.", exit_code=-6)
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("rank0_evaluation", (0,))
+    assert "`train.py:44`" in found.explanation
+
+
+@pytest.mark.parametrize("one", load_explanations(), ids=lambda e: e.id)
+def test_every_explanation_has_its_page(one: object) -> None:
+    page = one.page  # type: ignore[attr-defined]
+    title, blank, *_ = page.splitlines()
+    assert title.endswith(".")
+    assert len(title) < 90
+    assert blank == ""
+    assert re.findall(r"^## (.*)$", page, flags=re.MULTILINE) == ["What happened", "Why", "Mend it"]
