@@ -59,9 +59,12 @@ def remember(facts: Mapping[str, object], case: VerifyCase) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, half = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(half).replace(path)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(half).replace(path)
+        finally:
+            Path(half).unlink(missing_ok=True)
     except OSError:
         return
 
@@ -77,8 +80,11 @@ def _case(found: dict[str, Any]) -> VerifyCase:
     fitting: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
     case = VerifyCase(**fitting)
     texts = (case.task, case.submission, case.expected_verdict, case.verdict, case.message)
-    if not all(isinstance(text, str) for text in (*texts, *case.expected_codes, *case.codes)):
-        raise TypeError("not text")
+    codes = (case.expected_codes, case.codes)
+    if not all(isinstance(one, tuple) for one in codes) or not all(
+        isinstance(text, str) for text in (*texts, *codes[0], *codes[1])
+    ):
+        raise TypeError("not the types of a case")
     if case.ok is not True:
         raise TypeError("not a kept promise")
     return case

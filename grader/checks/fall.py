@@ -86,6 +86,11 @@ def shown(text: str, limit: int = _LONGEST_WORDS) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
+def lost_partner(message: str) -> bool:
+    """Whether an exception only says that another rank was gone."""
+    return _LOST_PARTNER.search(message) is not None
+
+
 def falls(seen: Seen) -> tuple[Fall, ...]:
     """All ranks that fell, causes before consequences, each in the order of time."""
     found = [fall for record in seen.record.ranks if (fall := _fall(seen, record)) is not None]
@@ -103,7 +108,7 @@ def _fall(seen: Seen, record: RankRecord) -> Fall | None:
     frames = tuple(f for f in failure.frames if f.in_submission) if failure is not None else ()
     kind = failure.type if failure is not None else _text(told, "type")
     message = failure.message if failure is not None else _text(told, "message")
-    follows = bool(_LOST_PARTNER.search(message) or _OTHER_CHILD.search(message))
+    follows = lost_partner(message) or _OTHER_CHILD.search(message) is not None
     t = told.t if told is not None else record.ended_s
     return Fall(record.rank, record.exit_code, kind, message, frames or _frames(told), t, follows)
 

@@ -17,6 +17,9 @@ from grader.checks.stand import Fate, Stand
 from grader.checks.tree import Tree
 from grader.model.trace import Pass
 
+# Between an exception and the end of the loop that it leaves.
+_AT_ONCE_S = 0.02
+
 
 @dataclass(frozen=True, slots=True)
 class Apart:
@@ -41,7 +44,10 @@ def stopped_training(case: Case) -> Apart | None:
             continue
         # The last epoch may hold no step yet, so the ledger need not know it: the passes over the loader do.
         ahead = tuple(
-            s for s in case.stands if len(begun[s.rank]) == most and begun[s.rank][-1].exhausted is None
+            s
+            for s in case.stands
+            if len(begun[s.rank]) == most
+            and _still_in(case, s.rank, begun[s.rank][-1].exhausted, begun[s.rank][-1].ended_t)
         )
         behind = tuple(s for s in case.stands if len(begun[s.rank]) < most and s.fate is not Fate.UNKNOWN)
         if ahead and behind and all(_outside(case, s, ahead[0]) for s in behind):
@@ -60,8 +66,8 @@ def left_epoch(case: Case) -> tuple[Epoch, tuple[Shard, ...], tuple[Shard, ...]]
     """An epoch that some ranks were still in when others had left it: the epoch, who left, who went on."""
     for stream in case.seen.ledger.training:
         for epoch in stream.epochs:
-            gone = tuple(s for s in epoch.shards if s.exhausted is not None)
-            still = tuple(s for s in epoch.shards if s.exhausted is None)
+            still = tuple(s for s in epoch.shards if _still_in(case, s.rank, s.exhausted, s.end_t))
+            gone = tuple(s for s in epoch.shards if s not in still)
             if epoch.own and gone and still:
                 least = min(s.num_batches for s in gone)
                 still = tuple(s for s in still if s.num_batches >= least and _in_step(case, s.rank))
@@ -84,6 +90,14 @@ def exits(case: Case, stand: Stand, *, of_epoch: bool = False) -> tuple[ast.Retu
             leaving.append(node)
     guards = case.seen.script.guards
     return tuple(sorted(leaving, key=lambda n: (guards.partial(n) is None, n.lineno)))
+
+
+def _still_in(case: Case, rank: int, exhausted: bool | None, ended_t: float | None) -> bool:
+    """Whether a rank was in the pass at last: it never came to its end, or an exception ended it."""
+    if exhausted is None or exhausted:
+        return exhausted is None
+    fall = case.stands[rank].fall
+    return fall is not None and ended_t is not None and ended_t >= fall.t - _AT_ONCE_S
 
 
 def _in_step(case: Case, rank: int) -> bool:

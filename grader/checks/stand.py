@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from grader.checks.blocked import rank_test
-from grader.checks.fall import Fall
+from grader.checks.fall import Fall, lost_partner
 from grader.checks.quote import at, place
 from grader.checks.seen import Seen
 from grader.model.finding import Location
@@ -114,6 +114,10 @@ def _stand(seen: Seen, record: RankRecord, fall: Fall | None) -> Stand:
     waiting = record.waiting
     if fall is not None:
         fate, operation, frames = Fate.LOST if fall.follows else Fate.FELL, "", fall.frames
+    elif record.failure is not None and record.killed_by_judge and lost_partner(record.failure.message):
+        # It noticed the loss while it was being stopped, after its last stack was taken.
+        fate, operation = Fate.LOST, ""
+        frames = tuple(f for f in record.failure.frames if f.in_submission)
     elif waiting is not None:
         fate, operation = Fate.WAITED if waiting.operation else Fate.WORKED, waiting.operation
         frames = tuple(f for f in waiting.frames if f.in_submission)

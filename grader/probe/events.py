@@ -79,6 +79,9 @@ FINAL
 SAVE
     path, out, site, api (`torch.save`, `safetensors`, `dcp`), prefix (`module.`, `_orig_mod.`, both, or ""),
     num_tensors, sums (over tensors by sorted name, floats only, at most 512), bytes, seconds.
+LOAD
+    path, out, site, map_location (as text; "" where none was given, `callable` for a function), devices (of the tensors
+    that came of it, sorted), seconds: `torch.load` as called by the script; the first 64.
 FILE
     op (`open`, `rename`, `mkdir`, `remove`), path, out, site; attempts to write only, the first 256, without
     temporary files and caches. Paths below the output folder are relative to it and marked `out: true`.
@@ -128,6 +131,7 @@ STEP = "step"
 PARAMS = "params"
 FINAL = "final"
 SAVE = "save"
+LOAD = "load"
 FILE = "file"
 DOWNLOAD = "download"
 PROCESS = "process"

@@ -16,6 +16,7 @@ from grader.probe import (
     events,
     files,
     groups,
+    loads,
     models,
     optimizers,
     passes,
@@ -82,7 +83,7 @@ def install(
         )
         return
     _try("compiler", meet_compiler)
-    for room in (models, passes, optimizers, wrappers, groups, saves, downloads, seeds, randoms):
+    for room in (models, passes, optimizers, wrappers, groups, saves, loads, downloads, seeds, randoms):
         _try(room.__name__.rpartition(".")[2], room.install)
 
 

@@ -75,7 +75,7 @@ def cases_to_markdown(cases: Sequence[VerifyCase]) -> str:
     if num_cached:
         lines += [f"{num_cached} of them were kept in an earlier run and not run again.", ""]
     for reason in dict.fromkeys(case.skipped for case in skipped):
-        lines += [f"{sum(case.skipped == reason for case in skipped)} more were skipped. {_text(reason)}", ""]
+        lines += [f"{sum(case.skipped == reason for case in skipped)} more skipped. {_text(reason)}", ""]
     for case in broken:
         lines += [f"- **{_text(case.task)}/{_text(case.submission)}**: {_text(case.message)}"]
     lines += [""] if broken else []

@@ -20,6 +20,7 @@ _GENERIC = frozenset(
         events.CHANGED,
         events.NO_SYNC,
         events.BACKWARD,
+        events.LOAD,
         events.DOWNLOAD,
         events.PROCESS,
         events.REACH,

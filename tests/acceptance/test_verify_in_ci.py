@@ -59,27 +59,6 @@ def test_a_known_outcome_is_taken_until_something_that_decides_it_changes(own: C
     assert last["cached"]
 
 
-@pytest.mark.parametrize(
-    "damage", ["", "{", "null", "[]", '{"schema": 1}', "\0\xff", "deep", "another", "broken promise"]
-)
-def test_a_damaged_entry_is_no_entry(damage: str, own: Cli, tmp_path: Path) -> None:
-    verify(own)
-    (entry,) = (tmp_path / "state" / "outcomes").iterdir()
-    whole = json.loads(entry.read_text())
-    if damage == "deep":
-        entry.write_text("[" * 100_000)
-    elif damage == "another":
-        entry.write_text(json.dumps({**whole, "facts": {**whole["facts"], "digest": "0"}}))
-    elif damage == "broken promise":
-        entry.write_text(json.dumps({**whole, "case": {**whole["case"], "ok": False, "verdict": "accepted"}}))
-    else:
-        entry.write_text(damage, encoding="latin-1")
-    (case,) = verify(own)
-    assert not case["cached"]
-    assert case["ok"]
-    assert json.loads(entry.read_text()) == {**whole, "case": {**whole["case"], "seconds": case["seconds"]}}
-
-
 def test_a_broken_promise_is_never_kept(own: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "tasks" / "ddp-toy" / "submissions"
     shutil.copy(folder / "rejected" / "never_wrapped.py", folder / "rejected" / "no_process_group_at_all.py")

@@ -172,3 +172,23 @@ def test_reaching_into_processes_and_objects_is_told_and_only_the_scripts_own(ra
     assert [what for what, _ in told] == ["gc.get_objects", "process", "process", "sys.settrace", "kill"]
     assert [target for what, target in told if what == "process"] == ["/proc/self/fd", "/proc/self/environ"]
     assert {e.site.line for e in ran.ranks[1].events(events.REACH) if e.site} == set(range(5, 10))
+
+
+def test_loaded_checkpoints_and_where_they_came_to_lie(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        """
+        state = {"epoch": 2, "model": nn.Linear(6, 8).state_dict(), "history": [torch.zeros(1)]}
+        torch.save(state, OUT + "/last.pt")
+        again = torch.load(OUT + "/last.pt")
+        torch.load(OUT + "/last.pt", "cpu", weights_only=True)
+        torch.load(OUT + "/last.pt", map_location=lambda storage, place: storage)
+        with open(OUT + "/last.pt", "rb") as file:
+            torch.load(file, map_location=torch.device("meta"))
+        assert again["epoch"] == 2
+        """,
+        nproc=1,
+    )
+    loads = ran.events(events.LOAD)
+    assert [e.fields["map_location"] for e in loads] == ["", "cpu", "callable", "meta"]
+    assert [e.fields["devices"] for e in loads] == [["cpu"], ["cpu"], ["cpu"], ["meta"]]
+    assert all(e.site is not None and e.fields["path"] == "last.pt" and e.fields["out"] for e in loads)

@@ -87,7 +87,7 @@ def test_the_head_says_the_outcome_the_points_and_the_next_step(reports: dict[st
     (step,) = doc.all("p", class_="next")
     assert step.text == "Start with DATA001 at train.py:23, the first card below."
     (step,) = document(reports, "crashed").all("p", class_="next")
-    assert step.text == "Start at train.py:32, where rank 0 failed."
+    assert step.text == "Start at train.py:32: what happened there is explained first."
 
 
 def test_a_finding_is_quoted_explained_and_linked_to_its_line(reports: dict[str, str]) -> None:
@@ -122,6 +122,43 @@ def test_a_deadlock_names_file_line_and_collective_of_every_rank(reports: dict[s
     assert re.search(
         r"rank 1\s*destroy_process_group\s*train\.py:41 in main\s*dist\.destroy_process", rows[1]
     )
+
+
+@pytest.mark.parametrize("name", ["crashed", "deadlocked"])
+def test_what_happened_is_explained_before_anything_else(reports: dict[str, str], name: str) -> None:
+    doc = document(reports, name)
+    grade = getattr(factory, name)().grade
+    first = doc.all("article")[0]
+    assert first.attributes["id"] == "diagnosis"
+    assert grade.diagnosis.title in first.text
+    assert grade.diagnosis.hint.replace("`", "") in first.text
+    place = grade.diagnosis.where[0]
+    assert f"{place.path}:{place.line}" in first.text
+    assert "what happened" in doc.by_id(f"line-0-{place.line}").text
+    tables = [e for e in doc.elements if e.attributes.get("id") in ("waits", "failures")]
+    assert len(tables) == 1, "the raw story stays on the page"
+
+
+def test_what_was_right_is_grouped_and_what_was_only_read_is_folded() -> None:
+    checks = (
+        CheckResult("DATA003", State.VERIFIED, (Evidence.TRACE,), "No sample went to two ranks."),
+        CheckResult("GRAD013", State.VERIFIED, (Evidence.SOURCE,), "Nothing in the source says so."),
+        CheckResult(
+            "DIST001", State.VERIFIED, (Evidence.TRACE, Evidence.SOURCE), "All 2 ranks joined a group."
+        ),
+    )
+    attempt = factory.accepted()
+    html = to_html(
+        replace(attempt, grade=replace(attempt.grade, checks=checks)), {"GRAD013": "Clipping too early.\n"}
+    )
+    doc = Document(html)
+    section = html[html.index('<section id="right"') : html.index('<section id="points"')]
+    headings = [e.text for e in doc.all("h3", class_="family")]
+    assert headings == ["Process group and launch", "Who trains on which sample", "Gradients and replicas"]
+    assert "3 checks verified" in html
+    assert "1 more fault looked for in the text and not found" in section
+    assert "Not found: Clipping too early" in section
+    assert "Nothing in the source says so" not in section
 
 
 def test_a_crash_shows_exception_line_and_the_rest_of_the_ranks(reports: dict[str, str]) -> None:

@@ -18,6 +18,7 @@ from grader.checks.case import Case, named, told
 from grader.checks.quote import ranks
 from grader.checks.stand import operation_name
 from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Location
 
 ORDER = 32
 
@@ -32,16 +33,28 @@ def diagnose(case: Case) -> Diagnosis | None:
         return None
     first = guarded[0]
     test = first.guard
-    line = case.seen.script.line(test.path, test.line).strip().replace("`", "'") if test is not None else ""
-    under = f" under `{line[:80]}` in line {test.line}" if test is not None else ""
+    under = _under(case, test, first.where) if test is not None else ""
     rest = [s for s in case.stands if s.rank not in numbers]
     who = ranks(numbers)
     return case.parting(
         title=f"{who} called a collective that the others never reach",
-        what=f"{who} waited in {operation_name(first.operation)}{named(first.where)},{under}; {told(rest)}",
+        what=f"{who} waited in {operation_name(first.operation)}{named(first.where)}{under}; {told(rest)}",
         why="A collective ends only when every rank has called it, and the test keeps the other ranks from this one",
         hint="Move the call out of the test, so that all ranks make it, and keep under the test what one rank does "
         "alone (printing, saving).",
         where=first.where,
         ranks=tuple(numbers),
     )
+
+
+def _under(case: Case, test: Location, where: tuple[Location, ...]) -> str:
+    """The test as written, and whether it leads there by being false."""
+    script = case.seen.script
+    line = script.line(test.path, test.line).strip().replace("`", "'")
+    tree = next(t for t in script.trees if t.path == test.path)
+    other = any(
+        node.test.lineno == test.line and node.orelse and node.orelse[0].lineno <= where[0].line
+        for node in tree.ifs
+        if where and where[0].path == test.path and where[0].line <= (node.end_lineno or 0)
+    )
+    return f", under {'the `else` of ' if other else ''}`{line[:80]}` in line {test.line}"

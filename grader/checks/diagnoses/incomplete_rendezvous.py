@@ -12,12 +12,18 @@ Call `dist.init_process_group(backend)` first thing on every rank, outside every
 
 from __future__ import annotations
 
+import ast
+
 from grader.checks.case import Case, named, told
-from grader.checks.quote import ranks
+from grader.checks.collectives import INIT
+from grader.checks.quote import listed, ranks
+from grader.checks.stand import Stand
 from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Location
 from grader.model.run import Ending
 
 ORDER = 28
+_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 _JOINING = "rendezvous (init_process_group)"
 
 
@@ -29,15 +35,57 @@ def diagnose(case: Case) -> Diagnosis | None:
     rest = [s for s in case.stands if s.operation != _JOINING]
     if not joining:
         return None
-    others = told(rest) if rest else "all of them are there, but with different addresses, sizes or ranks"
+    if not rest:
+        return _elsewhere(case, joining)
     return case.parting(
         title="The process group never came together",
-        what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}; {others}",
+        what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}; {told(rest)}",
         why="A process group exists only once every rank has joined it, at the same address and under its own number",
         hint=(
             "Call `dist.init_process_group(backend)` at the start of every rank, under no test of the rank, and let "
             "torchrun's environment give the address, `rank` and `world_size`."
         ),
         where=joining[0].where,
-        ranks=tuple(s.rank for s in rest) or tuple(s.rank for s in joining),
+        ranks=tuple(s.rank for s in rest),
     )
+
+
+def _elsewhere(case: Case, joining: list[Stand]) -> Diagnosis:
+    """All ranks are at the meeting, and it does not begin: they look for each other in the wrong place."""
+    own = _own_settings(case)
+    setting = f", with the script's own {listed(own)}" if own else ""
+    return case.parting(
+        title="All ranks looked for each other in the wrong place",
+        what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}{setting}, and "
+        "the group never came together",
+        why=(
+            "Ranks find each other at the address that torchrun gives them, each under its own number, so another "
+            "port, a fixed `rank` or a wrong `world_size` leaves them waiting for somebody who never comes"
+        ),
+        hint=(
+            "Drop what the script sets itself and write `dist.init_process_group(backend)`: `MASTER_ADDR`, "
+            "`MASTER_PORT`, `RANK` and `WORLD_SIZE` are in the environment already."
+        ),
+        where=tuple(dict.fromkeys((*own.values(), *joining[0].where))),
+        ranks=tuple(s.rank for s in joining),
+        details={"own_settings": list(own)},
+    )
+
+
+def _own_settings(case: Case) -> dict[str, Location]:
+    """What the script sets although the launcher does: variables, and arguments of `init_process_group`."""
+    script = case.seen.script
+    found: dict[str, Location] = {}
+    for tree in script.trees:
+        for node in ast.walk(tree.root):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            for target in targets:
+                key = target.slice if isinstance(target, ast.Subscript) else None
+                if isinstance(key, ast.Constant) and key.value in _VARIABLES:
+                    found.setdefault(f"`{key.value}`", script.location(node))
+    for call in script.calls(INIT):
+        for name in ("init_method", "rank", "world_size"):
+            value = script.argument(call, name)
+            if isinstance(value, ast.Constant) and value.value not in (None, "env://", -1):
+                found.setdefault(f"`{name}`", script.location(value))
+    return found

@@ -24,6 +24,7 @@ _WORDS = re.compile(
     r"Torch not compiled with CUDA enabled"
     r"|Found no NVIDIA driver"
     r"|No CUDA GPUs are available"
+    r"|module 'torch\._C' has no attribute '_cuda_\w+'"
     r"|torch.cuda.is_available\(\) is False"
     r"|CUDA driver version is insufficient"
 )

@@ -29,7 +29,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     record = case.seen.record
     steps = {r.rank: len(r.steps) for r in case.seen.trace.ranks}
     last = max((r.steps[-1].t for r in case.seen.trace.ranks if r.steps), default=None)
-    epochs = max((len(s.epochs) for s in case.seen.ledger.training if all(e.own for e in s.epochs)), default=0)
+    epochs = max(
+        (len(s.epochs) for s in case.seen.ledger.training if all(e.own for e in s.epochs)), default=0
+    )
     quiet_s = record.wall_s - last if last is not None else record.wall_s
     limit = f"the limit of {record.deadline_s:g} s"
     if last is not None and quiet_s <= max(1.0, min(_MOST_QUIET_S, _QUIET_SHARE * record.deadline_s)):

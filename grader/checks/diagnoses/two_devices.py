@@ -24,7 +24,8 @@ ORDER = 20
 _WORDS = re.compile(
     r"Expected all tensors to be on the same device"
     r"|is not on the expected device"
-    r"|Input type \(.*\) and weight type \(.*\) should be the same"
+    r"|Input type \(torch\.cuda\.\w+\) and (weight|bias) type \(torch\.(?!cuda)\w+\)"
+    r"|Input type \(torch\.(?!cuda)\w+\) and (weight|bias) type \(torch\.cuda\.\w+\)"
     r"|must have its parameters and buffers on device"
     r"|input module must be on the same type of devices"
     r"|module parameters.{0,80}live on"

@@ -56,7 +56,7 @@ from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending, RankRecord
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DATA005", "DIST001", "DIST006", "DIST008", "EVAL005")
+EXPLAINED_BY = ("DATA005", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005")
 _ROOTED = {
     "broadcast": "src",
     "broadcast_object_list": "src",

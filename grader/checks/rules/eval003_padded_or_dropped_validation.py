@@ -52,6 +52,7 @@ from grader.checks.validation import Parts, divided_passes
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.HINT
+EXPLAINED_BY = ("DATA007",)
 
 
 def check_source(script: Script) -> Iterable[Hit]:

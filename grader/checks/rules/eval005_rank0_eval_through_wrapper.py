@@ -58,18 +58,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from grader.checks.blocked import Stuck, stuck_ranks
 from grader.checks.conditions import Which
 from grader.checks.evaluations import through_wrapper
-from grader.checks.guards import Guard
+from grader.checks.lone_forward import LonePass, lone_pass
 from grader.checks.modules import Holds
-from grader.checks.nodes import FUNCTIONS, LOOPS
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import UNKNOWN, Script
-from grader.model.finding import Severity
+from grader.checks.source import Script
+from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace, Wrap
 
@@ -79,16 +78,7 @@ _HINT = (
     "share and add up the counts."
 )
 _WHO = {Which.MAIN: "rank 0", Which.OTHERS: "the ranks other than 0", Which.SOME: "some ranks"}
-_MAX_DEPTH = 5
-_REPEATS = (*LOOPS, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """How a forward pass is reached: the guard, and the places from the guarded call down to the pass."""
-
-    guard: Guard
-    steps: tuple[ast.Call, ...]
+_FORWARD = ("DDP buffer broadcast", "DDP synchronisation")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -97,90 +87,18 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not training.wraps or training.framework:
         return
     told: set[ast.AST] = set()
-    for tree in script.trees:
-        for call in tree.calls:
-            network = script.modules.called(call)
-            if network is None or _in_training(script, call) or script.guards.alone(call):
-                continue
-            path = _guarded(script, call, network, (call,), 0)
-            if path is not None and path.steps[0] not in told:
-                told.add(path.steps[0])
-                hit = _hit(script, path, network)
-                if hit is not None:
-                    yield hit
-
-
-def _guarded(
-    script: Script, node: ast.Call, network: ast.expr, steps: tuple[ast.Call, ...], depth: int
-) -> _Path | None:
-    """The rank test on the way to a forward pass, where what is called there is the wrapped model."""
-    guard = script.guards.partial(node)
-    if guard is not None and guard.condition.sure and _wrapped(script, network):
-        return None if _others_come_too(script, node, guard) else _Path(guard, steps)
-    function = script.names.tree(node).function(node)
-    if function is None or depth >= _MAX_DEPTH:
-        return None
-    parameter = _parameter(script, network, function)
-    for site in script.graph.sites(function):
-        if site.call in steps:
+    for call in script.all_calls():
+        path = lone_pass(script, call)
+        network = script.modules.called(call)
+        if path is None or network is None or path.steps[0] in told:
             continue
-        given = script.graph.bound(site, function, parameter) if parameter else network
-        if given is None or given is UNKNOWN or given is site.call:
-            continue
-        found = _guarded(script, site.call, given, (site.call, *steps), depth + 1)
-        if found is not None:
-            return found
-    return None
+        told.add(path.steps[0])
+        hit = _hit(script, path, network)
+        if hit is not None:
+            yield hit
 
 
-def _wrapped(script: Script, network: ast.expr) -> bool:
-    """Whether a network surely is the wrapper: some way in which it may have been unwrapped clears it."""
-    origins = script.values.origins(network)
-    unwrapped = any(isinstance(o, ast.Attribute) and o.attr == "module" for o in origins)
-    return not unwrapped and any(o in script.training.wraps for o in origins)
-
-
-def _parameter(script: Script, network: ast.expr, function: ast.AST) -> str:
-    """The parameter of this function that a network came in by, "" where it came another way."""
-    if not isinstance(network, ast.Name) or not isinstance(function, FUNCTIONS):
-        return ""
-    found = script.scopes.reaching(network.id, network)
-    is_parameter = found and all(d.kind == "parameter" for d in found)
-    return network.id if is_parameter else ""
-
-
-def _others_come_too(script: Script, node: ast.Call, guard: Guard) -> bool:
-    """Whether the other branch of the rank test runs the wrapped model as well, or the same helper."""
-    tree = script.names.tree(node)
-    branch = tree.parent.get(guard.test)
-    if not isinstance(branch, ast.If):
-        return False
-    here = branch.body if any(tree.inside(node, s) for s in branch.body) else branch.orelse
-    there = branch.orelse if here is branch.body else branch.body
-    same = set(script.graph.targets(node))
-    for statement in there:
-        for call in tree.calls_within(statement):
-            network = script.modules.called(call)
-            if (network is not None and _wrapped(script, network)) or same & set(script.graph.targets(call)):
-                return True
-    return False
-
-
-def _in_training(script: Script, call: ast.Call) -> bool:
-    """Whether the loop or function around a forward pass also runs `backward`: then it is no evaluation."""
-    if script.training.gradients_off(call):
-        return False
-    tree = script.names.tree(call)
-    above: ast.AST | None = call
-    while above is not None and not isinstance(above, ast.Module):
-        tested = isinstance(above, ast.If) and script.conditions.of(above.test).partial
-        if tested or isinstance(above, (*_REPEATS, *FUNCTIONS)):
-            return script.training.runs_backward(above)
-        above = tree.parent.get(above)
-    return False
-
-
-def _hit(script: Script, path: _Path, network: ast.expr) -> Hit | None:
+def _hit(script: Script, path: LonePass, network: ast.expr) -> Hit | None:
     last = path.steps[-1]
     held = script.modules.buffers(network)
     quiet = script.training.gradients_off(last) or _evaluates(script, last)
@@ -220,6 +138,9 @@ def check_trace(seen: Seen) -> Look:
     """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
     if seen.trace.world_size < 2:
         return unseen("Only one rank ran, so no other could be missing.")
+    stopped = _stopped(seen)
+    if stopped is not None:
+        return flagged(stopped)
     through = {r.rank: through_wrapper(r) for r in seen.trace.ranks if r.start is not None}
     some = sorted(r for r, events in through.items() if events)
     others = sorted(r for r, events in through.items() if not events and _came_past(seen, r, some))
@@ -241,6 +162,42 @@ def check_trace(seen: Seen) -> Look:
             f"{ranks(some)} alone evaluated through the wrapper, which has no buffers to broadcast, so nobody waited."
         )
     return flagged(_run_hit(seen, some, others, through, wrap))
+
+
+def _stopped(seen: Seen) -> Hit | None:
+    """A run that stood still with ranks inside the wrapper's forward pass, on a line that a rank test guards.
+
+    Such a pass never reached the network itself, so the trace has no evaluation to show for it.
+    """
+    inside = [
+        s for s in stuck_ranks(seen) if s.operation in _FORWARD and s.guard is not None and s.site is not None
+    ]
+    if not inside or len(inside) == seen.world_size or any(_trains_at(seen, s) for s in inside):
+        return None
+    rest = [s for s in stuck_ranks(seen) if s not in inside]
+    others = "; ".join(s.call() for s in rest[:8])
+    return Hit(
+        message=(
+            f"{at(inside[0].site)} ran the model through its DistributedDataParallel wrapper on "
+            f"{ranks(s.rank for s in inside).lower()} only. The wrapper's forward pass broadcasts the network's "
+            f"buffers, which takes all ranks, and stopped the run: {others}."
+        ),
+        hint=_HINT,
+        where=places(s.site for s in inside),
+        ranks=tuple(s.rank for s in inside),
+        details={"waiting_in": {str(s.rank): s.operation for s in inside}},
+        evidence=Evidence.OUTSIDE,
+    )
+
+
+def _trains_at(seen: Seen, stuck: Stuck) -> bool:
+    """Whether the loop around the line that a rank stands at also runs `backward`."""
+    site = stuck.site
+    tree = next((t for t in seen.script.trees if site is not None and t.path == site.path), None)
+    if tree is None or site is None:
+        return False
+    around = [n for n in tree.loops if n.lineno <= site.line <= (n.end_lineno or 0)]
+    return bool(around) and seen.script.training.runs_backward(max(around, key=lambda n: n.lineno))
 
 
 def _came_past(seen: Seen, rank: int, some: list[int]) -> bool:

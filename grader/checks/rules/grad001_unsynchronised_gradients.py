@@ -66,7 +66,7 @@ from grader.model.run import Ending
 from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DIST001", "GRAD002", "GRAD003")
+EXPLAINED_BY = ("DIST001", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
 _HINT = (
     "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
 )

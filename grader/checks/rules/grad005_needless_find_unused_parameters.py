@@ -160,6 +160,8 @@ def check_trace(seen: Seen) -> Look:
     asked = [(r, w) for r, w in wraps if w.find_unused_parameters]
     if not asked:
         return verified("DDP is not told to look for unused parameters.")
+    if any(r.events("changed") for r in active):
+        return unseen("The model was changed after the wrap, so DDP may wait for gradients that never come.")
     steps = [s for r in active for s in r.steps if s.num_missing is not None]
     if not steps or any(s.num_params is None or s.num_params == 0 for s in steps):
         return unseen("No step was seen at which gradients could be counted.")

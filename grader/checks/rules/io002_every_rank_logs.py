@@ -100,7 +100,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _outputs(script: Script) -> Iterable[ast.Call]:
     if not _print_replaced(script):
-        for call in script.calls("print", "pprint.pprint", "rich.print", "sys.stdout.write", "tqdm.tqdm.write"):
+        for call in script.calls(
+            "print", "pprint.pprint", "rich.print", "sys.stdout.write", "tqdm.tqdm.write"
+        ):
             if not any(script.ranks.shows_rank(a) for a in _all_arguments(call)) and not _elsewhere(
                 script, call
             ):

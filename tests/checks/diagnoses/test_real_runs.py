@@ -37,6 +37,8 @@ def test_a_real_run_gets_its_own_explanation(script: Path, run_script: RunScript
     assert list(found.ranks) == [int(n) for n in re.findall(r"\d+", text.splitlines()[0])], found
     for number in lines:
         assert f"`train.py:{number}`" in found.explanation, found
-    assert found.explanation.endswith(".")
+    # Two sentences, whatever the script's own words between quotation marks hold.
+    own = re.sub(r"“[^”]*”", "", found.explanation)
+    assert len(re.findall(r"[a-z`)\d]\.(?= [A-Z`]|$)", own)) == 2, found.explanation
     assert found.hint
     assert found.title

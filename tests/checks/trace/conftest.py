@@ -17,10 +17,11 @@ from grader.checks.ledger import Ledger
 from grader.checks.rule import Look, load_rules
 from grader.checks.seen import Seen
 from grader.checks.source import parse
+from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting
 from grader.model.submission import SourceFile, Submission
-from grader.model.task import Task
+from grader.model.task import Expected, Task
 from grader.model.trace import (
     Batch,
     Collective,
@@ -114,6 +115,8 @@ class Story:
         self.loopback_bytes: int | None = None
         self.trace_cut = False
         self.known_train: int | None = num_train
+        self.expected = Expected()
+        self.calibration: Calibration | None = None
 
     def group(self, ranks: Iterable[int] | None = None, destroy: bool = False) -> None:
         for r in self._some(ranks):
@@ -371,6 +374,8 @@ class Story:
             self.known_train,
             self.num_validation,
             self.logs,
+            self.expected,
+            self.calibration,
         )
 
     def look(self, code: str) -> Look:

@@ -1,9 +1,7 @@
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+Random crops, and a seed of its own for each rank, so that ranks draw differently.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import os

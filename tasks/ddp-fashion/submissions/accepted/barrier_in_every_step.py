@@ -1,10 +1,8 @@
 # expect: PERF001
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+A barrier in every training step, where backward lets the ranks meet already.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import os

@@ -1,10 +1,8 @@
 # expect: OPT003
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+Every rank takes the whole batch size, so that steps are taken on world_size times as many images.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import os

@@ -1,10 +1,8 @@
 # expect: DATA008
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+One seed on all ranks, and random crops: every rank draws the same crops for its own images.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import os

@@ -1,10 +1,8 @@
 # expect: OPT001
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+The learning rate is multiplied by the number of ranks, although the batch of all ranks together stays as it was.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import os

@@ -1,10 +1,8 @@
 # expect: OPT006
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+The schedule is as long as one process would need: with N ranks it ends after an N-th of its curve.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import math

@@ -1,10 +1,8 @@
 # expect: DATA006
 """
-Train a small Wide-ResNet on FashionMNIST with DistributedDataParallel.
+The sampler is told not to shuffle: ranks meet their images in the same rising order in every epoch.
 
-    $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
-
-Every rank trains on its own share of each epoch. Rank 0 alone downloads, prints and saves.
+    torchrun --nproc_per_node=2 train.py
 """
 import json
 import os

@@ -1,7 +1,6 @@
 # expect: DATA009
 """
-A seed of its own for every rank, also for the sampler: each rank takes its share from another shuffle, so
-that shares overlap and about a quarter of the samples is left out of every epoch.
+The loader is given a sampler and `shuffle=True`, and PyTorch takes only one of them.
 
     torchrun --nproc_per_node=2 train.py
 """

@@ -1,7 +1,7 @@
 # expect: DATA007
 """
-A seed of its own for every rank, also for the sampler: each rank takes its share from another shuffle, so
-that shares overlap and about a quarter of the samples is left out of every epoch.
+Every rank splits a validation set off the training images with its own random numbers: their splits differ, and
+what one rank trains on, another one validates on.
 
     torchrun --nproc_per_node=2 train.py
 """

@@ -38,8 +38,8 @@ def main():
         device, backend = torch.device("cpu"), "gloo"
     dist.init_process_group(backend)
 
-    model = DistributedDataParallel(ToyModel())  # <- DEV003
-    model.to(device)
+    model = DistributedDataParallel(ToyModel())
+    model.to(device)  # <- DEV003
     loss_fn = nn.MSELoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
 

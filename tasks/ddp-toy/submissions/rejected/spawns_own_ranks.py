@@ -62,4 +62,5 @@ if __name__ == "__main__":
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         free_port = free.getsockname()[1]
-    mp.spawn(main, args=(free_port, 2), nprocs=2)  # <- DIST006
+    num_ranks = torch.cuda.device_count() or 2
+    mp.spawn(main, args=(free_port, num_ranks), nprocs=num_ranks)  # <- DIST006

@@ -1,0 +1,62 @@
+"""Accepted is accepted on one, two and four ranks: a sound script does not depend on how many there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from grader.catalog import load_task, read_submission
+from grader.model.finding import Severity
+from grader.model.grade import State
+from grader.model.verify_case import VerifyCase
+from grader.pipeline import Options, Pipeline
+from grader.report.junit import to_junit
+from grader.report.markdown import cases_to_markdown
+from grader.verify import verify
+
+
+def verified(task: str, only: str, nproc_per_node: int) -> tuple[VerifyCase, ...]:
+    options = Options(nproc_per_node=nproc_per_node, dataset="digits")
+    return verify((task,), options, lambda sign: None, lambda case: None, only=only)
+
+
+@pytest.mark.parametrize("nproc_per_node", [1, 2, 4])
+def test_every_accepted_toy_keeps_its_promise(nproc_per_node: int) -> None:
+    cases = verified("ddp-toy", "accepted/", nproc_per_node)
+    assert len(cases) >= 5
+    assert [(case.submission, case.message) for case in cases if not case.ok] == []
+    assert {(case.verdict, case.skipped) for case in cases} == {("accepted", "")}
+
+
+@pytest.mark.parametrize("nproc_per_node", [1, 4])
+@pytest.mark.parametrize("style", ["strided_sampler", "padded_validation"])
+def test_styles_with_data(style: str, nproc_per_node: int) -> None:
+    (case,) = verified("ddp-fashion", f"accepted/{style}", nproc_per_node)
+    assert case.message == ""
+    # One rank pads nothing: what only several show is not missed there, and comes back with four.
+    assert case.codes == (case.expected_codes if nproc_per_node > 1 else ())
+
+
+def test_one_rank_leaves_out_what_only_several_show(tmp_path: Path) -> None:
+    task = load_task("ddp-toy")
+    reference = read_submission(task.folder / "submissions" / task.reference)
+    with Pipeline(Options(nproc_per_node=1), lambda sign: None) as pipeline:
+        grade = pipeline.grade(task, reference, tmp_path / "attempt")[0].grade
+    assert (grade.verdict, grade.points) == ("accepted", grade.max_points)
+    assert not [f for f in grade.findings if f.severity is Severity.ERROR]
+    unseen = {item.id for item in grade.rubric if item.state is State.NOT_OBSERVABLE}
+    assert {"gradients", "together"} <= unseen
+    assert any("one rank" in note for note in grade.notes)
+
+
+def test_flaws_of_several_ranks_are_skipped_on_one_and_found_on_four() -> None:
+    (alone,) = verified("ddp-toy", "rejected/bypasses_wrapper", 1)
+    assert (alone.ok, alone.verdict, alone.codes) == (True, "", ())
+    assert "One rank" in alone.skipped
+    suite = ElementTree.fromstring(to_junit([alone]))
+    assert (suite.attrib["skipped"], suite.attrib["failures"]) == ("1", "0")
+    assert "1 more skipped" in cases_to_markdown([alone])
+    (together,) = verified("ddp-toy", "rejected/bypasses_wrapper", 4)
+    assert (together.ok, together.verdict, together.codes) == (True, "rejected", ("GRAD002",))

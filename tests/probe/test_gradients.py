@@ -1,0 +1,98 @@
+"""What the trace tells of gradients that are missing, never cleared, or belong to layers that DDP does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from grader.probe import events
+from tests.probe.warm_ranks import Ran
+
+TRAIN = """
+dist.init_process_group("gloo")
+data = TensorDataset(torch.randn(48, 6), torch.randint(0, 3, (48,)))
+net = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+{wrap}
+optimizer = torch.optim.SGD({params}.parameters(), lr=0.01)
+for n, (x, y) in enumerate(DataLoader(data, batch_size=4)):
+    {train}
+dist.destroy_process_group()
+"""
+WRAP = "model = DDP(net)"
+USUAL = "optimizer.zero_grad(); cross_entropy(model(x), y).backward(); optimizer.step()"
+
+
+def text(wrap: str = WRAP, train: str = USUAL, params: str = "model") -> str:
+    return TRAIN.format(wrap=wrap, train=train.strip().replace("\n", "\n    "), params=params)
+
+
+def looked_at(ran: Ran) -> list[tuple[int | None, int | None]]:
+    return [(s.empty, s.full) for s in ran.ranks[0].steps if s.empty is not None]
+
+
+@pytest.mark.parametrize(
+    "clear",
+    [
+        "optimizer.zero_grad()",
+        "optimizer.zero_grad(set_to_none=False)",
+        "model.zero_grad()",
+        "for p in model.parameters(): p.grad = None",
+    ],
+)
+def test_every_way_to_clear_is_seen(ranks: Callable[..., Ran], clear: str) -> None:
+    train = f"cross_entropy(model(x), y).backward()\noptimizer.step()\n{clear}"
+    ran = ranks(text(train=train))
+    assert looked_at(ran) == [(1, 0)] * 8
+    assert all((s.backwards, s.unsynced) == (1, 0) for s in ran.ranks[0].steps)
+
+
+def test_gradients_that_are_never_cleared(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(text(train="cross_entropy(model(x), y).backward(); optimizer.step()"))
+    assert looked_at(ran) == [(0, 1)] * 8
+
+
+def test_accumulation_clears_once_per_step(ranks: Callable[..., Ran]) -> None:
+    train = """
+if n % 3 == 2:
+    cross_entropy(model(x), y).backward()
+    optimizer.step(); optimizer.zero_grad()
+else:
+    with model.no_sync():
+        cross_entropy(model(x), y).backward()
+"""
+    ran = ranks(text(train=train))
+    assert looked_at(ran) == [(1, 2)] * 3
+    assert [(s.backwards, s.unsynced) for s in ran.ranks[0].steps] == [(3, 2)] * 4
+
+
+def test_parameters_without_a_gradient_are_counted_and_named(ranks: Callable[..., Ran]) -> None:
+    wrap = "net.spare = nn.Linear(2, 2); net.forward = lambda x: net[2](net[1](net[0](x)))\n"
+    first = ranks(text(wrap + "model = DDP(net, find_unused_parameters=True)")).ranks[0]
+    assert {(s.num_params, s.num_missing, s.missing) for s in first.steps[:8]} == {
+        (6, 2, ("spare.weight", "spare.bias"))
+    }
+    assert first.wraps[0].find_unused_parameters
+
+
+def test_an_optimizer_over_a_copy_meets_no_gradient(ranks: Callable[..., Ran]) -> None:
+    wrap = "import copy\nother = copy.deepcopy(net)\nmodel = DDP(net)"
+    first = ranks(text(wrap, params="other")).ranks[0]
+    assert {(s.num_params, s.num_missing) for s in first.steps[:8]} == {(4, 4)}
+    assert all(s.backwards == 1 for s in first.steps)
+
+
+def test_a_layer_replaced_after_the_wrap_is_told_once(ranks: Callable[..., Ran]) -> None:
+    wrap = "model = DDP(net, find_unused_parameters=True)\nnet[2] = nn.Linear(8, 3)"
+    ran = ranks(text(wrap))
+    told = ran.events(events.CHANGED)
+    assert [e.fields for e in told] == [
+        {"wrap": 0, "added": ["2.weight", "2.bias"], "frozen": [], "removed": 2}
+    ]
+
+
+def test_a_model_that_stays_as_it_is_tells_nothing(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(text("net = torch.nn.Sequential(net)\nmodel = DDP(net, gradient_as_bucket_view=True)"))
+    assert not ran.events(events.CHANGED)
+    assert looked_at(ran) == [(1, 0)] * 8
+    assert not ran.events(events.UNSUPPORTED)
