@@ -74,7 +74,7 @@ def verify(
             folder = (keep or scratch) / f"{number:03d}-{task.name}-{promised.name.replace('/', '-')}"
             case = _skipped(pipeline, task, promised)
             if case is None and cached:
-                case = outcomes.recall(_facts(pipeline, task, promised))
+                case = outcomes.recall(deciding_facts(pipeline, task, promised))
             if case is None:
                 if not running:
                     stack.enter_context(pipeline)
@@ -82,13 +82,13 @@ def verify(
                 case = _verify_one(pipeline, task, promised, folder)
                 if cached:
                     # Asked again: the run may have made the calibration that it was held against.
-                    outcomes.remember(_facts(pipeline, task, promised), case)
+                    outcomes.remember(deciding_facts(pipeline, task, promised), case)
             on_case(case)
             cases.append(case)
     return tuple(cases)
 
 
-def _facts(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> dict[str, object]:
+def deciding_facts(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> dict[str, object]:
     """Everything that decides the outcome of judging this submission here and now."""
     setting, options = pipeline.setting(task), pipeline.options
     return {

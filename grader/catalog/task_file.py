@@ -178,15 +178,11 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
                     f"data.datasets: there is no data set {name!r}{hint}. There are {', '.join(datasets)}.",
                 )
             )
-    found += [
-        (
-            ("profiles", p, "datasets"),
-            f"profiles.{p}.datasets: {name!r} is not in data.datasets; add it there.",
-        )
-        for p in _table(raw, "profiles")
-        for name in _strings(_table(_table(raw, "profiles"), p).get("datasets"))
-        if name not in wanted
-    ]
+    profiles = _table(raw, "profiles")
+    for name in profiles:
+        place: Key = ("profiles", name, "datasets")
+        strange = [n for n in _strings(_table(profiles, name).get("datasets")) if n not in wanted]
+        found += [(place, f"{_spelled(place)}: {n!r} is not in data.datasets; add it.") for n in strange]
     targets = _table(raw, "targets")
     levels = _table(_table(targets, "accuracy"), "at_least")
     if _table(raw, "data").get("scored") is False and "accuracy" in targets:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from grader.checks.blocked import guarded_ranks, rank_test, stuck_ranks
 from grader.checks.ledger import Stream
-from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, listed
 from grader.checks.seen import Seen
 from grader.checks.shard import Epoch
@@ -21,7 +20,9 @@ from grader.checks.source import Script
 from grader.model.run import Ending, Frame, RankRecord
 from grader.model.trace import RankTrace
 
-_GONE = re.compile(r"[Cc]onnection (was )?(closed|reset|refused)|[Ss]ocket closed|[Bb]roken pipe|remote process exited")
+_GONE = re.compile(
+    r"[Cc]onnection (was )?(closed|reset|refused)|[Ss]ocket closed|[Bb]roken pipe|remote process exited"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,10 @@ def _further(seen: Seen, gone: int, held: int) -> bool:
 
 
 def _num_batches(seen: Seen, rank: RankTrace) -> int:
-    return sum(s.num_batches for stream in seen.ledger.training for s in stream.shards(rank.rank))
+    # Also of a pass that has led to no step yet, which the ledger may not know for training.
+    shards = (s for stream in seen.ledger.training for s in stream.shards(rank.rank))
+    loaders = {s.loader.id for s in shards if s.loader is not None}
+    return sum(1 for b in rank.batches if b.loader in loaders)
 
 
 def _ran_dry(seen: Seen, gone: list[int], held: list[int]) -> bool:
@@ -150,7 +154,9 @@ def _ran_dry(seen: Seen, gone: list[int], held: list[int]) -> bool:
     def uneven(epoch: Epoch) -> bool:
         dry = [s for s in epoch.shards if s.rank in gone and s.exhausted]
         more = [s for s in epoch.shards if s.rank in held and not s.exhausted]
-        longer = [s for s in epoch.shards if s.rank in held and any(s.num_batches > d.num_batches for d in dry)]
+        longer = [
+            s for s in epoch.shards if s.rank in held and any(s.num_batches > d.num_batches for d in dry)
+        ]
         return bool(dry and (more or longer))
 
     return any(uneven(e) for stream in seen.ledger.training for e in stream.epochs)
@@ -197,7 +203,7 @@ def _loops(script: Script, frame: Frame) -> list[ast.AST]:
     for tree in script.trees:
         if tree.path == frame.path:
             for loop in tree.loops:
-                if isinstance(loop, LOOPS) and loop.lineno <= frame.line <= (loop.end_lineno or 0):
+                if loop.lineno <= frame.line <= (loop.end_lineno or 0):
                     found.append(loop)
     return found
 
@@ -224,7 +230,7 @@ def _skipped(seen: Seen) -> Departure | None:
 def _overtook(seen: Seen, held: list[RankRecord]) -> Departure | None:
     """A rank that drew another batch while the backward pass of the one before still waits for it elsewhere."""
     for stream in seen.ledger.training:
-        last = {r: max(t) for r, t in _drawn(seen, stream) if t}
+        last = {r: max(t) for r, t in _drawn(seen, stream)}
         for record in held:
             in_step = record.waiting is not None and record.waiting.operation.startswith("DDP ")
             mine = last.get(record.rank)

@@ -55,8 +55,14 @@ def _numbers(script: Script, origin: ast.AST, given: ast.expr) -> Iterable[ast.e
     if isinstance(origin, ast.JoinedStr):
         yield from (v.value for v in origin.values if isinstance(v, ast.FormattedValue))
     elif isinstance(origin, ast.BinOp) and isinstance(origin.op, ast.Add | ast.Mod) and _is_text(origin.left):
-        yield origin.right.args[0] if isinstance(origin.right, ast.Call) and origin.right.args else origin.right
-    elif isinstance(origin, ast.Call) and isinstance(origin.func, ast.Attribute) and origin.func.attr == "format":
+        yield (
+            origin.right.args[0] if isinstance(origin.right, ast.Call) and origin.right.args else origin.right
+        )
+    elif (
+        isinstance(origin, ast.Call)
+        and isinstance(origin.func, ast.Attribute)
+        and origin.func.attr == "format"
+    ):
         yield from origin.args
     elif not (isinstance(origin, ast.Call) and script.names.qualified(origin.func) == "torch.device"):
         yield given

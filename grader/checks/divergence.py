@@ -106,10 +106,10 @@ class Divergence:
             if self._script.guards.partial(d.node) is None and (part := part_of(d)) is not None
         }
         for definition in found:
-            part = part_of(definition)
-            if len(found) > 1 and part is not None and self._some_ranks(definition.node, use) is not None:
-                if definition.kind == "assign" and ast.unparse(part) in everywhere:
-                    continue  # some ranks are told again what all of them were told before
+            part = part_of(definition) if definition.kind == "assign" and everywhere else None
+            repeats = part is not None and ast.unparse(part) in everywhere
+            if repeats and self._some_ranks(definition.node, use) is not None:
+                continue  # some ranks are told again what all of them were told before
             apart = self._definition(definition, use, depth)
             if apart is not None:
                 return apart

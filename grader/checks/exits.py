@@ -18,7 +18,14 @@ from grader.checks.tree import Tree
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 _ENDS = {"sys.exit", "exit", "quit", "os._exit"}
-_SWALLOWED = ("RuntimeError", "Exception", "BaseException", "OutOfMemoryError", "ValueError", "FloatingPointError")
+_SWALLOWED = (
+    "RuntimeError",
+    "Exception",
+    "BaseException",
+    "OutOfMemoryError",
+    "ValueError",
+    "FloatingPointError",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,9 @@ class Exits:
                 if script.names.qualified(call.func) in _ENDS:
                     found.append(self._left(tree, call, "sys.exit", tree.function(call)))
             found += [self._bounded(loop) for loop in tree.loops]
-            found += [p for node in tree.parent if isinstance(node, ast.Try) for p in self._swallowed(tree, node)]
+            found += [
+                p for node in tree.parent if isinstance(node, ast.Try) for p in self._swallowed(tree, node)
+            ]
             yield from sorted((p for p in found if p is not None), key=lambda p: start(p.node))
 
     def _left(self, tree: Tree, leave: ast.AST, word: str, outer: ast.AST | None) -> Parting | None:
@@ -219,7 +228,11 @@ def _rest(tree: Tree, node: ast.AST, outer: ast.AST | None) -> list[ast.AST]:
             break
         for block in _blocks(above):
             if child in block:
-                found += [s for s in block[block.index(child) + 1 :] if not isinstance(s, (*FUNCTIONS, ast.ClassDef))]
+                found += [
+                    s
+                    for s in block[block.index(child) + 1 :]
+                    if not isinstance(s, (*FUNCTIONS, ast.ClassDef))
+                ]
         if isinstance(above, LOOPS):
             found.append(above)
         if isinstance(above, FUNCTIONS):

@@ -20,10 +20,11 @@ _LONGEST_WORDS = 160
 _CHANGING = re.compile(r"0x[0-9a-fA-F]+|\d+")
 # What a rank is told when a partner is gone: never the first cause.
 _LOST_PARTNER = re.compile(
-    r"Connection (closed|reset) by peer|[Bb]roken ?pipe|remote process (has )?(exited|terminated)|ncclRemoteError"
+    r"Connection (closed|reset) by (remote )?peer|[Bb]roken ?pipe|remote process (has )?(exited|terminated)|ncclRemoteError"
     r"|Failed to recv, got 0 bytes|recvValue failed|sendBytes failed|Application timeout caused pair closure"
     r"|NCCL communicator was aborted|Connection was (likely )?closed|store->get\(.*got error"
 )
+_BACKEND_ERRORS = ("RuntimeError", "DistBackendError", "DistNetworkError", "DistStoreError")
 _OTHER_CHILD = re.compile(r"[Pp]rocess \d+ terminated with (signal SIGTERM|exit code -15)")
 
 
@@ -94,6 +95,11 @@ def lost_partner(message: str) -> bool:
 def falls(seen: Seen) -> tuple[Fall, ...]:
     """All ranks that fell, causes before consequences, each in the order of time."""
     found = [fall for record in seen.record.ranks if (fall := _fall(seen, record)) is not None]
+    firm = [f.t for f in found if not f.follows and not _inside_collective(seen, f)]
+    # Whatever a backend's words: what fails inside a collective after another rank fell elsewhere, fails because of it.
+    found = [
+        _following(f) if _inside_collective(seen, f) and any(t <= f.t for t in firm) else f for f in found
+    ]
     if any(not f.follows and f.exit_code != -signal.SIGTERM for f in found):
         # A launcher that sees one rank fail ends the others.
         found = [f if f.exit_code != -signal.SIGTERM else _following(f) for f in found]
@@ -111,6 +117,14 @@ def _fall(seen: Seen, record: RankRecord) -> Fall | None:
     follows = lost_partner(message) or _OTHER_CHILD.search(message) is not None
     t = told.t if told is not None else record.ended_s
     return Fall(record.rank, record.exit_code, kind, message, frames or _frames(told), t, follows)
+
+
+def _inside_collective(seen: Seen, fall: Fall) -> bool:
+    """Whether a run-time error (not a wrong argument) was raised below a call into torch.distributed."""
+    failure = seen.record.ranks[fall.rank].failure
+    if failure is None or failure.type not in _BACKEND_ERRORS or not failure.frames:
+        return False
+    return not failure.frames[0].in_submission and "torch/distributed/" in failure.frames[0].path
 
 
 def _following(fall: Fall) -> Fall:

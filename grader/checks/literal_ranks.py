@@ -48,7 +48,9 @@ def literals(script: Script) -> Iterable[Literal]:
 def _all(script: Script) -> Iterable[Literal]:
     spawned = _spawned(script)
     for call in script.calls(INIT):
-        yield from _group(script, call, spawned)
+        backend = script.argument(call, "backend")
+        if backend is None or script.values.constant(backend) != "fake":
+            yield from _group(script, call, spawned)
     for sampler in script.calls(SAMPLER):
         size, rank = _number(script, sampler, "num_replicas"), _number(script, sampler, "rank")
         if size is not None and size != spawned and not (size == 1 and rank == 0):
@@ -81,7 +83,9 @@ def _group(script: Script, call: ast.Call, spawned: int | None) -> Iterable[Lite
 
 def _spawned(script: Script) -> int | None:
     """How many processes the script itself starts, where that is one literal number."""
-    numbers = {script.values.constant(n) for c in script.calls(*_SPAWNS) if (n := script.argument(c, "nprocs"))}
+    numbers = {
+        script.values.constant(n) for c in script.calls(*_SPAWNS) if (n := script.argument(c, "nprocs"))
+    }
     number = numbers.pop() if len(numbers) == 1 else None
     if number is None or number is UNKNOWN:
         starts = [s.call for s in script.graph.spawn_sites() if name_of(s.call) == "Process"]
@@ -95,8 +99,14 @@ def _rounds(script: Script, call: ast.Call) -> int | None:
     above: ast.AST | None = tree.parent.get(call)
     while above is not None and not isinstance(above, ast.For | ast.ListComp):
         above = tree.parent.get(above)
-    source = above.iter if isinstance(above, ast.For) else above.generators[0].iter if above is not None else None
-    if isinstance(source, ast.Call) and script.names.qualified(source.func) == "range" and len(source.args) == 1:
+    source = (
+        above.iter if isinstance(above, ast.For) else above.generators[0].iter if above is not None else None
+    )
+    if (
+        isinstance(source, ast.Call)
+        and script.names.qualified(source.func) == "range"
+        and len(source.args) == 1
+    ):
         number = script.values.constant(source.args[0])
         return number if isinstance(number, int) else None
     return None
@@ -126,7 +136,11 @@ def environment_writes(script: Script) -> Iterable[tuple[ast.Assign, str]]:
         for node in tree.attribute_loads.get("environ", ()):
             above = tree.parent[node]
             statement = tree.parent.get(above)
-            if isinstance(above, ast.Subscript) and isinstance(statement, ast.Assign) and above in statement.targets:
+            if (
+                isinstance(above, ast.Subscript)
+                and isinstance(statement, ast.Assign)
+                and above in statement.targets
+            ):
                 variable = script.ranks.environment(above)
                 if variable:
                     yield statement, variable
@@ -138,7 +152,11 @@ def falls_back(script: Script, node: ast.AST) -> bool:
     child, above = node, tree.parent.get(node)
     while above is not None:
         if isinstance(above, ast.If) and child is not above.test:
-            words = {w.value for w in ast.walk(above.test) if isinstance(w, ast.Constant) and isinstance(w.value, str)}
+            words = {
+                w.value
+                for w in ast.walk(above.test)
+                if isinstance(w, ast.Constant) and isinstance(w.value, str)
+            }
             reads = {script.ranks.environment(n) for n in ast.walk(above.test)} - {""}
             if words or reads or script.guards.alone(node):
                 return True
@@ -175,14 +193,22 @@ def _divisions(script: Script) -> Iterable[Literal]:
             continue
         tree = script.names.tree(call)
         scope = tree.scope(call)
-        for load in (*tree.loads.get(tensor.id, ()), *_augmented(tree.definitions.get(scope, {}).get(tensor.id, ()))):
+        for load in (
+            *tree.loads.get(tensor.id, ()),
+            *_augmented(tree.definitions.get(scope, {}).get(tensor.id, ())),
+        ):
             above = load if isinstance(load, ast.AugAssign) else tree.parent.get(load)
             divides = isinstance(above, ast.BinOp | ast.AugAssign) and isinstance(above.op, ast.Div)
             if not divides or tree.scope(load) is not scope or start(load) < start(call):
                 continue
             by = above.right if isinstance(above, ast.BinOp) else getattr(above, "value", None)
             number = script.values.constant(by) if by is not load else None
-            if isinstance(number, int) and not isinstance(number, bool) and 2 <= number <= 64 and above is not None:
+            if (
+                isinstance(number, int)
+                and not isinstance(number, bool)
+                and 2 <= number <= 64
+                and above is not None
+            ):
                 yield Literal(above, f"the sum over all ranks is divided by {number}, however many there are")
 
 

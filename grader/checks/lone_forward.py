@@ -19,10 +19,16 @@ _REPEATS = (*LOOPS, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 
 @dataclass(frozen=True, slots=True)
 class LonePass:
-    """How a forward pass is reached: the guard, and the places from the guarded call down to the pass."""
+    """How a forward pass is reached.
+
+    Attributes:
+        guard: the rank test. steps: the calls from the guarded one down to the forward pass.
+        network: the expression that is the wrapped model where the guard stands.
+    """
 
     guard: Guard
     steps: tuple[ast.Call, ...]
+    network: ast.expr
 
 
 def lone_pass(script: Script, call: ast.Call) -> LonePass | None:
@@ -39,7 +45,7 @@ def _guarded(
     """The rank test on the way to a forward pass, where what is called there is the wrapped model."""
     guard = script.guards.partial(node)
     if guard is not None and guard.condition.sure and _wrapped(script, network):
-        return None if _others_come_too(script, node, guard) else LonePass(guard, steps)
+        return None if _others_come_too(script, node, guard) else LonePass(guard, steps, network)
     function = script.names.tree(node).function(node)
     if function is None or depth >= _MAX_DEPTH:
         return None

@@ -33,6 +33,12 @@ _FUNCTIONAL_MOODY = {"torch.nn.functional.dropout", "torch.nn.functional.dropout
 _WITHOUT_BATCHNORM = re.compile(r"^(alexnet|vgg\d+|squeezenet\d_\d|vit_|swin_|convnext_)")
 _LIBRARIES = ("torch.", "math.", "numpy.", "typing.", "collections.", "functools.", "itertools.", "einops.")
 _MAX_CLASSES = 60
+# Attributes that are called everywhere and are methods: following their objects is work for nothing.
+_NO_NETWORKS = {
+    "add_argument", "append", "argmax", "backward", "cpu", "cuda", "detach", "eval", "extend", "flatten", "float",
+    "format", "get", "item", "items", "join", "long", "mean", "parameters", "reshape", "set_epoch", "size", "split",
+    "state_dict", "step", "sum", "to", "tolist", "train", "update", "view", "write", "zero_grad",
+}  # fmt: skip
 
 
 class Holds(Enum):
@@ -48,16 +54,24 @@ class Modules:
 
     def __init__(self, names: Names, calls: Calls, values: Values, training: Training) -> None:
         self._names, self._calls, self._values, self._training = names, calls, values, training
+        self._called: dict[ast.Call, ast.expr | None] = {}
         self._contents: dict[ast.AST, tuple[Holds, Holds]] = {}
 
     def called(self, call: ast.Call) -> ast.expr | None:
         """The network that a call runs (`model(x)`, `model.forward(x)`), None where it runs none."""
+        if call not in self._called:
+            self._called[call] = self._find_called(call)
+        return self._called[call]
+
+    def _find_called(self, call: ast.Call) -> ast.expr | None:
         func: ast.expr = call.func
-        if isinstance(func, ast.Attribute) and func.attr == "forward":
-            func = func.value
+        if isinstance(func, ast.Attribute):
+            if func.attr in _NO_NETWORKS:
+                return None
+            func = func.value if func.attr == "forward" else func
         if not isinstance(func, (*VARIABLES, ast.Subscript)) or not (call.args or call.keywords):
             return None
-        if self._calls.targets(call) or self._names.qualified(func) is not None:
+        if self._names.qualified(func) is not None or self._calls.targets(call):
             return None
         return func if self.is_network(func) else None
 

@@ -62,14 +62,18 @@ class Placement:
     def moves(self, wrapped: ast.AST) -> Iterable[ast.Call]:
         """Calls that move a module, or the module inside its wrapper, to a device; changes of type alone are none."""
         for call in self._script.all_calls():
-            if not isinstance(call.func, ast.Attribute) or call.func.attr not in MOVES or not self.is_move(call):
+            if (
+                not isinstance(call.func, ast.Attribute)
+                or call.func.attr not in MOVES
+                or not self.is_move(call)
+            ):
                 continue
             owner = call.func.value
             if isinstance(owner, ast.Attribute) and owner.attr == "module":
                 owner = owner.value
-            if wrapped in self._script.values.origins(owner, returns=False) or wrapped in self._script.values.origins(
-                owner
-            ):
+            if wrapped in self._script.values.origins(
+                owner, returns=False
+            ) or wrapped in self._script.values.origins(owner):
                 yield call
 
     def is_move(self, call: ast.Call) -> bool:
@@ -95,14 +99,16 @@ class Placement:
         script = self._script
         for node in script.values.closure(module):
             if isinstance(node, ast.Call):
-                moved = isinstance(node.func, ast.Attribute) and node.func.attr in MOVES and self.is_move(node)
+                moved = (
+                    isinstance(node.func, ast.Attribute) and node.func.attr in MOVES and self.is_move(node)
+                )
                 if moved or any(k.arg in ("device", "device_map") for k in node.keywords):
                     return True
         made = set(script.values.origins(module))
         for call in script.all_calls():
-            if isinstance(call.func, ast.Attribute) and call.func.attr in MOVES and self.is_move(call):
-                if made & set(script.values.origins(call.func.value)):
-                    return True
+            moves = isinstance(call.func, ast.Attribute) and call.func.attr in MOVES and self.is_move(call)
+            if moves and made & set(script.values.origins(call.func.value)):  # type: ignore[attr-defined]
+                return True
         return False
 
     def _judge(self, node: ast.AST, depth: int) -> Made:
@@ -137,7 +143,9 @@ class Placement:
                 kinds.add(made)
         if len(kinds) != 1:
             only_added = kinds == {Made.ON_CPU, Made.UNKNOWN} and all(
-                d.kind == "augment" or self.of(v, depth) is Made.ON_CPU for d in found if (v := part_of(d)) is not None
+                d.kind == "augment" or self.of(v, depth) is Made.ON_CPU
+                for d in found
+                if (v := part_of(d)) is not None
             )
             return Made.ON_CPU if only_added else Made.UNKNOWN
         return kinds.pop()

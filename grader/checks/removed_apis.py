@@ -68,7 +68,12 @@ def removed(script: Script) -> Iterable[Removed]:
                     inner = isinstance(tree.parent.get(attribute), ast.Attribute)
                     if name in GONE and not _optional(script, attribute):
                         yield Removed(attribute, name, GONE[name])
-                    elif name is None and not inner and attribute.attr == "next" and _is_iterator(script, attribute):
+                    elif (
+                        name is None
+                        and not inner
+                        and attribute.attr == "next"
+                        and _is_iterator(script, attribute)
+                    ):
                         yield Removed(attribute, "the iterators' `.next()`", "`next(iterator)`")
     for call in script.all_calls():
         yield from _arguments(script, call)

@@ -54,6 +54,8 @@ class Replicas:
         """
         part: ast.AST = node
         while True:
+            if isinstance(part, ast.Attribute) and part.attr == "grad":
+                return None  # a gradient is no part of the model
             if isinstance(part, ast.Name | ast.Attribute | ast.Subscript):
                 wrap = self._direct(part)
                 if wrap is not None:
@@ -64,6 +66,25 @@ class Replicas:
                 part = part.value
             else:
                 return self._walked(part) if isinstance(part, ast.Name) else None
+
+    def made_of(self, wrap: ast.Call) -> frozenset[ast.AST]:
+        """All that a wrapped model may be made of; of a copy, nothing but the copy."""
+        module = self._calls.argument(wrap, "module")
+        if module is None:
+            return frozenset()
+        made = self._values.origins(module, returns=False)
+        if any(name_of(o) == "deepcopy" for o in made):
+            return frozenset(made)
+        return self._values.closure(module)
+
+    @property
+    def some_ignored(self) -> bool:
+        """DDP is told to leave some parameters alone: the script knows which."""
+        return any(
+            "_set_params_and_buffers_to_ignore_for_model" in t.attribute_loads
+            or "_ddp_params_and_buffers_to_ignore" in t.attributes
+            for t in self._training.trees
+        )
 
     def builds_model(self, origin: ast.AST) -> bool:
         """A call that plainly makes one network: of torch, of torchvision, a class of the submission, a copy."""

@@ -145,6 +145,11 @@ class Seeding:
             return "numpy's global generator", self.of("numpy")
         if head == "random" and last in _PYTHON:
             return "Python's global generator", self.of("python")
+        if isinstance(call.func, ast.Attribute) and not name and self._of_table(call, call.func):
+            given = [k.value for k in call.keywords if k.arg in ("random_state", "seed", "generator")]
+            if given and not _is_none(given[0]):
+                return "its seed", self.seed(given[0])
+            return "numpy's global generator", self.of("numpy")
         if (
             isinstance(call.func, ast.Attribute)
             and not name
@@ -166,7 +171,19 @@ class Seeding:
     def splits(self, call: ast.Call) -> bool:
         """Whether a call divides data into parts at random."""
         name = self._script.names.qualified(call.func) or ""
-        return name == RANDOM_SPLIT or name.startswith("sklearn.model_selection.")
+        if name == RANDOM_SPLIT or name.startswith("sklearn.model_selection."):
+            return True
+        return not name and name_of(call) == "train_test_split" and bool(self.drawn(call)[0])
+
+    def _of_table(self, call: ast.Call, func: ast.Attribute) -> bool:
+        """`frame.sample(frac=1)` of pandas; `train_test_split` and `shuffle` of Hugging Face data sets."""
+        if func.attr == "sample":
+            return any(k.arg == "frac" for k in call.keywords)
+        if func.attr not in ("train_test_split", "shuffle"):
+            return False
+        parts = self._script.values.closure(func.value)
+        made = (self._script.names.qualified(p.func) or "" for p in parts if isinstance(p, ast.Call))
+        return any(m.startswith("datasets.") for m in made)
 
     def _note(self, call: ast.Call) -> None:
         name = self._script.names.qualified(call.func) or ""

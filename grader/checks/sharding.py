@@ -154,6 +154,8 @@ class Sharding:
         for call in tree.calls_within(owner):
             name = self._names.qualified(call.func) or ""
             last = name.rpartition(".")[2] or getattr(call.func, "attr", "")
+            if last == "manual_seed" or any(k.arg == "generator" for k in call.keywords):
+                continue  # a generator of its own: alike wherever no rank is known
             if any(
                 word in last.lower()
                 for word in ("rand", "shuffle", "sample", "choice", "permut", "rng", "seed")
@@ -166,7 +168,7 @@ class Sharding:
     def _same_everywhere(self, call: ast.Call, owner: ast.ClassDef) -> bool:
         """A stream that yields the same on every rank: it is told no rank, asks for none and draws nothing."""
         given = [*call.args, *(k.value for k in call.keywords)]
-        if any(self._ranks.shows_rank(p) for a in given for p in self._values.closure(a)):
+        if any(self._ranks.shows_rank(a) for a in given):
             return False
         written_out = any(self._calls.class_of.get(f) is owner for f in self._calls.methods("__iter__"))
         return written_out and not self.draws(owner)

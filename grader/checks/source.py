@@ -24,6 +24,7 @@ from grader.checks.nodes import UNKNOWN
 from grader.checks.ranks import Ranks
 from grader.checks.reductions import Reductions
 from grader.checks.replicas import Replicas
+from grader.checks.rhythm import Rhythm
 from grader.checks.scopes import Scopes
 from grader.checks.sharding import Sharding
 from grader.checks.training import OTHER_WRAPPERS, Training
@@ -72,8 +73,8 @@ class Script:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, modules,
-            collectives, sharding, reductions, updates, accumulations, averaging, replicas: the questions one can ask,
-            each in its own module.
+            collectives, sharding, reductions, updates, accumulations, rhythm, averaging, replicas: the questions one can
+            ask, each in its own module.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Script:
         self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
         self.updates = Updates(trees, self.names, self.graph, self.values, self.training)
         self.accumulations = Accumulations(self.names, self.values, self.training, self.updates)
+        self.rhythm = Rhythm(self.names, self.values)
         self.replicas = Replicas(
             self.names, self.graph, self.values, self.guards, self.training, self.updates
         )

@@ -1,4 +1,4 @@
-"""Shards and batches that the text itself makes longer on one rank than on another.
+"""Shards, batches and orders that the text itself makes different on one rank than on another.
 
 Sizes that only a run can know are left to the run.
 """
@@ -57,4 +57,21 @@ def made_apart(script: Script, nodes: list[ast.AST]) -> bool:
             sliced = [r for r in returns if isinstance(r.value, ast.Subscript)]
             if len(sliced) > 1 and any(script.guards.partial(r) for r in sliced):
                 return True
+    return False
+
+
+def is_unordered(script: Script, source: ast.expr) -> bool:
+    """Whether what a loop goes through has another order in each process: a set, unless it is sorted first."""
+    for origin in script.values.origins(source):
+        if isinstance(origin, ast.Call):
+            name = script.names.qualified(origin.func)
+            if name in ("set", "frozenset"):
+                return True
+            if name in ("enumerate", "list", "tuple", "reversed", "iter") and origin.args:
+                return origin.args[0] is not source and is_unordered(script, origin.args[0])
+        elif isinstance(origin, ast.Set | ast.SetComp):
+            entries = getattr(origin, "elts", [origin])
+            return not all(isinstance(e, ast.Constant) and isinstance(e.value, int) for e in entries)
+        elif isinstance(origin, ast.BinOp) and isinstance(origin.op, ast.BitOr | ast.BitAnd):
+            return is_unordered(script, origin.left) and is_unordered(script, origin.right)
     return False

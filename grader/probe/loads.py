@@ -37,7 +37,9 @@ def _devices(value: Any) -> list[str]:
     return sorted(found)
 
 
-def _loaded(result: Any, started_s: float, f: Any, map_location: Any = None, *_args: Any, **_kwargs: Any) -> None:
+def _loaded(
+    result: Any, started_s: float, f: Any, map_location: Any = None, *_args: Any, **_kwargs: Any
+) -> None:
     global _told
     site = sites.here()
     if site is None or _told >= _MAX_EVENTS:
@@ -51,7 +53,11 @@ def _loaded(result: Any, started_s: float, f: Any, map_location: Any = None, *_a
         path=shown,
         out=out,
         site=site,
-        map_location="" if map_location is None else "callable" if callable(map_location) else str(map_location)[:200],
+        map_location=""
+        if map_location is None
+        else "callable"
+        if callable(map_location)
+        else str(map_location)[:200],
         devices=_devices(result),
         seconds=round(writer.now() - started_s, 6),
     )

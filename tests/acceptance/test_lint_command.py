@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from grader.cli import main
 from tests.acceptance.conftest import CHECKOUT, Cli
 
 SUBMISSIONS = CHECKOUT / "tasks" / "ddp-fashion" / "submissions"
@@ -57,7 +59,7 @@ def test_bad_files_are_told_and_the_others_are_linted(cli: Cli, tmp_path: Path) 
     assert run["results"]
 
 
-def test_exit_codes(cli: Cli) -> None:
+def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, code in (
         ((CLEAN,), 0),
         ((WARNING,), 0),
@@ -71,17 +73,17 @@ def test_exit_codes(cli: Cli) -> None:
         ((ERROR, "--sarif", CHECKOUT), 2),
         (("nothing/**/*.py",), 2),
     ):
-        result = cli("lint", *arguments)
-        assert result.returncode == code, (arguments, result.stdout, result.stderr)
-        assert bool(result.stderr) is (code == 2)
+        found, shown = main(["lint", *map(str, arguments)]), capsys.readouterr()
+        assert found == code, (arguments, shown)
+        assert bool(shown.err) is (code == 2)
 
 
-def test_folders_and_patterns(cli: Cli) -> None:
-    result = cli("lint", SUBMISSIONS / "accepted", "--json")
-    names = {Path(file["file"]).name for file in json.loads(result.stdout)["files"]}
+def test_folders_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["lint", str(SUBMISSIONS / "accepted"), "--json"])
+    names = {Path(file["file"]).name for file in json.loads(capsys.readouterr().out)["files"]}
     assert {"distributed_sampler.py", "helper_modules"} <= names
-    result = cli("lint", f"{CHECKOUT}/tasks/ddp-fashion/**/no_*.py", "--json")
-    names = {Path(file["file"]).name for file in json.loads(result.stdout)["files"]}
+    main(["lint", f"{CHECKOUT}/tasks/ddp-fashion/**/no_*.py", "--json"])
+    names = {Path(file["file"]).name for file in json.loads(capsys.readouterr().out)["files"]}
     assert names == {p.name for p in (CHECKOUT / "tasks" / "ddp-fashion").glob("**/no_*.py")}
 
 
@@ -98,14 +100,23 @@ def test_formats_for_programs_are_all_there_is_on_standard_output(form: str, cli
         assert f"{ERROR.name}:" in result.stdout
 
 
-def test_a_silenced_finding_is_counted_in_lint_and_stands_in_a_grade(cli: Cli, tmp_path: Path) -> None:
+def test_a_silenced_finding_is_counted_in_lint_and_stands_in_a_grade(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lint(*arguments: str | Path) -> list[dict[str, Any]]:
+        main(["lint", *map(str, arguments)])
+        (file,) = json.loads(capsys.readouterr().out)["files"]
+        findings: list[dict[str, Any]] = file["findings"]
+        return findings
+
+    (told,) = (f for f in lint("--json", WARNING) if f["code"] == "DATA002")
     lines = WARNING.read_text().splitlines()
+    lines[told["line"] - 1] += "  # noqa: DATA002"
     quiet = tmp_path / "train.py"
-    quiet.write_text("\n".join(f"{x}  # noqa" if "# <- DATA002" in x else x for x in lines) + "\n")
-    found = json.loads(cli("lint", quiet, "--json").stdout)["files"][0]
-    assert "DATA002" not in {finding["code"] for finding in found["findings"]}
-    assert found["silenced"] >= 1
-    assert "silenced by `# noqa`" in cli("lint", quiet).stdout
+    quiet.write_text("\n".join(lines) + "\n")
+    assert "DATA002" not in {finding["code"] for finding in lint("--json", quiet)}
+    assert main(["lint", str(quiet)]) == 0
+    assert "1 more silenced by `# noqa`" in capsys.readouterr().out
     exports = {name: tmp_path / f"reports/{name}" for name in ("gradescope", "junit", "markdown")}
     options = [x for name, path in exports.items() for x in (f"--{name}", path)]
     graded = cli("grade", "ddp-fashion", quiet, "--json", "--out", tmp_path / "out", *options)

@@ -30,12 +30,12 @@ def test_every_accepted_toy_keeps_its_promise(nproc_per_node: int) -> None:
     assert {(case.verdict, case.skipped) for case in cases} == {("accepted", "")}
 
 
-@pytest.mark.parametrize("nproc_per_node", [1, 4])
-@pytest.mark.parametrize("style", ["strided_sampler", "padded_validation"])
+@pytest.mark.parametrize(("style", "nproc_per_node"), [("padded_validation", 1), ("strided_sampler", 4)])
 def test_styles_with_data(style: str, nproc_per_node: int) -> None:
     (case,) = verified("ddp-fashion", f"accepted/{style}", nproc_per_node)
     assert case.message == ""
-    # One rank pads nothing: what only several show is not missed there, and comes back with four.
+    assert (case.verdict, case.skipped) == ("accepted", "")
+    # One rank pads nothing: what only several show may be missing there.
     assert case.codes == (case.expected_codes if nproc_per_node > 1 else ())
 
 

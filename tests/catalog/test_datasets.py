@@ -16,7 +16,7 @@ from grader.catalog import find_dataset, load_task, prepare
 from grader.catalog.datasets import prepared
 from grader.catalog.idx import images_bytes, labels_bytes, read_split
 from grader.catalog.sources import enlarge
-from grader.errors import InfraError, UsageError
+from grader.errors import InfraError, TaskError, UsageError
 from grader.model.dataset import PreparedDataset
 
 RAW = Path("FashionMNIST") / "raw"
@@ -203,6 +203,23 @@ def test_finding_prepares_the_embedded_one_and_names_the_command_for_others(task
         find_dataset(load_task("two-ranks"))
     assert "not prepared on this machine" in str(caught.value)
     assert "grader data prepare fashion-mnist-mini --from FOLDER" in str(caught.value)
+
+
+def test_a_profile_may_prefer_some_of_the_tasks_data_sets(task_folder: Path) -> None:
+    path = task_folder / "task.toml"
+    text = path.read_text().replace('["digits"]', '["digits", "fashion-mnist-mini"]')
+    text = text.replace("digits = 0.9", "digits = 0.9, fashion-mnist-mini = 0.7")
+    path.write_text(text.replace('"nccl"', '"nccl"\ndatasets = ["fashion-mnist-mini"]'))
+    task = load_task("two-ranks")
+    gpu = task.profile("gpu")
+    assert gpu is not None
+    assert find_dataset(task, None, task.profile("cpu")).name == "digits"
+    assert find_dataset(task, "digits", gpu).name == "digits"
+    with pytest.raises(UsageError, match="grader data prepare fashion-mnist-mini"):
+        find_dataset(task, None, gpu)
+    path.write_text(path.read_text().replace('datasets = ["fashion-mnist-mini"]', 'datasets = ["letters"]'))
+    with pytest.raises(TaskError, match=r"profiles\.gpu\.datasets: 'letters' is not in data\.datasets"):
+        load_task("two-ranks")
 
 
 def test_a_failed_download_names_the_way_without_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

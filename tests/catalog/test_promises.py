@@ -49,6 +49,8 @@ def test_all_that_cannot_be_kept_is_told_at_once(task_folder: Path) -> None:
     task = load_task("two-ranks")
     accepted = task_folder / "submissions" / "accepted"
     (accepted / "unknown.py").write_text("# expect: DATA001 NOPE123\nx = 1\n")
+    (accepted / "words.py").write_text("# points: many\nx = 1\n")
+    (accepted / "backwards.py").write_text("# points: 50-40\nx = 1\n")
     (accepted / "stray.py").write_text("x = 1  # <- DATA001\n")
     (accepted / "empty.py").write_text("")
     (accepted / "plain").mkdir()
@@ -59,4 +61,16 @@ def test_all_that_cannot_be_kept_is_told_at_once(task_folder: Path) -> None:
     assert "unknown.py: there is no rule 'NOPE123'" in text
     assert "stray.py: marks a line with DATA001; write `# expect: DATA001`" in text
     assert "empty.py" in text
+    assert "words.py: `# points: many` is no promise" in text
+    assert "backwards.py: `# points: 50-40` can't be kept" in text
     assert "submissions/accepted/plain: stands for two submissions" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "points"),
+    [("# points: 45", (45, 45)), ("# points: 40-50.5", (40, 50.5)), ("# no promise", None)],
+)
+def test_promised_points(task_folder: Path, line: str, points: tuple[float, float] | None) -> None:
+    (task_folder / "submissions" / "accepted" / "plain.py").write_text(f"{line}\nx = 1  # points: 7\n")
+    (promised,) = submissions_of(load_task("two-ranks"))
+    assert promised.points == points

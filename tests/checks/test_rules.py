@@ -101,7 +101,7 @@ def test_honest_styles_pass_all_rules(path: Path) -> None:
     for rule in WITH_SOURCE:
         found = hits(rule, text)
         assert {place.line for hit in found for place in hit.where} == marked(rule.code, text)
-        assert all(hit.severity is Severity.HINT for hit in found), "advice at most: the style is right"
+        assert all((hit.severity or rule.severity) is Severity.HINT for hit in found), "advice at most"
 
 
 def test_the_rules_of_the_design_are_all_there() -> None:

@@ -96,3 +96,53 @@ def test_a_model_that_stays_as_it_is_tells_nothing(ranks: Callable[..., Ran]) ->
     assert not ran.events(events.CHANGED)
     assert looked_at(ran) == [(1, 0)] * 8
     assert not ran.events(events.UNSUPPORTED)
+
+
+TURNS = """
+dist.init_process_group("gloo")
+generator, critic = DDP(nn.Linear(4, 4)), DDP(nn.Linear(4, 1))
+for_generator = torch.optim.Adam(generator.parameters())
+for_critic = torch.optim.Adam(critic.parameters())
+for _ in range(6):
+    real, noise = torch.randn(8, 4), torch.randn(8, 4)
+    for_critic.zero_grad()
+    critic(generator(noise).detach()).mean().backward()
+    (-critic(real).mean()).backward()
+    for_critic.step()
+    for_generator.zero_grad()
+    (-critic(generator(noise)).mean()).backward()
+    for_generator.step()
+dist.destroy_process_group()
+"""
+
+
+def test_models_that_take_turns_are_cleared_between_their_own_steps(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(TURNS)
+    assert not ran.events(events.UNSUPPORTED)
+    assert not ran.events(events.CHANGED)
+    steps = ran.ranks[0].steps
+    assert len(steps) == 12
+    assert all(s.empty == 1 for s in steps if s.empty is not None)
+    assert {(s.optimizer, s.backwards) for s in steps} == {(0, 2), (1, 1)}
+
+
+CLOSURE = "optimizer.step(lambda: (optimizer.zero_grad(), (loss := cross_entropy(model(x), y)).backward(), loss)[-1])"
+SHARDED = "from torch.distributed.optim import ZeroRedundancyOptimizer as Zero"
+
+
+@pytest.mark.parametrize(
+    ("wrap", "train"),
+    [
+        (WRAP, CLOSURE),
+        (f"{SHARDED}\n{WRAP}\nclear = Zero(model.parameters(), torch.optim.SGD, lr=0.01)", USUAL),
+        (WRAP, "model.zero_grad(); model.forward(x).square().mean().backward(); optimizer.step()"),
+    ],
+)
+def test_other_ways_to_step_are_no_accumulation(ranks: Callable[..., Ran], wrap: str, train: str) -> None:
+    train = train.replace("optimizer.", "clear.") if "clear =" in wrap else train
+    ran = ranks(text(wrap, train))
+    assert not ran.events(events.UNSUPPORTED)
+    first = ran.ranks[0]
+    assert len(first.steps) == 12
+    assert all(s.full == 0 for s in first.steps if s.full is not None)
+    assert {s.num_missing for s in first.steps if s.num_missing is not None} <= {0}

@@ -151,7 +151,9 @@ def test_seeds(ranks: Callable[..., Ran]) -> None:
     assert ran.stdout[0].split() == ["19", "9"]
 
 
-def test_reaching_into_processes_and_objects_is_told_and_only_the_scripts_own(ranks: Callable[..., Ran]) -> None:
+def test_reaching_into_processes_and_objects_is_told_and_only_the_scripts_own(
+    ranks: Callable[..., Ran],
+) -> None:
     ran = ranks(
         """
         import gc, os, pathlib, sys

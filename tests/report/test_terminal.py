@@ -94,6 +94,16 @@ def test_a_deadlock_names_line_and_collective_of_every_rank() -> None:
     assert "A collective ends only when every rank has called it" in text
 
 
+def test_a_run_that_ended_badly_is_explained_before_any_table_or_traceback() -> None:
+    text = printed("deadlocked")
+    told = squeezed(text)
+    assert text.index("What happened") < text.index("Where each rank waits")
+    assert "Rank 0 called a collective that the others never reach" in told
+    assert "under `if rank == 0:` in line 38" in told
+    assert "Write instead: Move the call out of the test" in told
+    assert "What happened" not in printed("rejected")
+
+
 def test_a_crash_names_rank_line_and_exception() -> None:
     text = squeezed(printed("crashed"))
     assert "rank 0 at train.py:32: exit code 1" in text

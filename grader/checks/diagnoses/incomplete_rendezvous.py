@@ -53,7 +53,8 @@ def diagnose(case: Case) -> Diagnosis | None:
 def _elsewhere(case: Case, joining: list[Stand]) -> Diagnosis:
     """All ranks are at the meeting, and it does not begin: they look for each other in the wrong place."""
     own = _own_settings(case)
-    setting = f", with the script's own {listed(own)}" if own else ""
+    settings = listed(f"{name} (`{place.path}:{place.line}`)" for name, place in own.items())
+    setting = f", with the script's own {settings}" if own else ""
     return case.parting(
         title="All ranks looked for each other in the wrong place",
         what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}{setting}, and "

@@ -39,7 +39,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: every place that names a CUDA device, followed to the rank or to a number. In the run, on GPUs: the
+In the source: every place that names a CUDA device, followed to the rank or to a number; also `CUDA_VISIBLE_DEVICES`
+set after CUDA was touched, or for one GPU per rank beside numbers by rank. In the run, on GPUs: the
 device of each rank's parameters. On the CPU profile it can't show and is a warning only. Reference: "Use
 DistributedDataParallel", https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html.
 """
@@ -51,6 +52,8 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.devices import device_numbers
+from grader.checks.literal_ranks import environment_writes
 from grader.checks.nodes import start
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
@@ -76,7 +79,10 @@ class _Named(Enum):
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag devices that are the same on every rank."""
-    if not script.joins_group or script.training.framework or script.may_hide_setup or _masked(script):
+    if not script.joins_group or script.training.framework or script.may_hide_setup:
+        return
+    if _masked(script):
+        yield from _masks(script)
         return
     named = [(node, _device(script, value)) for node, value in _devices(script)]
     pinned = any(what is _Named.OTHER for node, what in named if _sets_current(script, node))
@@ -166,6 +172,43 @@ def _is_cuda(script: Script, node: ast.expr) -> bool:
 def _masked(script: Script) -> bool:
     """`os.environ["CUDA_VISIBLE_DEVICES"] = …`: each rank may see a GPU of its own as number 0."""
     return any("CUDA_VISIBLE_DEVICES" in t.constants for t in script.trees)
+
+
+def _masks(script: Script) -> Iterable[Hit]:
+    """A choice of visible GPUs that comes too late, or beside device numbers by rank, which then don't exist."""
+    writes = [w for w, variable in environment_writes(script) if variable == "CUDA_VISIBLE_DEVICES"]
+    for write in writes:
+        tree = script.names.tree(write)
+        same = [c for c in tree.calls if tree.function(c) is tree.function(write) and _starts_cuda(script, c)]
+        early = [c for c in same if start(c) < start(write) and not script.guards.alone(c)]
+        if early:
+            yield Hit(
+                message=f"{script.at(write)} chooses the visible GPUs, {script.quote(write)}, after "
+                f"{script.quote(early[0])} ({script.at(early[0])}) has started CUDA. The choice comes too late and has "
+                "no effect: every rank goes on seeing all GPUs, and `cuda` means number 0 on each of them.",
+                hint="Drop the variable and pin each rank with `torch.cuda.set_device(local_rank)`; or set it before "
+                "anything touches CUDA.",
+                where=(script.location(write),),
+            )
+            continue
+        numbered = [c for c, number in device_numbers(script) if script.ranks.kind(number)]
+        if numbered and script.ranks.shows_rank(write.value):
+            yield Hit(
+                message=f"{script.at(write)} shows each rank one GPU only, {script.quote(write)}, and "
+                f"{script.at(numbered[0])} then asks for it by the rank's number: {script.quote(numbered[0])}. What a "
+                "rank sees is its number 0, so the others stop with “invalid device ordinal”.",
+                hint="Do one of the two: drop the variable and use `local_rank`, or keep it and use device 0.",
+                where=(script.location(write),),
+            )
+
+
+def _starts_cuda(script: Script, call: ast.Call) -> bool:
+    name = script.names.qualified(call.func) or ""
+    if name in (*_SETTERS, "torch.cuda.init", "torch.cuda.current_device", "torch.cuda.get_device_name"):
+        return True
+    if name.startswith(("torch.cuda.manual_seed", "torch.cuda.empty_cache", "torch.cuda.memory")):
+        return False  # waits until CUDA is there
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name
 
 
 def check_trace(seen: Seen) -> Look:

@@ -102,7 +102,9 @@ def _moved(script: Script, wrap: ast.Call, move: ast.Call, placement: Placement)
     return Hit(
         message=f"{script.at(move)} moves a model that {script.at(wrap)} has wrapped already: {script.quote(move)}; "
         f"{why}.",
-        hint="Copy instead of moving: `{k: v.cpu() for k, v in model.module.state_dict().items()}`." if away else _HINT,
+        hint="Copy instead of moving: `{k: v.cpu() for k, v in model.module.state_dict().items()}`."
+        if away
+        else _HINT,
         where=(script.location(move),),
     )
 
@@ -141,7 +143,9 @@ def _built_here(script: Script, module: ast.expr) -> bool:
         if not isinstance(origin, ast.Call):
             return False
         name = script.names.qualified(origin.func) or ""
-        if script.graph.built_class(origin) is None and not name.startswith(("torch.nn.", "torchvision.models.")):
+        if script.graph.built_class(origin) is None and not name.startswith(
+            ("torch.nn.", "torchvision.models.")
+        ):
             return False
     return True
 
@@ -174,7 +178,9 @@ def check_trace(seen: Seen) -> Look:
         return unseen("No model was wrapped.")
     if seen.profile == "cpu" or not any(d.startswith("cuda") for w in wraps for d in w.param_devices):
         return unseen("Everything stayed on the CPU, where moving after wrapping changes nothing.")
-    behind = [(r.rank, w) for r in seen.trace.ranks for w in r.wraps if w.kind == "ddp" and "cpu" in w.param_devices]
+    behind = [
+        (r.rank, w) for r in seen.trace.ranks for w in r.wraps if w.kind == "ddp" and "cpu" in w.param_devices
+    ]
     if behind:
         first = behind[0][1]
         return flagged(

@@ -92,7 +92,11 @@ def _uses_gpus(script: Script) -> bool:
 
 def _fixed(script: Script, given: ast.expr) -> bool:
     for origin in script.values.origins(given):
-        if isinstance(origin, ast.Call) and script.names.qualified(origin.func) == "torch.device" and origin.args:
+        if (
+            isinstance(origin, ast.Call)
+            and script.names.qualified(origin.func) == "torch.device"
+            and origin.args
+        ):
             return _fixed(script, origin.args[0]) and len(origin.args) == 1
         if isinstance(origin, ast.Constant) and isinstance(origin.value, str) and _FIXED.match(origin.value):
             return True
@@ -110,7 +114,11 @@ def _is_checkpoint(script: Script, call: ast.Call) -> bool:
     above = tree.parent.get(call)
     names = [ast.unparse(t) for t in above.targets] if isinstance(above, ast.Assign) else []
     path = script.argument(call, "f")
-    return any(_WEIGHTS.search(n) for n in names) and path is not None and bool(_WEIGHTS.search(ast.unparse(path)))
+    return (
+        any(_WEIGHTS.search(n) for n in names)
+        and path is not None
+        and bool(_WEIGHTS.search(ast.unparse(path)))
+    )
 
 
 def _only_some_ranks(script: Script, call: ast.Call) -> bool:
@@ -125,7 +133,11 @@ def check_trace(seen: Seen) -> Look:
     if not loads:
         return unseen("No rank loaded a checkpoint.")
     own = {r.rank: {d for w in r.wraps for d in w.param_devices} for r in seen.trace.ranks}
-    wrong = [(n, e) for n, e in loads if any(d.startswith("cuda") and own[n] and d not in own[n] for d in _devices(e))]
+    wrong = [
+        (n, e)
+        for n, e in loads
+        if any(d.startswith("cuda") and own[n] and d not in own[n] for d in _devices(e))
+    ]
     if wrong:
         first = wrong[0][1]
         placed = sorted({d for _, e in wrong for d in _devices(e)})

@@ -5,9 +5,9 @@ Tensors made without a device in a collective of a NCCL group, Python numbers an
 chosen for a model on a GPU.
 
 ## Why it matters
-NCCL sends memory of GPUs and nothing else: a tensor from `torch.tensor(loss)` lies on the CPU and stops the run with "No
-backend type associated with device type cpu". It runs well with gloo on a machine without GPUs, so it shows only on the
-cluster. gloo does take tensors from GPUs, by way of the CPU, and is many times slower than NCCL.
+NCCL sends memory of GPUs and nothing else: a tensor from `torch.tensor(loss)` lies on the CPU and stops the run with
+"No backend type associated with device type cpu". It runs well with gloo on a machine without GPUs, so it shows only
+on the cluster. gloo does take tensors from GPUs, by way of the CPU, and is many times slower than NCCL.
 
 ## Example
 ```python
@@ -59,10 +59,12 @@ _TENSORS = {
     "reduce_scatter_tensor": ("output", "input"),
 }  # fmt: skip
 _ON_CPU = re.compile(r"No backend type associated with device type cpu|Tensors must be CUDA")
-_NO_TENSOR = re.compile(r"Invalid function argument|[Ee]xpected parameter|'(float|int|tuple)' object has no attribute")
+_NO_TENSOR = re.compile(
+    r"Invalid function argument|[Ee]xpected parameter|'(float|int|tuple)' object has no attribute"
+)
 _HINT = (
-    'Make the tensor where the group can send it: `torch.tensor([…], device=device)` with `device = torch.device("cuda", '
-    "local_rank)`; on the CPU with gloo the same line works with `device` on the CPU."
+    "Make the tensor where the group can send it: `torch.tensor([…], device=device)` with "
+    '`device = torch.device("cuda", local_rank)`; on the CPU with gloo the same line works with `device` on the CPU.'
 )
 
 
@@ -146,17 +148,21 @@ def _gloo(script: Script, backends: set[str]) -> Iterable[Hit]:
 
 def _on_gpu(script: Script, module: ast.expr) -> bool:
     for node in script.values.closure(module):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
-            if script.names.qualified(node.func) is None:
-                return True
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"^cuda(:\d+)?$", node.value):
+        method = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        if method is not None and method.attr == "cuda" and script.names.qualified(method) is None:
+            return True
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and re.match(r"^cuda(:\d+)?$", text):
             return True
     return False
 
 
 def check_trace(seen: Seen) -> Look:
     """Flag ranks that stopped in a collective because of what they gave it, and gloo groups for models on GPUs."""
-    for pattern, what in ((_ON_CPU, "a tensor that lies on the CPU"), (_NO_TENSOR, "something that is no tensor")):
+    for pattern, what in (
+        (_ON_CPU, "a tensor that lies on the CPU"),
+        (_NO_TENSOR, "something that is no tensor"),
+    ):
         stopped = []
         for rank in seen.record.ranks:
             frames = rank.failure.frames if rank.failure is not None else ()

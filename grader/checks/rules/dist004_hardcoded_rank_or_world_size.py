@@ -92,7 +92,9 @@ def check_trace(seen: Seen) -> Look:
 
 
 def _stuck_at_the_start(seen: Seen, started: int) -> Hit | None:
-    waiting = [r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")]
+    waiting = [
+        r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")
+    ]
     failed = [
         r for r in seen.record.ranks
         if r.failure is not None and "world" in r.failure.message.lower() and "rank" in r.failure.message.lower()
@@ -140,7 +142,11 @@ def _samplers(seen: Seen) -> Hit | None:
     training = trainers(seen.trace)
     count = len(training) or seen.trace.world_size
     ids = {
-        (s.rank, s.loader.id) for stream in seen.ledger.training for e in stream.epochs for s in e.shards if s.loader
+        (s.rank, s.loader.id)
+        for stream in seen.ledger.training
+        for e in stream.epochs
+        for s in e.shards
+        if s.loader
     }
     wrong: dict[int, Loader] = {}
     for rank in training:

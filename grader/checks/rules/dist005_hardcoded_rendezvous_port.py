@@ -54,6 +54,7 @@ from grader.model.run import Ending
 SEVERITY = Severity.HINT
 _ADDRESS = re.compile(r"^tcp://[^:{}]+:[1-9]\d*$")
 _TAKEN = re.compile(r"[Aa]ddress already in use|EADDRINUSE|failed to bind|errno: 98")
+_LATE = re.compile(r"socket has timed out|failed to connect|timed out after")
 _HINT = (
     "Leave the meeting point to the launcher: drop these lines and call `dist.init_process_group(backend)`. For a "
     'start without a launcher, `os.environ.setdefault("MASTER_PORT", …)` keeps what torchrun has set.'
@@ -79,9 +80,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 def _written(script: Script) -> list[ast.AST]:
     found: list[ast.AST] = []
     for target, variable in environment_writes(script):
-        if variable in ("MASTER_PORT", "MASTER_ADDR") and not falls_back(script, target):
-            if _is_literal(script, target.value):
-                found.append(target)
+        fixed = variable in ("MASTER_PORT", "MASTER_ADDR") and _is_literal(script, target.value)
+        if fixed and not falls_back(script, target):
+            found.append(target)
     for name, call in script.calls_under("os.environ."):
         if name == "os.environ.update" and call.args and not falls_back(script, call):
             keys = [k.value for a in call.args if isinstance(a, ast.Dict) for k, v in zip(a.keys, a.values, strict=True)
@@ -118,18 +119,21 @@ def check_trace(seen: Seen) -> Look:
             return unseen("The ranks met this time; another job on the same machine would show it.")
         return verified("All ranks met where the launcher told them to.")
     taken = [r for r in seen.record.ranks if r.failure is not None and _TAKEN.search(r.failure.message)]
-    waiting = [r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")]
-    late = [
-        r for r in seen.record.ranks
-        if r.failure is not None and re.search(r"socket has timed out|failed to connect|timed out after", r.failure.message)
-    ]  # fmt: skip
+    waiting = [
+        r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")
+    ]
+    late = [r for r in seen.record.ranks if r.failure is not None and _LATE.search(r.failure.message)]
     stopped = seen.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
     if not written or not stopped or not (taken or waiting or late):
         return unseen("The run ended before the ranks could meet." if not joined else "Not all ranks met.")
     who = taken or waiting or late
     first = written[0]
     what = "found the port taken" if taken else "never met the others"
-    why = "another process holds it" if taken else "nobody keeps a store there, since the launcher's is elsewhere"
+    why = (
+        "another process holds it"
+        if taken
+        else "nobody keeps a store there, since the launcher's is elsewhere"
+    )
     sites = [r.waiting.site for r in waiting if r.waiting is not None]
     return flagged(
         Hit(
@@ -138,7 +142,9 @@ def check_trace(seen: Seen) -> Look:
             hint=_HINT,
             where=(*(seen.script.location(n) for n in written), *places(sites)),
             ranks=tuple(r.rank for r in who),
-            details={"messages": {str(r.rank): r.failure.message[:400] for r in who if r.failure is not None}},
+            details={
+                "messages": {str(r.rank): r.failure.message[:400] for r in who if r.failure is not None}
+            },
             severity=Severity.ERROR,
             evidence=Evidence.OUTSIDE,
         )

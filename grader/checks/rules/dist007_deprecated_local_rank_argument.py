@@ -108,8 +108,12 @@ def _argument(script: Script) -> ast.Call | None:
     for call in script.all_calls():
         if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
             names = [a.value for a in call.args if isinstance(a, ast.Constant)]
-            read = [k.value.value for k in call.keywords if k.arg == "dest" and isinstance(k.value, ast.Constant)]
-            if set(names) & _NAMES and (_required(call) or script.mentioned(str(read[0]) if read else "local_rank")):
+            read = [
+                k.value.value for k in call.keywords if k.arg == "dest" and isinstance(k.value, ast.Constant)
+            ]
+            if set(names) & _NAMES and (
+                _required(call) or script.mentioned(str(read[0]) if read else "local_rank")
+            ):
                 return call
     return None
 
@@ -117,14 +121,17 @@ def _argument(script: Script) -> ast.Call | None:
 def _required(call: ast.Call) -> bool:
     positional = any(isinstance(a, ast.Constant) and not str(a.value).startswith("-") for a in call.args[:1])
     required = any(
-        k.arg == "required" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
+        k.arg == "required" and isinstance(k.value, ast.Constant) and k.value.value is True
+        for k in call.keywords
     )
     return positional or required
 
 
 def check_trace(seen: Seen) -> Look:
     """Flag ranks that stopped at an argument nobody passed, or at a name that torch no longer has."""
-    refused = [(n, m) for n, text in enumerate(seen.logs) if (m := _REFUSED.search(text[1])) and _failed(seen, n)]
+    refused = [
+        (n, m) for n, text in enumerate(seen.logs) if (m := _REFUSED.search(text[1])) and _failed(seen, n)
+    ]
     if refused:
         return flagged(_refused_hit(seen, [n for n, _ in refused], refused[0][1][1]))
     gone = {(script_use.path, script_use.line): use for use in removed(seen.script)
@@ -137,7 +144,9 @@ def check_trace(seen: Seen) -> Look:
     if gone or _argument(seen.script) is not None:
         return unseen("No rank stopped at it in this run.")
     if any(r.steps for r in seen.trace.ranks):
-        return verified("The ranks read what torchrun tells them, and stopped at nothing that torch has removed.")
+        return verified(
+            "The ranks read what torchrun tells them, and stopped at nothing that torch has removed."
+        )
     return unseen("No rank came as far as training.")
 
 
@@ -157,7 +166,9 @@ def _refused_hit(seen: Seen, who: list[int], words: str) -> Hit:
          and {a.value for a in c.args if isinstance(a, ast.Constant)} & _NAMES),
         None,
     )  # fmt: skip
-    where = f" {seen.script.at(call)} asks for the local rank on the command line." if call is not None else ""
+    where = (
+        f" {seen.script.at(call)} asks for the local rank on the command line." if call is not None else ""
+    )
     return Hit(
         message=f"{ranks(who)} stopped while reading the command line: “{words.strip()[:160]}”.{where} torchrun "
         "tells the local rank by the environment and passes no argument.",
@@ -171,7 +182,11 @@ def _refused_hit(seen: Seen, who: list[int], words: str) -> Hit:
 
 
 def _gone_hit(seen: Seen, use: Removed, frame: Frame | None) -> Hit:
-    who = [r for r in seen.record.ranks if (f := _frame(r)) is not None and frame is not None and f.line == frame.line]
+    who = [
+        r
+        for r in seen.record.ranks
+        if (f := _frame(r)) is not None and frame is not None and f.line == frame.line
+    ]
     words = next((r.failure.message for r in who if r.failure is not None), "")
     name = use.name if "`" in use.name else f"`{use.name}`"
     return Hit(

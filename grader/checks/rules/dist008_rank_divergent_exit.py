@@ -76,17 +76,17 @@ from grader.model.run import Ending
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("DIST001", "DIST006")
 _DOES = {
-    "break": "leaves the loop",
-    "continue": "skips the rest of the round",
-    "return": "leaves the function",
-    "sys.exit": "ends the process",
-    "loop": "decides how often the loop runs",
+    "break": "leaves the loop under",
+    "continue": "skips the rest of the round under",
+    "return": "leaves the function under",
+    "sys.exit": "ends the process under",
+    "loop": "runs the loop by",
     "except": "swallows an error",
 }
 _HINT = (
     "Let all ranks decide together: put the decision into a tensor, share it (`dist.broadcast(stop, src=0)` from the "
-    "rank that knows, or `dist.all_reduce(stop, op=dist.ReduceOp.MAX)` where each rank has a say), then test the shared "
-    "value on every rank."
+    "rank that knows, or `dist.all_reduce(stop, op=dist.ReduceOp.MAX)` where each rank has a say), then test the "
+    "shared value on every rank."
 )
 
 
@@ -115,7 +115,9 @@ def _is_for_dist003(script: Script, parting: Parting) -> bool:
     if parting.word not in ("return", "continue", "sys.exit"):
         return False
     guard = script.guards.partial(parting.missed)
-    named = guard is not None and guard.test is parting.test and parting.missed not in script.training.backwards
+    named = (
+        guard is not None and guard.test is parting.test and parting.missed not in script.training.backwards
+    )
     return named and not leaves_a_loop(script, parting.missed, guard.test if guard else parting.node)
 
 
@@ -134,9 +136,9 @@ def _loop_around(script: Script, node: ast.AST) -> ast.AST | None:
 
 
 def _source_hit(script: Script, parting: Parting, severity: Severity) -> Hit:
-    test = f" on {script.quote(parting.test)}" if parting.test is not None else ""
+    test = f" {script.quote(parting.test)}" if parting.test is not None else ""
     why = {
-        "guard": "which only some ranks decide",
+        "guard": "which holds on some ranks only",
         "batch": f"which each rank works out from its own share of the data ({script.at(parting.apart.node)})",
         "clock": "which each rank reads from its own clock",
         "error": "which may strike one rank alone",

@@ -34,9 +34,9 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only,
-and `src`/`dst` taken from the rank itself. In the run: a deadlock in which the stacks show ranks in different
-collectives. Reference: https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
+In the source: the collectives of both branches of a rank test, loops over tables that are filled on one rank only or
+over sets, tests of this rank's own data around a collective, and `src`/`dst` taken from the rank itself. In the run: a
+deadlock in which the stacks show ranks in different https://pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ from collections.abc import Iterable
 
 from grader.checks.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.conditions import Which
-from grader.checks.nodes import LOOPS, end, start
+from grader.checks.divergence import Divergence
+from grader.checks.nodes import FUNCTIONS, LOOPS, end, start
 from grader.checks.quote import at, count, listed, places, ranks
 from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
+from grader.checks.unequal import is_unordered
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending, RankRecord
 
@@ -74,6 +76,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield from _branches(script)
     yield from _own_roots(script)
     yield from _uneven_tables(script)
+    yield from _unordered(script)
+    yield from _own_decisions(script)
 
 
 def _branches(script: Script) -> Iterable[Hit]:
@@ -135,6 +139,51 @@ def _uneven_tables(script: Script) -> Iterable[Hit]:
                     hint="Give all ranks the same entries in the same order, or reduce a fixed list of names.",
                     where=(script.location(inside[0].via),),
                 )
+
+
+def _unordered(script: Script) -> Iterable[Hit]:
+    """A loop with a collective over a set: each process has an order of its own for texts."""
+    for tree in script.trees:
+        for loop in tree.loops:
+            inside = [c for s in loop.body for c in script.collectives.inside(s)]
+            if isinstance(loop, ast.While) or not inside or not is_unordered(script, loop.iter):
+                continue
+            yield Hit(
+                message=f"{script.at(loop)} goes through {script.quote(loop.iter)}, whose order differs from process "
+                f"to process, and runs `{inside[0].name}` for each entry ({script.at(inside[0].via)}). Collectives are "
+                "matched by their order alone, so ranks mix up each other's values or wait for ever.",
+                hint="Go through it in an order that all ranks share: `for name in sorted(names):`.",
+                where=(script.location(inside[0].via),),
+            )
+
+
+def _own_decisions(script: Script) -> Iterable[Hit]:
+    """A collective under a test of this rank's own share of the data."""
+    divergence = Divergence(script)
+    for call, name in script.collectives.direct.items():
+        tree = script.names.tree(call)
+        child: ast.AST = call
+        above = tree.parent.get(child)
+        while above is not None and not isinstance(child, FUNCTIONS):
+            if (
+                isinstance(above, ast.If)
+                and child is not above.test
+                and not script.conditions.of(above.test).partial
+            ):
+                apart = divergence.of(above.test)
+                other = above.orelse if child in above.body else above.body
+                met = any(script.collectives.inside(s) for s in other)
+                if apart is not None and apart.kind == "batch" and not met:
+                    yield Hit(
+                        message=f"{script.at(call)} runs `{name}` under {script.quote(above.test)}, which each rank "
+                        f"works out from its own share of the data ({script.at(apart.node)}): some ranks call it and "
+                        "others don't, and every later collective meets the wrong partner.",
+                        hint="Call it on every rank and in every round; put what is decided into the values that are "
+                        "reduced.",
+                        where=(script.location(call),),
+                    )
+                    break
+            child, above = above, tree.parent.get(above)
 
 
 def _table(node: ast.expr) -> ast.Name | None:

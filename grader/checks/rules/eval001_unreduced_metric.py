@@ -64,6 +64,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.ledger import Stream
+from grader.checks.nodes import name_of
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -98,11 +99,29 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
             f"the validation set ({script.at(divided[0])} divides it): {script.quote(use)}. No collective brings "
-            "the ranks' counts together, so the metric is that of one share only.",
+            f"the ranks' counts together, so the metric is that of one share only.{_too_small(script, use, counted)}",
             hint="Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
             "`counts = torch.tensor([correct, total])`.",
             where=(script.location(use),),
         )
+
+
+def _too_small(script: Script, use: ast.stmt, counted: set[str]) -> str:
+    """What a count of one share over the length of the whole set comes to."""
+    for node in ast.walk(use):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            continue
+        length = node.right
+        if (
+            isinstance(length, ast.Call)
+            and script.names.qualified(length.func) == "len"
+            and length.args
+            and name_of(length.args[0]) not in counted
+            and not any(o in script.training.loaders() for o in script.values.origins(length.args[0]))
+        ):
+            whole = script.quote(length)
+            return f" Divided by {whole}, the whole set's length, it is too small by the number of ranks."
+    return ""
 
 
 def _keeps_own_books(script: Script) -> bool:

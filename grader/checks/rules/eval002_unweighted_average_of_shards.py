@@ -68,6 +68,7 @@ from dataclasses import replace
 
 from grader.checks import unequal
 from grader.checks.nodes import end, name_of, start, walk
+from grader.checks.outcomes import undivided
 from grader.checks.quote import count, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -116,7 +117,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         for ratio in _ratios(script, draw):
             reduction = _reduced(script, ratio)
-            if reduction is not None:
+            if reduction is not None and not _reported_as_sum(script, reduction):
                 yield _hit(script, loaders[0], ratio, reduction, sure)
                 break
 
@@ -221,6 +222,12 @@ def _reduced(script: Script, ratio: ast.expr) -> ast.Call | None:
         if helps and any(ratio in script.values.closure(a) for a in call.args):
             return call
     return None
+
+
+def _reported_as_sum(script: Script, reduction: ast.Call) -> bool:
+    """A sum of means that nobody divides is no average at all; that is EVAL008's to say."""
+    tensor = script.argument(reduction, "tensor")
+    return tensor is not None and undivided(script, reduction, tensor) is not None
 
 
 def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:

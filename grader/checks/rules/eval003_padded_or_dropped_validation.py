@@ -48,6 +48,7 @@ from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
+from grader.checks.training import SAMPLER
 from grader.checks.validation import Parts, divided_passes
 from grader.model.finding import Evidence, Severity
 
@@ -95,11 +96,7 @@ def _settles_the_rest(script: Script) -> bool:
         return True
     for tree in script.trees:
         for call in tree.calls:
-            if (
-                script.names.qualified(call.func) == "len"
-                and call.args
-                and isinstance(call.args[0], ast.Attribute)
-            ) and call.args[0].attr == "sampler":
+            if script.names.qualified(call.func) == "len" and call.args and _is_sampler(script, call.args[0]):
                 return True
         for part in tree.slices:
             upper = (
@@ -109,6 +106,13 @@ def _settles_the_rest(script: Script) -> bool:
             if any(script.names.qualified(o.func) == "len" for o in length):
                 return True
     return False
+
+
+def _is_sampler(script: Script, node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr == "sampler":
+        return True
+    made = [o for o in script.values.origins(node) if isinstance(o, ast.Call)]
+    return any(script.names.qualified(o.func) == SAMPLER for o in made)
 
 
 def check_trace(seen: Seen) -> Look:

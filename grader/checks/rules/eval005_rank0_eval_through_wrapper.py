@@ -89,18 +89,17 @@ def check_source(script: Script) -> Iterable[Hit]:
     told: set[ast.AST] = set()
     for call in script.all_calls():
         path = lone_pass(script, call)
-        network = script.modules.called(call)
-        if path is None or network is None or path.steps[0] in told:
+        if path is None or path.steps[0] in told:
             continue
         told.add(path.steps[0])
-        hit = _hit(script, path, network)
+        hit = _hit(script, path)
         if hit is not None:
             yield hit
 
 
-def _hit(script: Script, path: LonePass, network: ast.expr) -> Hit | None:
+def _hit(script: Script, path: LonePass) -> Hit | None:
     last = path.steps[-1]
-    held = script.modules.buffers(network)
+    held = script.modules.buffers(path.network)
     quiet = script.training.gradients_off(last) or _evaluates(script, last)
     if held is Holds.NO and quiet:
         return None

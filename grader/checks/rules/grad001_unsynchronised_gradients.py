@@ -46,7 +46,7 @@ gradients are no accident; where a script seeds all ranks alike, equal gradients
 average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
 judged. In the source: a script that
 starts a process group and trains, with no wrapper, no library that wraps, and nothing that exchanges gradients or
-parameters; a model that stays outside while others are wrapped; and a step inside a `no_sync()` block.
+parameters; a model that stays outside while others are wrapped; and a step in a round that `no_sync()` covers.
 """
 
 from __future__ import annotations
@@ -77,6 +77,15 @@ def check_source(script: Script) -> Iterable[Hit]:
     if script.training.framework or not script.calls(INIT):
         return
     yield from _inside_no_sync(script)
+    for accumulation in script.accumulations.all:
+        held = script.rhythm.held_when_stepping(accumulation)
+        if held is not None and not script.averaging.all:
+            yield Hit(
+                message=f"{script.at(accumulation.step)} steps in a round whose exchange {script.at(held)} holds back: "
+                "the gradients of that micro-batch stay on their rank, so each rank steps elsewhere.",
+                hint="Leave `no_sync()` in just those rounds that step: use one and the same test for both.",
+                where=(script.location(accumulation.step),),
+            )
     if not script.training.wraps:
         yield from _never_wrapped(script)
     else:
@@ -122,7 +131,7 @@ def _left_outside(script: Script) -> Iterable[Hit]:
     """A model with an optimizer of its own that is trained, but that no wrapper holds."""
     if script.averaging.all:
         return
-    held = {n for w in script.training.wraps for n in _held(script, w)}
+    held = {n for w in script.training.wraps for n in script.replicas.made_of(w)}
     for optimizer in script.updates.optimizers:
         given = optimizer.args[0] if optimizer.args else script.argument(optimizer, "params")
         func = given.func if isinstance(given, ast.Call) else None
@@ -151,17 +160,6 @@ def _left_outside(script: Script) -> Iterable[Hit]:
                     where=(script.location(called[0]),),
                 )
                 break
-
-
-def _held(script: Script, wrap: ast.Call) -> frozenset[ast.AST]:
-    """All that a wrapped model may be made of; of a copy, nothing but the copy."""
-    module = script.argument(wrap, "module")
-    if module is None:
-        return frozenset()
-    made = script.values.origins(module, returns=False)
-    if any(name_of(o) == "deepcopy" for o in made):
-        return frozenset(made)
-    return script.values.closure(module)
 
 
 def _inside_no_sync(script: Script) -> Iterable[Hit]:

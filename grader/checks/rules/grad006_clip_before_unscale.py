@@ -12,7 +12,9 @@ clipped to a norm of 1, every batch gets the same tiny step, whatever its loss s
 ## Example
 ```python
 import torch
+import torch.distributed as dist
 
+dist.init_process_group("nccl")
 scaler = torch.amp.GradScaler("cuda")
 for images, labels in train_loader:
     with torch.autocast("cuda"):
@@ -26,7 +28,9 @@ for images, labels in train_loader:
 ## Use instead
 ```python
 import torch
+import torch.distributed as dist
 
+dist.init_process_group("nccl")
 scaler = torch.amp.GradScaler("cuda")
 for images, labels in train_loader:
     optimizer.zero_grad()
@@ -70,8 +74,8 @@ _SCALERS = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag loops that never clear gradients, and clips of scaled gradients."""
-    if script.training.framework and not script.updates.steps:
-        return
+    if not script.mentions_distributed:
+        return  # a single process is not what is judged here
     yield from _never_cleared(script)
     yield from _clipped_scaled(script)
 

@@ -73,7 +73,7 @@ _WRAP_FIRST = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag changes of a wrapped model that training follows."""
-    if not script.training.wraps or script.training.framework:
+    if not script.training.wraps or script.training.framework or script.replicas.some_ignored:
         return
     yield from _new_layers(script)
     yield from _inserted(script)

@@ -93,7 +93,7 @@ _HINT = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag layers of wrapped classes that nothing reads."""
-    if script.training.framework or not script.training.trains:
+    if script.training.framework or not script.training.trains or script.replicas.some_ignored:
         return
     for wrap in script.training.wraps:
         allowed = [script.argument(wrap, n) for n in ("find_unused_parameters", "static_graph")]

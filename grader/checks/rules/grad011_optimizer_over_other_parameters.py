@@ -13,7 +13,9 @@ gradient, the step does nothing, and the model that is trained on all ranks stay
 import copy
 
 import torch
+import torch.distributed as dist
 
+dist.init_process_group("gloo")
 model = build_model()
 optimizer = torch.optim.SGD(copy.deepcopy(model).parameters(), lr=0.1)
 for images, labels in train_loader:
@@ -25,7 +27,9 @@ for images, labels in train_loader:
 ## Use instead
 ```python
 import torch
+import torch.distributed as dist
 
+dist.init_process_group("gloo")
 model = build_model()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for images, labels in train_loader:
@@ -63,7 +67,9 @@ _HINT = "Build the optimizer from the model that you train: `torch.optim.SGD(mod
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag optimizers whose model is none that training calls."""
-    if script.training.framework or any(t.attributes.get("grad") for t in script.trees):
+    if script.training.framework or not script.mentions_distributed:
+        return
+    if any(t.attributes.get("grad") for t in script.trees):
         return  # gradients that are assigned may well be meant for a copy
     trained = _trained(script)
     for optimizer in script.updates.optimizers:
@@ -120,6 +126,8 @@ def _trained(script: Script) -> set[ast.AST]:
                 func = func.value
             if not isinstance(func, ast.Name | ast.Attribute | ast.Subscript):
                 continue
+            if isinstance(func, ast.Attribute):  # a method of a model trains it, too
+                found |= {o for o in script.values.origins(func.value, returns=False) if _is_model(script, o)}
             if script.names.qualified(func) is not None or script.graph.targets(call):
                 continue
             for origin in script.values.origins(func, returns=False):

@@ -10,6 +10,9 @@ all. Undivided, the gradient is as many times too large as there are micro-batch
 
 ## Example
 ```python
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(build_model())
 for i, (images, labels) in enumerate(train_loader):
     optimizer.zero_grad()
     loss = loss_of(model(images), labels) / 4
@@ -20,6 +23,9 @@ for i, (images, labels) in enumerate(train_loader):
 
 ## Use instead
 ```python
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(build_model())
 for i, (images, labels) in enumerate(train_loader):
     loss = loss_of(model(images), labels) / 4
     loss.backward()
@@ -54,7 +60,7 @@ _DIVIDING = {"div", "div_", "true_divide", "true_divide_", "mul", "mul_", "divid
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag accumulation that clears in every round, or that never divides."""
-    if script.training.framework:
+    if script.training.framework or not script.mentions_distributed:
         return
     for accumulation in script.accumulations.all:
         clear = _clears_each_round(script, accumulation)

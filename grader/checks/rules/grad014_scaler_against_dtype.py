@@ -10,7 +10,9 @@ float32, so that scaling only costs time and skipped steps.
 ## Example
 ```python
 import torch
+import torch.distributed as dist
 
+dist.init_process_group("nccl")
 scaler = torch.amp.GradScaler("cuda")
 for images, labels in train_loader:
     optimizer.zero_grad()
@@ -24,7 +26,9 @@ for images, labels in train_loader:
 ## Use instead
 ```python
 import torch
+import torch.distributed as dist
 
+dist.init_process_group("nccl")
 for images, labels in train_loader:
     optimizer.zero_grad()
     with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -59,7 +63,7 @@ _AUTOCASTS = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag scalers and types that don't fit."""
-    if script.training.framework or not script.training.trains:
+    if script.training.framework or not script.training.trains or not script.mentions_distributed:
         return
     casts = [c for c in script.calls(*_AUTOCASTS) if _switch(script, c) is not False]
     scalers = [c for c in script.all_calls() if name_of(c).endswith("GradScaler")]

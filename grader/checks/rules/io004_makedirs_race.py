@@ -48,6 +48,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.collectives import INIT
+from grader.checks.fall import Fall, falls
 from grader.checks.nodes import name_of, start
 from grader.checks.paths import same_for_all
 from grader.checks.quote import at, listed, places, ranks
@@ -56,7 +58,7 @@ from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.checks.turns import in_turn
 from grader.model.finding import Severity
-from grader.model.trace import Event, FileWrite
+from grader.model.trace import FileWrite
 
 SEVERITY = Severity.HINT
 _KEPT_BY_IO001 = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle", ".json")
@@ -101,7 +103,7 @@ _LOSES_GRACEFULLY = {
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag folders that all ranks make without `exist_ok`, and work on one path that all ranks do at once."""
-    if not script.joins_group:
+    if not script.joins_group or not (script.training.trains or script.training.wraps or script.calls(INIT)):
         return
     made = _reached(script, list(_folders(script)))
     if made:
@@ -212,12 +214,7 @@ def check_trace(seen: Seen) -> Look:
     """Flag ranks that died because another had made the folder, and files that several ranks opened for writing."""
     if seen.trace.world_size < 2:
         return unseen("Only one rank ran, so there was nobody to race with.")
-    lost = {
-        r.rank: e
-        for r in seen.trace.ranks
-        for e in r.events("exception")
-        if e.fields.get("type") == "FileExistsError"
-    }
+    lost = [f for f in falls(seen) if f.type == "FileExistsError" and not f.follows]
     if lost and len(lost) < seen.trace.world_size:
         return flagged(_crash(lost))
     shared = _shared(seen)
@@ -244,14 +241,13 @@ def _shared(seen: Seen) -> dict[str, dict[int, FileWrite]]:
     return {path: by for path, by in found.items() if len(by) > 1}
 
 
-def _crash(lost: dict[int, Event]) -> Hit:
-    first = next(iter(lost.values()))
+def _crash(lost: list[Fall]) -> Hit:
     return Hit(
-        message=f"{ranks(lost)} died of `FileExistsError`: {str(first.fields.get('message', ''))[:160]}. "
-        f"{at(first.site, 'The script')} makes a folder or file that another rank had made a moment before.",
+        message=f"{ranks(f.rank for f in lost)} died of `FileExistsError` ({lost[0].words}). "
+        f"{at(lost[0].site)} makes a folder or file that another rank had made a moment before.",
         hint="`os.makedirs(path, exist_ok=True)`, or make it on rank 0 alone and let the others wait at a barrier.",
-        where=places(e.site for e in lost.values()),
-        ranks=tuple(sorted(lost)),
+        where=places(f.site for f in lost),
+        ranks=tuple(f.rank for f in lost),
         severity=Severity.ERROR,
     )
 

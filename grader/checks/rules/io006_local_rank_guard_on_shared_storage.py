@@ -79,7 +79,7 @@ _MAX_DEPTH = 5
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag writes to one path that only a test of the local rank guards."""
-    if not script.joins_group:
+    if not script.joins_group or not (script.training.trains or script.training.wraps or script.calls(INIT)):
         return
     found: dict[ast.Call, Guard] = {}
     for write, path in (*checkpoints(script), *files(script)):

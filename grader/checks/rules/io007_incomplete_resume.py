@@ -92,7 +92,8 @@ class _State:
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag scripts that resume from checkpoints without optimizer, scheduler or epoch."""
-    if not script.joins_group or not script.training.trains or script.training.framework:
+    training = script.training
+    if not script.joins_group or training.framework or not (training.trains or training.wraps):
         return
     saves = [c for c in script.calls("torch.save") if _holds_model(script, c)]
     loads = [c for c in script.calls("torch.load") if not _after_training(script, c)]
@@ -249,6 +250,6 @@ def _path(script: Script, node: ast.expr | None) -> str:
     if isinstance(literal, str):
         return repr(literal)
     origins = [o for o in script.values.origins(node) if isinstance(o, ast.expr)]
-    if len(origins) != 1 or any(isinstance(n, ast.arg | LOOPS) for n in walk(origins[0])):
+    if len(origins) != 1 or any(isinstance(n, (ast.arg, *LOOPS)) for n in walk(origins[0])):
         return ""
     return ast.unparse(origins[0])

@@ -51,6 +51,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.collectives import INIT
 from grader.checks.nodes import end, start
 from grader.checks.rule import Hit
 from grader.checks.source import UNKNOWN, Script
@@ -72,7 +73,7 @@ class _Event:
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag loads on all ranks of a file that one rank has just saved."""
-    if not script.joins_group:
+    if not script.joins_group or not (script.training.trains or script.training.wraps or script.calls(INIT)):
         return
     saves = [e for c in script.calls("torch.save") for e in _events(script, c, "f")]
     loads = [e for c in script.calls("torch.load") for e in _events(script, c, "")]

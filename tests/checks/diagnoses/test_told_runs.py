@@ -43,8 +43,8 @@ WORDS = {
         "DistBackendError",
         (
             "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.cpp:77, invalid usage\nncclInvalidUsage: This "
-            "usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank 1 and rank 0 both on "
-            "CUDA device 1000"
+            "usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank 1 and rank 0 "
+            "both on CUDA device 1000"
         ),
         "set_device",
     ),
@@ -154,6 +154,7 @@ def test_the_shared_memory_of_all_ranks_workers_is_counted() -> None:
         "[/x/pair.cc:545] Read error [127.0.0.1]:30928: Connection reset by peer.",
         "[Rank 0]: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
         "writev [127.0.0.1]:23: Broken pipe",
+        "NCCL error: unhandled system error\nLast error:\nsocketProgress: Connection closed by remote peer node-1<40123>",
         "failed to recv, got 0 bytes\nException: Failed to recv, got 0 bytes. Connection was likely closed.",
     ],
 )
@@ -178,6 +179,18 @@ def test_of_two_errors_the_earlier_one_is_the_cause() -> None:
     assert found.ranks == (1,)
     assert "rank 0 then waited in `barrier` at `train.py:60` until it was stopped" in found.explanation
     assert "rank 2 later raised ValueError at `train.py:40`" in found.explanation
+
+
+def test_what_fails_inside_a_collective_after_another_rank_died_follows_from_it_whatever_it_says() -> None:
+    story = Story()
+    fell(story, 0, "RuntimeError", "some backend's words of next year", line=30, t=3.0)
+    below = Frame("torch/distributed/distributed_c10d.py", 3000, "all_reduce", False)
+    story.failures[0] = replace(story.failures[0], frames=(below, *story.failures[0].frames[1:]))
+    story.exit_codes[1] = -11
+    story.ranks[1].t = 2.9
+    found = told(story.seen())
+    assert (found.id, found.ranks) == ("rank_died", (1,))
+    assert "SIGSEGV" in found.explanation
 
 
 def test_ranks_that_a_launcher_ended_after_the_first_failure_are_no_cause() -> None:

@@ -68,7 +68,7 @@ class Rank:
         self.t += 0.01
         return self.t
 
-    def event(self, kind: str, line: int = 0, **fields: Any) -> None:
+    def event(self, kind: str, line: int = 0, /, **fields: Any) -> None:
         self.add("others", Event(kind, self.tick(), site(line) if line else None, fields))
 
     def trace(self) -> RankTrace:
@@ -430,6 +430,7 @@ class Tools:
     site = staticmethod(site)
     frame = staticmethod(frame)
     names = NAMES
+    replace = staticmethod(replace)
 
 
 @pytest.fixture(scope="session")

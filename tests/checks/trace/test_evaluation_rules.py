@@ -1,4 +1,4 @@
-"""EVAL002 and EVAL004 to EVAL006 over runs: who evaluated, through what, in which mode, and over shares of which size."""
+"""EVAL002 and EVAL004 to EVAL006 over runs: who evaluated, through what, in which mode, over which shares."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from grader.model.finding import Severity
 from grader.model.grade import State
+from grader.model.run import Failure
 from grader.model.trace import Start
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
@@ -27,7 +28,8 @@ if local_rank == 0:
 
 def test_a_rank_died_because_another_had_made_the_folder(tell: Any) -> None:
     story = tell.Story()
-    story.ranks[1].event("exception", 31, type="FileExistsError", message="[Errno 17] File exists: 'logs'")
+    story.failures[1] = Failure("FileExistsError", "[Errno 17] File exists: 'logs'", (tell.frame(31),))
+    story.exit_codes[1] = 1
     look = story.look("IO004")
     assert look.state is FLAGGED
     assert look.hits[0].severity is Severity.ERROR

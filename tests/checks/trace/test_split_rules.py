@@ -44,6 +44,14 @@ def test_data_shuffled_before_they_were_numbered(tell: Any) -> None:
 # ---- DATA007 -----------------------------------------------------------------------------------------------------
 
 
+SPLIT_ON_EACH_RANK = """\
+import torch.distributed as dist
+from torch.utils.data import random_split
+dist.init_process_group("gloo")
+train_set, val_set = random_split(everything, [9, 1])
+"""
+
+
 def split(n: int, num_val: int, seed: int) -> tuple[list[int], list[int]]:
     order = list(range(n))
     random.Random(seed).shuffle(order)
@@ -105,11 +113,7 @@ def test_validation_on_training_data_by_choice(tell: Any) -> None:
     ("text", "severity"),
     [
         ("", Severity.WARNING),
-        (
-            "import torch.distributed as dist\nfrom torch.utils.data import random_split\n"
-            "dist.init_process_group('gloo')\na, b = random_split(data, [1, 2])\n",
-            Severity.ERROR,
-        ),
+        (SPLIT_ON_EACH_RANK, Severity.ERROR),
     ],
 )
 def test_training_sets_that_differ_in_content(tell: Any, text: str, severity: Severity) -> None:
@@ -167,7 +171,8 @@ def test_workers_draw_what_cannot_be_seen(tell: Any) -> None:
     augmenting = (
         "from torch.utils.data import DataLoader\nfrom torchvision import datasets, transforms\n"
         "flip = transforms.RandomHorizontalFlip()\n"
-        "for x, y in DataLoader(datasets.FashionMNIST('data', transform=flip), num_workers=2):\n    loss(x).backward()\n"
+        "train_set = datasets.FashionMNIST('data', transform=flip)\n"
+        "for x, y in DataLoader(train_set, num_workers=2):\n    loss(x).backward()\n"
     )
     plain = tell.honest(num_workers=2)
     assert chance(plain, ("a", "a"), []).look("DATA008").state is CLEAN

@@ -11,6 +11,8 @@ from grader.model.trace import Collective, Wrap
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 
 ACCUMULATES = """
+import torch.distributed as dist
+
 for i, (x, y) in enumerate(batches):
     optimizer.zero_grad()
     (cross_entropy(model(x), y) / 2).backward()

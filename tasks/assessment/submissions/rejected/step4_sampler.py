@@ -1,5 +1,5 @@
-# expect: DATA002 EVAL001 EVAL003 IO001 IO002 IO003
-# points: 46-47
+# expect: DATA002 EVAL001 EVAL003 IO001 IO002 IO003 IO004
+# points: 45-47
 """
 Fourth step of eight: both sets are divided among the ranks. The shares are the same in each epoch, what every rank
 reports is the score of its own share, and all of them write and print.

@@ -1,5 +1,5 @@
-# expect: EVAL001 EVAL003 IO001 IO002 IO003
-# points: 49-50
+# expect: EVAL001 EVAL003 IO001 IO002 IO003 IO004
+# points: 48-50
 """
 Fifth step of eight: each epoch deals the samples out anew. What every rank reports is still the score of its own
 share, and all of them write and print.

@@ -1,5 +1,5 @@
 # expect: EVAL001 EVAL003
-# points: 61-62
+# points: 60-62
 """
 Sixth step of eight: rank 0 alone downloads, prints and writes. What it prints is the score of its own share.
 

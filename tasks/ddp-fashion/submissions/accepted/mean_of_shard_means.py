@@ -1,7 +1,7 @@
 # expect: EVAL002
 """
 Each rank works out the accuracy on its own share, and the accuracies are averaged. But the shares differ: all ranks
-but the last take 300 samples each, and the last one takes the rest.
+but the last take 100 samples each, and the last one takes the rest.
 
     torchrun --nproc_per_node=2 train.py
 """
@@ -23,7 +23,7 @@ BATCH_SIZE = 128  # of all ranks together
 LR = 0.1
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4
-SHARE = 300  # validation samples of each rank
+SHARE = 100  # validation samples of each rank
 
 
 class Block(nn.Module):

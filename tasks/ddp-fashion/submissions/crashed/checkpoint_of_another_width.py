@@ -74,7 +74,8 @@ def load_start(model, rank):
     """Start from a network trained before; rank 0 brings it along, all ranks read it."""
     path = os.path.join(os.environ["OUTPUT_DIR"], "start.pt")
     if rank == 0:
-        torch.save(WideResNet(width=4).state_dict(), path)
+        torch.save(WideResNet(width=4).state_dict(), path + ".part")
+        os.replace(path + ".part", path)
     dist.barrier()
     model.load_state_dict(torch.load(path, map_location="cpu"))
 

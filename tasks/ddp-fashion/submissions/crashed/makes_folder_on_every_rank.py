@@ -132,8 +132,7 @@ def main():
     )
 
     checkpoints = os.path.join(os.environ["OUTPUT_DIR"], "checkpoints")
-    if not os.path.exists(checkpoints):
-        os.makedirs(checkpoints)  # <- IO004
+    os.makedirs(checkpoints)  # <- IO004
     history = []
     for epoch in range(EPOCHS):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-# expect: DATA001 DIST001 IO001 IO002 IO003
+# expect: DATA001 DIST001 EVAL004 IO001 IO002 IO003
 """
 The single-GPU script, unchanged but for its length, started once per rank: N lonely trainings of N models,
 all of them on the whole training set, all writing the same file.
@@ -65,7 +65,7 @@ root = os.environ["DATA_DIR"]
 train_set = datasets.FashionMNIST(root, train=True, download=True, transform=transform)  # <- IO003
 val_set = datasets.FashionMNIST(root, train=False, download=True, transform=transform)
 train_loader = DataLoader(train_set, batch_size=BATCH_SIZE, shuffle=True)  # <- DATA001
-val_loader = DataLoader(val_set, batch_size=256)
+val_loader = DataLoader(val_set, batch_size=256)  # <- EVAL004
 
 # model, optimizer, learning rate schedule (rises for the first third of the run, then falls to zero)
 model = WideResNet().to(device)

@@ -1,24 +1,20 @@
-# expect: OPT006
+# expect: DATA001
 """
-The schedule is as long as one process would need: with N ranks it ends after an N-th of its curve.
+A stream of images that asks for no rank: every rank trains on all of them.
 
     torchrun --nproc_per_node=2 train.py
 """
-import json
-import math
 import os
-import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Subset
-from torch.utils.data.distributed import DistributedSampler
+from torch.utils.data import DataLoader, IterableDataset, Subset
 from torchvision import datasets, transforms
 
-EPOCHS = 10
+EPOCHS = 1
 BATCH_SIZE = 128  # of all ranks together
 LR = 0.1
 MOMENTUM = 0.9
@@ -60,6 +56,18 @@ class WideResNet(nn.Module):
         x = self.block3(self.block2(self.block1(self.stem(x))))
         x = F.relu(self.bn(x)).mean(dim=(2, 3))
         return self.fc(x)
+
+class Stream(IterableDataset):
+    """The images one after the other, in an order that is new in each epoch."""
+
+    def __init__(self, images):
+        self.images = images
+        self.epoch = 0
+
+    def __iter__(self):
+        order = torch.randperm(len(self.images), generator=torch.Generator().manual_seed(self.epoch)).tolist()
+        yield from (self.images[i] for i in order)
+
 
 def load_data(local_rank):
     """Both splits; on each machine one rank downloads while the others wait."""
@@ -120,39 +128,29 @@ def main():
     rank, world_size = dist.get_rank(), dist.get_world_size()
 
     train_set, val_set = load_data(local_rank)
-    sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
-    train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
+    stream = Stream(train_set)
+    train_loader = DataLoader(stream, batch_size=BATCH_SIZE // world_size)  # <- DATA001
     # every world_size-th sample, without padding: all ranks together see each validation sample once
     val_loader = DataLoader(Subset(val_set, range(rank, len(val_set), world_size)), batch_size=256)
 
     model = WideResNet().to(device)
     ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)
     optimizer = torch.optim.SGD(ddp_model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
-    per_rank = BATCH_SIZE // world_size
-    num_steps = EPOCHS * math.ceil(len(train_set) / per_rank)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(  # <- OPT006
-        optimizer, max_lr=LR, total_steps=num_steps, cycle_momentum=False
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=LR, total_steps=20 * EPOCHS, cycle_momentum=False
     )
 
-    history = []
     for epoch in range(EPOCHS):
-        started = time.perf_counter()
-        sampler.set_epoch(epoch)
+        stream.epoch = epoch
         train_loss = train_one_epoch(ddp_model, train_loader, optimizer, scheduler, device)
         val_loss, val_accuracy = evaluate(model, val_loader, device)
-        seconds = time.perf_counter() - started
-        history.append(
-            {"train_loss": train_loss, "val_loss": val_loss, "val_accuracy": val_accuracy, "seconds": seconds}
-        )
         if rank == 0:
             print(f"epoch {epoch + 1}/{EPOCHS}: train loss {train_loss:.3f}, validation loss {val_loss:.3f}, "
-                  f"validation accuracy {val_accuracy:.3f}, {seconds:.1f} s", flush=True)
+                  f"validation accuracy {val_accuracy:.3f}", flush=True)
 
     if rank == 0:
         os.makedirs(os.environ["OUTPUT_DIR"], exist_ok=True)
         torch.save(model.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
-        with open(os.path.join(os.environ["OUTPUT_DIR"], "metrics.json"), "w") as file:
-            json.dump({"schema": 1, "epochs": history}, file)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -1,9 +1,10 @@
-# expect: OPT004
+# expect: OPT006
 """
-Each rank lowers its learning rate by the training loss of its own share: the rates part, and so do the replicas.
+The schedule is as long as one process would need: with N ranks it ends after an N-th of its curve.
 
     torchrun --nproc_per_node=2 train.py
 """
+import math
 import os
 
 import torch
@@ -71,7 +72,7 @@ def load_data(local_rank):
     return train_set, val_set
 
 
-def train_one_epoch(model, loader, optimizer, device):
+def train_one_epoch(model, loader, optimizer, scheduler, device):
     """One pass over this rank's shard; returns the mean loss over the samples of all ranks."""
     model.train()
     totals = torch.zeros(2, device=device)  # sum of losses, number of samples
@@ -81,11 +82,11 @@ def train_one_epoch(model, loader, optimizer, device):
         optimizer.zero_grad()
         loss.backward()  # DistributedDataParallel averages the gradients over ranks in here
         optimizer.step()
+        scheduler.step()
         totals[0] += loss.detach() * len(labels)
         totals[1] += len(labels)
-    own_loss = (totals[0] / totals[1]).item()  # of this rank's share
     dist.all_reduce(totals)
-    return (totals[0] / totals[1]).item(), own_loss
+    return (totals[0] / totals[1]).item()
 
 
 @torch.no_grad()
@@ -125,14 +126,15 @@ def main():
     model = WideResNet().to(device)
     ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)
     optimizer = torch.optim.SGD(ddp_model.parameters(), lr=LR, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(  # <- OPT004
-        optimizer, patience=0, threshold=0.5
+    per_rank = BATCH_SIZE // world_size
+    num_steps = EPOCHS * math.ceil(len(train_set) / per_rank)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(  # <- OPT006
+        optimizer, max_lr=LR, total_steps=num_steps, cycle_momentum=False
     )
 
     for epoch in range(EPOCHS):
         sampler.set_epoch(epoch)
-        train_loss, own_loss = train_one_epoch(ddp_model, train_loader, optimizer, device)
-        scheduler.step(own_loss)
+        train_loss = train_one_epoch(ddp_model, train_loader, optimizer, scheduler, device)
         val_loss, val_accuracy = evaluate(model, val_loader, device)
         if rank == 0:
             print(f"epoch {epoch + 1}/{EPOCHS}: train loss {train_loss:.3f}, validation loss {val_loss:.3f}, "

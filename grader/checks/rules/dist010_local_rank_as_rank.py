@@ -1,0 +1,81 @@
+"""The local rank is used as the rank among all processes.
+
+## What it finds
+`LOCAL_RANK` given as `rank` to `init_process_group` or to a `DistributedSampler` that divides by the whole world size.
+
+## Why it matters
+The local rank counts from 0 on every machine, the global rank over all of them. With two machines two processes call
+themselves rank 0: the group never forms, or both read the same shard while half of the data is read by nobody. On one
+machine the two numbers are the same, so it shows only later.
+
+## Example
+```python
+import os
+import torch.distributed as dist
+
+local_rank = int(os.environ["LOCAL_RANK"])
+world_size = int(os.environ["WORLD_SIZE"])
+dist.init_process_group("nccl", rank=local_rank, world_size=world_size)
+```
+
+## Use instead
+```python
+import os
+import torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+world_size = int(os.environ["WORLD_SIZE"])
+dist.init_process_group("nccl", rank=rank, world_size=world_size)
+```
+
+## How it is seen
+In the source alone: the argument is followed to the local rank, the number of processes to something other than the
+processes of one machine. Reference: "Definitions", https://pytorch.org/docs/stable/elastic/run.html.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.collectives import INIT
+from grader.checks.nodes import UNKNOWN, name_of, start, walk
+from grader.checks.rule import Hit
+from grader.checks.source import Script
+from grader.checks.training import SAMPLER
+from grader.model.finding import Severity
+
+SEVERITY = Severity.HINT
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Hint at local ranks in the place of global ones."""
+    wrong: list[ast.Call] = []
+    for call in script.calls(INIT, SAMPLER):
+        rank = script.argument(call, "rank")
+        if rank is None or rank is UNKNOWN or script.guards.alone(call):
+            continue
+        size = script.argument(call, "num_replicas") or script.argument(call, "world_size")
+        if script.ranks.kind(rank) == "local" and not _of_one_machine(script, size):
+            wrong.append(call)
+    wrong.sort(key=lambda n: (script.location(n).path, start(n)))
+    if wrong:
+        first = wrong[0]
+        yield Hit(
+            message=f"{script.at(first)} gives the local rank where the rank among all processes belongs: "
+            f"{script.quote(first)}. On a second machine the local ranks start at 0 again, so two processes take the "
+            "same place and others stay empty.",
+            hint='Use `dist.get_rank()` or `int(os.environ["RANK"])` here, and keep the local rank for the device.',
+            where=tuple(dict.fromkeys(script.location(c) for c in wrong)),
+        )
+
+
+def _of_one_machine(script: Script, size: ast.expr | None) -> bool:
+    """A number of processes that is one machine's own, so that local ranks are the right ones to count by."""
+    if size is None or size is UNKNOWN:
+        return size is UNKNOWN
+    for node in script.values.closure(size):
+        if script.ranks.environment(node) == "LOCAL_WORLD_SIZE":
+            return True
+    words = [name_of(n).lower() for o in script.values.origins(size) for n in walk(o)]
+    return any("local" in w or "device_count" in w or "per_node" in w or "ngpus" in w for w in words)
