@@ -113,6 +113,18 @@ def _skipped(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> Ve
     setting = pipeline.setting(task)
     if promised.verdict == Verdict.ACCEPTED or not _alone(setting.nproc_per_node, setting.profile):
         return None
+    return _unsaid(task, promised, "One rank does not show what goes wrong among several.")
+
+
+def _only_late(task: Task, promised: PromisedSubmission, attempt: Attempt) -> bool:
+    """Whether nothing but its time was to reject a submission, and the clock was left out."""
+    clock = any(item.must and item.metric == "time" for item in task.rubric)
+    left_out = attempt.task.target("time") is None
+    promises_no_other = promised.verdict == Verdict.REJECTED and not promised.codes
+    return clock and left_out and promises_no_other and attempt.grade.verdict is Verdict.ACCEPTED
+
+
+def _unsaid(task: Task, promised: PromisedSubmission, why: str) -> VerifyCase:
     return VerifyCase(
         task=task.name,
         submission=promised.path.relative_to(task.folder / "submissions").as_posix(),
@@ -123,7 +135,7 @@ def _skipped(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> Ve
         seconds=0.0,
         message="",
         ok=True,
-        skipped="One rank does not show what goes wrong among several.",
+        skipped=why,
     )
 
 
@@ -136,6 +148,8 @@ def _verify_one(pipeline: Pipeline, task: Task, promised: PromisedSubmission, fo
     began = time.monotonic()
     try:
         attempt, _ = pipeline.grade(task, read_submission(promised.path), folder)
+        if _only_late(task, promised, attempt):
+            return _unsaid(task, promised, "All that is wrong with it is its time, which was left out.")
         broken = broken_promises(promised, attempt)
         verdict, codes = attempt.grade.verdict.value, found_codes(attempt)
     except InfraError as error:

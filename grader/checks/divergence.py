@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from grader.checks.attributes import Attributes, is_property
 from grader.checks.meetings import Meetings, spreads
 from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, children, name_of, part_of, walk
-from grader.checks.reductions import tells_reduction
+from grader.checks.reductions import GROWING, tells_reduction
 from grader.checks.sharding import Shared
 from grader.checks.source import Script
 from grader.checks.training import DATA_LOADER
@@ -83,7 +83,24 @@ class Divergence:
     def _name(self, node: ast.Name, depth: int) -> Apart | None:
         if self._meetings.shared(node):
             return None
-        return self._definitions(self._script.scopes.reaching(node.id, node), node, depth)
+        apart = self._definitions(self._script.scopes.reaching(node.id, node), node, depth)
+        return apart or self._grown(node, depth)
+
+    def _grown(self, node: ast.Name, depth: int) -> Apart | None:
+        """What a list or a meter was fed: `losses.append(loss.item())`."""
+        tree = self._script.names.tree(node)
+        for load in tree.loads.get(node.id, ()):
+            method = tree.parent.get(load)
+            call = (
+                tree.parent.get(method)
+                if isinstance(method, ast.Attribute) and method.attr in GROWING
+                else None
+            )
+            if isinstance(call, ast.Call) and call.func is method and tree.scope(load) is tree.scope(node):
+                apart = self._first((*call.args, *(k.value for k in call.keywords)), depth)
+                if apart is not None:
+                    return apart
+        return None
 
     def _element(self, node: ast.Subscript, depth: int) -> Apart | None:
         """`flags[0]`: of what is stored under that key, or of the whole."""
@@ -211,6 +228,10 @@ class Divergence:
                 return apart
         own = self._attributes.own_class(node.value)
         owners = [own] if own else self._classes(node.value)
+        if not owners and isinstance(node.value, ast.Name) and not self._meetings.shared(node.value):
+            fed = self._grown(node.value, depth)
+            if fed is not None:
+                return fed
         for owner in owners:
             method = self._script.graph.method(owner, node.attr)
             if method is not None and is_property(method):

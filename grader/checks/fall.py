@@ -20,7 +20,8 @@ _LONGEST_WORDS = 160
 _CHANGING = re.compile(r"0x[0-9a-fA-F]+|\d+")
 # What a rank is told when a partner is gone: never the first cause.
 _LOST_PARTNER = re.compile(
-    r"Connection (closed|reset) by (remote )?peer|[Bb]roken ?pipe|remote process (has )?(exited|terminated)|ncclRemoteError"
+    r"Connection (closed|reset) by (remote )?peer|[Bb]roken ?pipe|remote process (has )?(exited|terminated)"
+    r"|ncclRemoteError"
     r"|Failed to recv, got 0 bytes|recvValue failed|sendBytes failed|Application timeout caused pair closure"
     r"|NCCL communicator was aborted|Connection was (likely )?closed|store->get\(.*got error"
 )

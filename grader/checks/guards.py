@@ -62,7 +62,7 @@ class Guards:
     def _function_on_every_rank(self, function: Function) -> bool:
         if function not in self._reached:
             self._reached[function] = False
-            if not self._decorated(function):
+            if self._decorated(function) is None:
                 sites = self._calls.sites(function)
                 reached = any(s.spawned or self.on_every_rank(s.call) for s in sites)
                 mentions = () if reached else self._calls.references(function)
@@ -87,18 +87,20 @@ class Guards:
         inner = seen | {function} if function is not None else seen
         return bool(sites) and all(self._everywhere(s.call, which, inner) for s in sites)
 
-    def _decorated(self, function: Function) -> bool:
+    def _decorated(self, function: Function) -> ast.expr | None:
+        """The decorator that keeps a function from some ranks."""
         for decorator in function.decorator_list:
             named = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if MAIN_NAME.search(name_of(named)):
-                return True
+            # `@hydra.main(…)` marks the entry point, which is no matter of ranks.
+            if MAIN_NAME.search(name_of(named)) and name_of(named) != "main":
+                return decorator
             local = self._calls.definition(named)
             if isinstance(local, FUNCTIONS):
                 tree = self._names.tree(local)
                 tests = [i.test for i in tree.ifs if tree.inside(i, local)]
                 if any(self._conditions.of(t).partial for t in tests):
-                    return True
-        return False
+                    return decorator
+        return None
 
     def _local(self, node: ast.AST) -> list[Guard]:
         tree = self._names.tree(node)
@@ -119,7 +121,21 @@ class Guards:
                         if start(branch) < start(child):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
+        decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
+        if decorator is not None and self._runs_on_one(decorator):
+            found.append(Guard(Condition(Which.MAIN), decorator))
         return found
+
+    def _runs_on_one(self, decorator: ast.expr) -> bool:
+        """Whether a decorator surely skips its function on the other ranks: a test that only prints does not."""
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        local = self._calls.definition(named)
+        if not isinstance(local, FUNCTIONS):
+            return "first" not in name_of(named).lower()
+        wrapped = {a.arg for a in local.args.args}
+        calls = [c for c in self._names.tree(local).calls_within(local) if name_of(c.func) in wrapped]
+        guards = [self.partial(c) for c in calls]
+        return bool(guards) and all(g is not None and g.condition.which is Which.MAIN for g in guards)
 
     def _note(self, found: list[Guard], test: ast.AST, holds: bool) -> None:
         condition = self._conditions.of(test)

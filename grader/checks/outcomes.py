@@ -7,10 +7,11 @@ is another rule's business.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from grader.checks.flow import definitions, is_fresh, reads_after, spelt
-from grader.checks.nodes import LOOPS, Loop, name_of, walk
+from grader.checks.nodes import LOOPS, READS, VARIABLES, Loop, name_of, walk
 from grader.checks.source import UNKNOWN, Script
 from grader.checks.temporaries import ALIASES, MAKERS
 from grader.checks.tree import Tree
@@ -23,6 +24,7 @@ _SAYING = {
 }  # fmt: skip
 _DIVIDING = {"div", "div_", "true_divide", "divide", "divide_", "mul", "mul_", "mean", "item_mean"}
 _UNPACKED = {*ALIASES, "detach", "clone", "item"}
+_NUMBER = re.compile(r"total|count|num|batches|samples|size|(^|_)(n|steps|correct)(_|$)", re.IGNORECASE)
 _LOSS_NAME = ("criterion", "loss_fn", "loss_func", "loss_function", "crit", "compute_loss")
 
 
@@ -166,7 +168,24 @@ def _is_mean(script: Script, node: ast.AST) -> bool:
         return name_of(node) == "mean" and isinstance(node.func, ast.Attribute) and not node.args
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
         return False
-    return any(isinstance(n, ast.Name) for n in walk(node.left)) and not script.ranks.world(node.right)
+    return any(isinstance(n, READS) for n in walk(node.left)) and _is_number_of(script, node.right)
+
+
+def _is_number_of(script: Script, node: ast.expr) -> bool:
+    """A number of samples or batches; not of ranks, and not seconds (throughputs of all ranks are rightly summed)."""
+    if script.ranks.world(node):
+        return False
+    parts = script.values.closure(node)
+    if any((script.names.qualified(n) or "").startswith("time.") for n in parts if isinstance(n, VARIABLES)):
+        return False
+    if any(isinstance(n, ast.Call) and script.names.qualified(n.func) == "len" for n in walk(node)):
+        return True
+    names = [n for n in walk(node) if isinstance(n, READS)]
+    return any(_counted(script, n) or _NUMBER.search(name_of(n)) for n in names)
+
+
+def _counted(script: Script, node: ast.expr) -> bool:
+    return any(isinstance(o, ast.AugAssign) for o in script.values.origins(node))
 
 
 def _is_world(script: Script, node: ast.expr) -> bool:

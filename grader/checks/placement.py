@@ -97,7 +97,12 @@ class Placement:
     def placed(self, module: ast.expr) -> bool:
         """Whether a module is moved, or made on a device, before or where it is handed on."""
         script = self._script
-        for node in script.values.closure(module):
+        # A call that moves on its way (a helper's, a method's) hides behind the origins, which look through moves.
+        sources: list[ast.AST] = [module, *script.values.origins(module, returns=False)]
+        if isinstance(module, ast.Attribute):  # `self.model = DDP(self.model)`: what was stored before
+            stores = (d.value for t in script.trees for d in t.attributes.get(module.attr, ()))
+            sources += [v for v in stores if v is not None]
+        for node in (n for s in sources for n in script.values.closure(s)):
             if isinstance(node, ast.Call):
                 moved = (
                     isinstance(node.func, ast.Attribute) and node.func.attr in MOVES and self.is_move(node)

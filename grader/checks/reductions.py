@@ -17,7 +17,7 @@ from grader.checks.tree import Tree
 from grader.checks.values import Values
 
 _REDUCERS = frozenset(name.rpartition(".")[2] for name in REDUCING)
-_GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
+GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
 _TELLING = ("reduce", "gather", "synchron", "sync_")
 
 
@@ -49,7 +49,7 @@ class Reductions:
                 if grows and tree.inside(definition.node, draw.loop):
                     found.add(name.partition("[")[0].partition(".")[0])
         for call in tree.calls_within(draw.loop):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in GROWING:
                 owner = call.func.value
                 if isinstance(owner, ast.Name) and tree.scope(call) is scope:
                     found.add(owner.id)

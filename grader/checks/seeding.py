@@ -146,9 +146,9 @@ class Seeding:
         if head == "random" and last in _PYTHON:
             return "Python's global generator", self.of("python")
         if isinstance(call.func, ast.Attribute) and not name and self._of_table(call, call.func):
-            given = [k.value for k in call.keywords if k.arg in ("random_state", "seed", "generator")]
-            if given and not _is_none(given[0]):
-                return "its seed", self.seed(given[0])
+            seeds = [k.value for k in call.keywords if k.arg in ("random_state", "seed", "generator")]
+            if seeds and not _is_none(seeds[0]):
+                return "its seed", self.seed(seeds[0])
             return "numpy's global generator", self.of("numpy")
         if (
             isinstance(call.func, ast.Attribute)

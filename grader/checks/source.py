@@ -73,8 +73,8 @@ class Script:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, modules,
-            collectives, sharding, reductions, updates, accumulations, rhythm, averaging, replicas: the questions one can
-            ask, each in its own module.
+            collectives, sharding, reductions, updates, accumulations, rhythm, averaging, replicas: the questions one
+            can ask, each in its own module.
     """
 
     def __init__(

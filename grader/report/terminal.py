@@ -124,7 +124,7 @@ def _print_endings(attempt: Attempt, voice: Voice) -> None:
                 voice.cell(row.source, "cyan"),
             )
         voice.say(table)
-        if sentence := endings.wait_sentence(waits):
+        if (sentence := endings.wait_sentence(waits)) and attempt.grade.diagnosis is None:
             voice.say(worded(sentence))
     failures = endings.failure_rows(attempt)
     if failures:

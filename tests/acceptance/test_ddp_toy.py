@@ -63,8 +63,10 @@ def test_samples_instead_of_random_numbers(cli: Cli, tmp_path: Path) -> None:
         ("nn.Linear(10, 10)", "nn.Linear(784, 10)"),
         (
             "    for step in range(STEPS):\n",
-            '    images = datasets.FashionMNIST(os.environ["DATA_DIR"]).data.float().flatten(1) / 255\n'
-            "    for step in range(STEPS):\n",
+            """\
+    images = datasets.FashionMNIST(os.environ["DATA_DIR"]).data.float().flatten(1) / 255
+    for step in range(STEPS):
+""",
         ),
         (
             "torch.randn(BATCH_SIZE, 10, device=device)",

@@ -99,9 +99,11 @@ def test_a_broken_promise_is_never_kept(own: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "state" / "outcomes").exists()
 
 
-def test_without_time_nothing_is_calibrated_and_time_leaves_the_total(cli: Cli, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    keep = tmp_path / "kept"
+def test_without_time_nothing_is_calibrated_and_time_leaves_the_total(
+    cli: Cli, cli_env: dict[str, str], tmp_path: Path
+) -> None:
+    state, keep = tmp_path / "state", tmp_path / "kept"
+    cli_env["GRADER_STATE_DIR"] = str(state)
     result = cli("verify", "ddp-fashion", "--only", "rejected/no_set_epoch", "--no-time", "--keep", keep, "--json")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "calibrate" not in result.stderr

@@ -115,4 +115,8 @@ def test_the_rules_of_the_design_are_all_there() -> None:
         "EVAL001 unreduced_metric", "EVAL003 padded_or_dropped_validation", "EVAL007 reported_metric_contradicted",
         "IO001 every_rank_saves", "IO002 every_rank_logs", "IO003 download_race",
         "IO005 module_prefix_in_checkpoint", "TRUST002 trace_contradicted",
+        "EVAL002 unweighted_average_of_shards", "EVAL004 whole_validation_on_every_rank",
+        "EVAL005 rank0_eval_through_wrapper", "EVAL006 missing_eval_mode", "EVAL008 misread_reduction",
+        "IO004 makedirs_race", "IO006 local_rank_guard_on_shared_storage", "IO007 incomplete_resume",
+        "IO008 load_before_save",
     }  # fmt: skip

@@ -46,7 +46,9 @@ def test_nothing_has_to_be_left(found: collections.abc.Callable[[], Evaluation])
 def test_weights_that_fit_are_read_but_not_scored(
     found: collections.abc.Callable[[], Evaluation], workspace: Workspace
 ) -> None:
-    torch.save({"module.weight": torch.ones(2, 3), "module.bias": torch.ones(2)}, workspace.outputs / "model.pt")
+    torch.save(
+        {"module.weight": torch.ones(2, 3), "module.bias": torch.ones(2)}, workspace.outputs / "model.pt"
+    )
     evaluation = found()
     assert (evaluation.problem, evaluation.prefix, evaluation.sums) == (None, "module.", (2.0, 6.0))
     assert evaluation.hidden == {}
@@ -57,5 +59,7 @@ def test_weights_of_another_network_and_of_none(
 ) -> None:
     torch.save({"weight": torch.ones(5, 3), "bias": torch.ones(2)}, workspace.outputs / "model.pt")
     assert found().problem is ArtifactProblem.MISMATCH
-    torch.save({"weight": torch.full((2, 3), float("nan")), "bias": torch.ones(2)}, workspace.outputs / "model.pt")
+    torch.save(
+        {"weight": torch.full((2, 3), float("nan")), "bias": torch.ones(2)}, workspace.outputs / "model.pt"
+    )
     assert found().problem is ArtifactProblem.NOT_FINITE

@@ -495,8 +495,8 @@ def deadlocked() -> Attempt:
                 title="Rank 0 called a collective that the others never reach",
                 explanation="Rank 0 waited in `barrier` at `train.py:39`, "
                 "under `if rank == 0:` in line 38; rank 1 "
-                "waited in `destroy_process_group` at `train.py:41` until it was stopped. A collective ends only when every "
-                "rank has called it, and the test keeps the other ranks from this one.",
+                "waited in `destroy_process_group` at `train.py:41` until it was stopped. A collective ends only when "
+                "every rank has called it, and the test keeps the other ranks from this one.",
                 hint="Move the call out of the test, so that all ranks make it.",
                 where=(Location("train.py", 39), Location("train.py", 41)),
                 ranks=(0,),

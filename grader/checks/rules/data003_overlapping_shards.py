@@ -52,7 +52,7 @@ from grader.checks.source import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DATA001", "DATA007")
+EXPLAINED_BY = ("DATA001", "DATA007", "DIST008")
 
 
 def check_source(script: Script) -> Iterable[Hit]:

@@ -139,8 +139,12 @@ def _numbered(script: Script, wrap: ast.Call) -> bool:
 
 def _built_here(script: Script, module: ast.expr) -> bool:
     """A model whose making is in view: a class of the submission, or one of torch's or torchvision's."""
-    for origin in script.values.origins(module):
-        if not isinstance(origin, ast.Call):
+    origins = script.values.origins(module)
+    if not origins:
+        return False
+    for origin in origins:
+        itself = origin is not module and script.names.tree(origin).inside(module, origin)
+        if itself or not isinstance(origin, ast.Call):
             return False
         name = script.names.qualified(origin.func) or ""
         if script.graph.built_class(origin) is None and not name.startswith(

@@ -36,7 +36,11 @@ from grader.checks.validation import divided_passes
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.WARNING
-EXPLAINED_BY = ("EVAL001", "EVAL002", "EVAL003", "EVAL006", "EVAL008")
+EXPLAINED_BY = (
+    "EVAL001", "EVAL002", "EVAL003", "EVAL006", "EVAL008",
+    # Ranks with networks of their own: what they score together is the score of none that is saved.
+    "GRAD001", "GRAD002", "GRAD003", "GRAD007", "GRAD009", "OPT004",
+)  # fmt: skip
 
 
 def check_trace(seen: Seen) -> Look:

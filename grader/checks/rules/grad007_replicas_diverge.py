@@ -61,7 +61,17 @@ from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
-EXPLAINED_BY = ("DIST001", "GRAD001", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011", "DATA005", "OPT004")
+EXPLAINED_BY = (
+    "DIST001",
+    "GRAD001",
+    "GRAD002",
+    "GRAD003",
+    "GRAD009",
+    "GRAD010",
+    "GRAD011",
+    "DATA005",
+    "OPT004",
+)
 _IN_PLACE = {
     "clamp_",
     "copy_",

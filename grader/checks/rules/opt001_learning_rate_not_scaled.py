@@ -53,8 +53,11 @@ from grader.model.finding import Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.HINT
+EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD003", "OPT003", "OPT005", "OPT006")
 _MARGIN = 0.6
 """Rates within this factor of an allowed one are a matter of taste."""
+_GROWN = 1.4
+"""A batch this many times the old one has grown."""
 _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 
 
@@ -82,7 +85,8 @@ def check_trace(seen: Seen) -> Look:
     if scale > high:
         why = f"but the rate rose to {first.peak:.3g}: {fits} fits this batch. Steps that are too large can make"
         return flagged(_hit(seen, f"{told}, {why} training diverge."))
-    if scale < low:
+    # A smaller rate on the old batch is the learner's own choice.
+    if scale < low and factor > _GROWN:
         if seen.record.ending is not Ending.COMPLETED:
             return unseen("The run ended before its learning rate had reached its peak.")
         why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"

@@ -137,7 +137,11 @@ def _own(script: Script, told: ast.expr) -> bool:
         tree, grown = script.names.tree(draw.loop), script.reductions.counted(draw)
         scope = tree.scope(draw.loop)
         for part in parts:
-            if isinstance(part, ast.Name) and part.id in grown and script.names.tree(part).scope(part) is scope:
+            if (
+                isinstance(part, ast.Name)
+                and part.id in grown
+                and script.names.tree(part).scope(part) is scope
+            ):
                 return True
             if isinstance(part, ast.expr | ast.stmt) and _inside(script, part, draw.loop):
                 return True

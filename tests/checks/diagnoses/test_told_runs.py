@@ -154,7 +154,7 @@ def test_the_shared_memory_of_all_ranks_workers_is_counted() -> None:
         "[/x/pair.cc:545] Read error [127.0.0.1]:30928: Connection reset by peer.",
         "[Rank 0]: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
         "writev [127.0.0.1]:23: Broken pipe",
-        "NCCL error: unhandled system error\nLast error:\nsocketProgress: Connection closed by remote peer node-1<40123>",
+        "NCCL error: unhandled system error\nLast error:\nsocketProgress: Connection closed by remote peer node<40123>",
         "failed to recv, got 0 bytes\nException: Failed to recv, got 0 bytes. Connection was likely closed.",
     ],
 )

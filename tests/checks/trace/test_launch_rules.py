@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from grader.checks.judge import judge
 from grader.model.finding import Evidence, Severity
 from grader.model.grade import State
 from grader.model.run import Ending, Failure
@@ -205,7 +206,10 @@ def test_a_sampler_for_four_ranks_of_which_two_are_there(tell: Any) -> None:
     story.epoch({r: range(r, 96, 4) for r in range(2)}, num_replicas=4)
     look = story.look("DIST004")
     assert look.state is FLAGGED
-    assert "2 ranks trained, but the sampler of the loader at `train.py:11` deals the data out to 4" in look.hits[0].message
+    assert (
+        "2 ranks trained, but the sampler of the loader at `train.py:11` deals the data out to 4"
+        in look.hits[0].message
+    )
     assert look.hits[0].severity is None
 
 
@@ -325,7 +329,7 @@ def test_a_number_where_a_tuple_is_asked_for(tell: Any) -> None:
     story.exit_codes = {0: 1, 1: 1}
     for rank in range(2):
         story.ranks[rank].event("process", 5, op="spawn", target="worker", by="torch")
-        words = "Process 0 terminated with the following error:\nTypeError: argument after * must be an iterable, not int"
+        words = "Process 0 terminated:\nTypeError: argument after * must be an iterable, not int"
         story.failures[rank] = Failure("ProcessRaisedException", words, (tell.frame(5),))
     look = story.look("DIST011")
     assert look.state is FLAGGED
@@ -350,7 +354,9 @@ def test_a_wrapper_that_refuses_where_the_parameters_are(tell: Any) -> None:
         "GPU modules or CPU modules, but got device_ids [0], output_device 0, and module parameters {device('cpu')}."
     )
     for rank in range(2):
-        story.failures[rank] = Failure("ValueError", words, (tell.frame(700, "torch/x.py", False), tell.frame(4)))
+        story.failures[rank] = Failure(
+            "ValueError", words, (tell.frame(700, "torch/x.py", False), tell.frame(4))
+        )
     look = story.look("DEV003")
     assert look.state is FLAGGED
     assert "Ranks 0 and 1 stopped at `train.py:4`" in look.hits[0].message
@@ -369,7 +375,9 @@ def test_moves_on_the_cpu_change_nothing(tell: Any) -> None:
     assert tell.honest().look("DEV003").state is UNSEEN
 
 
-@pytest.mark.parametrize(("devices", "state"), [(("cuda:0", "cuda:0"), FLAGGED), (("cuda:0", "cuda:1"), CLEAN)])
+@pytest.mark.parametrize(
+    ("devices", "state"), [(("cuda:0", "cuda:0"), FLAGGED), (("cuda:0", "cuda:1"), CLEAN)]
+)
 def test_where_loaded_checkpoints_came_to_lie(tell: Any, devices: tuple[str, ...], state: State) -> None:
     story = tell.Story()
     story.profile = "gpu"
@@ -397,7 +405,10 @@ def test_checkpoints_that_stay_on_the_cpu(tell: Any) -> None:
     ("words", "what"),
     [
         ("No backend type associated with device type cpu", "a tensor that lies on the CPU"),
-        ("Invalid function argument. Expected parameter `tensor` of type torch.Tensor", "something that is no tensor"),
+        (
+            "Invalid function argument. Expected parameter `tensor` of type torch.Tensor",
+            "something that is no tensor",
+        ),
     ],
 )
 def test_collectives_that_refuse_what_they_are_given(tell: Any, words: str, what: str) -> None:
@@ -424,3 +435,27 @@ def test_gloo_for_models_on_gpus_is_advice(tell: Any) -> None:
 
 def test_gloo_on_the_cpu_says_nothing_about_nccl(tell: Any) -> None:
     assert tell.honest().look("DEV005").state is UNSEEN
+
+
+@pytest.mark.parametrize(("profile", "severity"), [("gpu", Severity.ERROR), ("cpu", Severity.HINT)])
+def test_the_profile_decides_about_a_tensor_on_the_cpu_but_not_about_gloo(
+    tell: Any, only: Any, profile: str, severity: Severity
+) -> None:
+    story = tell.Story()
+    story.profile = profile
+    story.text = (
+        "import torch\n"
+        "import torch.distributed as dist\n"
+        'dist.init_process_group("nccl")\n'
+        "dist.all_reduce(torch.tensor([correct, seen]))\n"
+    )
+    findings, _ = judge(only("DEV005"), story.seen())
+    assert [f.severity for f in findings if f.code == "DEV005"] == [severity]
+    story.text = (
+        "import torch.distributed as dist\n"
+        "from torch.nn.parallel import DistributedDataParallel\n"
+        'dist.init_process_group("gloo")\n'
+        "model = DistributedDataParallel(network.cuda(), device_ids=[local_rank])\n"
+    )
+    findings, _ = judge(only("DEV005"), story.seen())
+    assert [f.severity for f in findings if f.code == "DEV005"] == [Severity.HINT]

@@ -40,6 +40,7 @@ def test_nothing_is_said_where_the_task_does_not_ask(tell: Any, code: str) -> No
     [
         (0.1, 8, CLEAN),  # the batch of all ranks is what it was
         (0.2, 8, FLAGGED),  # raised although it is
+        (0.02, 8, CLEAN),  # a choice
         (0.8, 64, CLEAN),  # 8 times the batch, linear
         (0.28, 64, CLEAN),  # 8 times the batch, square root
         (0.1, 64, FLAGGED),  # left behind

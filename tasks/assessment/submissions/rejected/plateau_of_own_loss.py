@@ -8,7 +8,6 @@ take different steps along the same gradients.
 import argparse
 import csv
 import json
-import math
 import os
 import time
 
@@ -67,8 +66,7 @@ class WideResNet(nn.Module):
 
 def parse_args():
     parser = argparse.ArgumentParser(description="Train a Wide-ResNet on several GPUs.")
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--warmup-epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--momentum", type=float, default=0.9)
@@ -100,9 +98,9 @@ def train_one_epoch(model, loader, optimizer, scheduler, device):
         loss = F.cross_entropy(model(images), labels)
         loss.backward()  # averages the gradients of all ranks
         optimizer.step()
+        scheduler.step(loss.detach())  # <- OPT004
         totals[0] += loss.detach() * len(labels)
         totals[1] += len(labels)
-    scheduler.step(totals[0] / totals[1])  # <- OPT004
     dist.all_reduce(totals)
     return (totals[0] / totals[1]).item()
 
@@ -146,15 +144,7 @@ def main():
     optimizer = optim.SGD(
         model.parameters(), lr=args.lr, momentum=args.momentum, weight_decay=args.weight_decay
     )
-    num_steps, num_warmup = args.epochs * len(train_loader), args.warmup_epochs * len(train_loader)
-
-    def lr_factor(step):
-        """Up in a straight line while warming up, then down along a cosine."""
-        if step < num_warmup:
-            return (step + 1) / num_warmup
-        return 0.5 * (1 + math.cos(math.pi * (step - num_warmup) / (num_steps - num_warmup)))
-
-    scheduler = optim.lr_scheduler.LambdaLR(optimizer, lr_factor)
+    scheduler = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.8, patience=2)
 
     out_dir = os.environ["OUTPUT_DIR"]
     history, best_accuracy = [], 0.0

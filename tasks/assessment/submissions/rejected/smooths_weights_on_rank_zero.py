@@ -1,7 +1,7 @@
 # expect: GRAD007
 """
-After an epoch rank 0 smooths the weights that it is about to save: the mean of them and those of the epoch before. They
-are the weights it goes on training with, and the other ranks keep theirs.
+After an epoch rank 0 smooths the weights that it is about to save: the mean of them and those of the epoch before.
+With these it goes on training, and the other ranks keep theirs.
 
     $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
 """
@@ -157,6 +157,7 @@ def main():
     scheduler = optim.lr_scheduler.LambdaLR(optimizer, lr_factor)
 
     out_dir = os.environ["OUTPUT_DIR"]
+    weights_before = [parameter.detach().clone() for parameter in network.parameters()]
     history, best_accuracy = [], 0.0
     if is_main:
         os.makedirs(out_dir, exist_ok=True)
@@ -178,9 +179,8 @@ def main():
         if is_main:
             print(f"epoch {epoch + 1}/{args.epochs}: lr {lr:.5f}, train loss {train_loss:.3f}, "
                   f"val loss {val_loss:.3f}, val accuracy {val_accuracy:.3f}, {seconds:.1f} s", flush=True)
-            if epoch > 0:
-                for parameter, earlier in zip(network.parameters(), weights_before):
-                    parameter.data.lerp_(earlier, 0.5)
+            for parameter, earlier in zip(network.parameters(), weights_before):
+                parameter.data.lerp_(earlier, 0.5)
             weights_before = [parameter.detach().clone() for parameter in network.parameters()]
             if val_accuracy > best_accuracy:
                 best_accuracy = val_accuracy

@@ -198,4 +198,7 @@ def worker(local_rank, world_size, args):
 
 if __name__ == "__main__":
     num_processes = torch.cuda.device_count() or 2
-    mp.spawn(worker, args=(num_processes, parse_args()), nprocs=num_processes)  # <- DIST006
+    start = "spawn" if torch.cuda.is_available() else "fork"
+    mp.start_processes(  # <- DIST006
+        worker, args=(num_processes, parse_args()), nprocs=num_processes, start_method=start
+    )
