@@ -43,9 +43,11 @@ class Mistake:
 def load_mistakes() -> tuple[Mistake, ...]:
     """The catalogue, by number."""
     text = (Path(__file__).parent / "mistakes.toml").read_text(encoding="utf-8")
-    entries: list[dict[str, Any]] = tomllib.loads(text)["mistake"]
-    mistakes = [
-        Mistake(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-        for entry in entries
-    ]
-    return tuple(sorted(mistakes, key=lambda mistake: mistake.number))
+    return tuple(sorted(map(_mistake, tomllib.loads(text)["mistake"]), key=lambda mistake: mistake.number))
+
+
+def _mistake(entry: dict[str, Any]) -> Mistake:
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+    }
+    return Mistake(**fields)

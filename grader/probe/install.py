@@ -23,6 +23,7 @@ from grader.probe import (
     processes,
     randoms,
     saves,
+    schedules,
     seeds,
     sites,
     wrappers,
@@ -83,7 +84,7 @@ def install(
         )
         return
     _try("compiler", meet_compiler)
-    for room in (models, passes, optimizers, wrappers, groups, saves, loads, downloads, seeds, randoms):
+    for room in (models, passes, optimizers, wrappers, groups, saves, loads, downloads, seeds, randoms, schedules):
         _try(room.__name__.rpartition(".")[2], room.install)
 
 

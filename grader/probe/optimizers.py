@@ -17,7 +17,7 @@ from grader.probe import events, models, sites
 from grader.probe.fingerprints import choose, fingerprint
 from grader.probe.gradients import Watch, look_again, missing, watch
 from grader.probe.models import Tracked
-from grader.probe.patches import guarded, outermost, replace, skip_compiling
+from grader.probe.patches import guarded, replace, skip_compiling
 from grader.probe.structure import compare_structures
 from grader.probe.tally import tally
 from grader.probe.writer import writer
@@ -243,16 +243,9 @@ def _built(optimizer: Any) -> None:
     models.owners_of([p for group in optimizer.param_groups for p in group["params"]])
 
 
-def _scheduled(_result: None, _started_s: float, scheduler: Any, *_args: Any, **_kwargs: Any) -> None:
-    lengths = [getattr(scheduler, name, None) for name in ("total_steps", "T_max", "total_iters")]
-    length = next((n for n in lengths if isinstance(n, int) and not isinstance(n, bool)), None)
-    writer.write(events.LR_SCHEDULER, kind=type(scheduler).__name__, length=length, site=sites.here())
-
-
 def install() -> None:
-    """Hook optimizers, schedulers and backward passes."""
+    """Hook optimizers and backward passes."""
     import torch
-    from torch.optim import lr_scheduler
     from torch.optim.optimizer import (
         Optimizer,
         register_optimizer_step_post_hook,
@@ -265,11 +258,6 @@ def install() -> None:
     models.before_forward.append(_write_due)
     replace([Optimizer], "__init__", _wrap_built)
     replace([torch.autograd], "backward", _wrap_backward)
-    scheduled = outermost("lr scheduler", _scheduled)
-    for name in ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler"):
-        kind = getattr(lr_scheduler, name, None)
-        if kind is not None and "__init__" in vars(kind):
-            replace([kind], "__init__", scheduled)
 
 
 def _wrap_built(original: Any) -> Any:

@@ -159,12 +159,9 @@ def _next_step(
     if grade.verdict is Verdict.ACCEPTED:
         return "There is nothing that you must change." + (" The advice below is free." if first else "")
     if grade.diagnosis is not None:
-        where = grade.diagnosis.where[:1]
-        return (
-            f"Start at `{where[0].path}:{where[0].line}`: what happened there is explained first."
-            if where
-            else ("What happened is explained first, right below.")
-        )
+        for cause in grade.diagnosis.where[:1]:
+            return f"Start at `{cause.path}:{cause.line}`: what happened there is explained first."
+        return "What happened is explained first, right below."
     if first is None and failures and failures[0].place:
         return f"Start at `{failures[0].place}`, where rank {failures[0].rank} failed."
     if first is None:

@@ -38,7 +38,9 @@ def test_an_editors_buffer_comes_through_standard_input(tmp_path: Path) -> None:
     (file,) = json.loads(done.stdout)["files"]
     assert file["file"] == "src/ddp.py"
     assert "DATA001" in {finding["code"] for finding in file["findings"]}
-    assert "ddp.py:" in pipe(ERROR.read_bytes(), "-", "--stdin-filename", "ddp.py", cwd=tmp_path).stdout.decode()
+    assert (
+        "ddp.py:" in pipe(ERROR.read_bytes(), "-", "--stdin-filename", "ddp.py", cwd=tmp_path).stdout.decode()
+    )
     assert pipe(b"", "-", cwd=tmp_path).returncode == 0
     assert pipe(b"\0", "-", cwd=tmp_path).returncode == 2
     assert pipe(b"", "--stdin-filename", "x.py", str(CLEAN), cwd=tmp_path).returncode == 2
@@ -46,7 +48,9 @@ def test_an_editors_buffer_comes_through_standard_input(tmp_path: Path) -> None:
 
 def test_bad_files_are_told_and_the_others_are_linted(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "binary.py").write_bytes(b"\0")
-    result = cli("lint", tmp_path / "binary.py", ERROR, tmp_path / "gone.py", "--json", "--sarif", "out/l.sarif")
+    result = cli(
+        "lint", tmp_path / "binary.py", ERROR, tmp_path / "gone.py", "--json", "--sarif", "out/l.sarif"
+    )
     assert result.returncode == 2
     files = json.loads(result.stdout)["files"]
     assert [bool(file.get("error")) for file in files] == [True, False, True]

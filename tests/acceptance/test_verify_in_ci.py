@@ -63,7 +63,9 @@ def test_what_decides_an_outcome_is_part_of_what_it_is_kept_for(
     (promised, other) = [p for p in submissions_of(task) if p.name in {QUICK, "accepted/flat_script"}]
 
     def facts(task: Task = task, promised: PromisedSubmission = promised, **options: Any) -> str:
-        return json.dumps(deciding_facts(Pipeline(Options(dataset="digits", **options), print), task, promised))
+        return json.dumps(
+            deciding_facts(Pipeline(Options(dataset="digits", **options), print), task, promised)
+        )
 
     script = tmp_path / "no_process_group.py"
     script.write_text(promised.path.read_text() + "\n")
@@ -104,7 +106,9 @@ def test_without_time_nothing_is_calibrated_and_time_leaves_the_total(
 ) -> None:
     state, keep = tmp_path / "state", tmp_path / "kept"
     cli_env["GRADER_STATE_DIR"] = str(state)
-    result = cli("verify", "ddp-fashion", "--only", "rejected/no_set_epoch", "--no-time", "--keep", keep, "--json")
+    result = cli(
+        "verify", "ddp-fashion", "--only", "rejected/no_set_epoch", "--no-time", "--keep", keep, "--json"
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "calibrate" not in result.stderr
     assert not (state / "calibration").exists()
@@ -116,8 +120,29 @@ def test_without_time_nothing_is_calibrated_and_time_leaves_the_total(
     assert any("Time targets were left out" in note for note in grade["notes"])
 
 
+def test_what_only_the_clock_would_reject_is_skipped_without_it(
+    cli: Cli, cli_env: dict[str, str], tmp_path: Path
+) -> None:
+    task = tmp_path / "tasks" / "ddp-fashion"
+    shutil.copytree(CHECKOUT / "tasks" / "ddp-fashion", task)
+    toml = task / "task.toml"
+    toml.write_text(toml.read_text().replace('id = "time"\n', 'id = "time"\nmust = true\n'))
+    shutil.copy(
+        task / "submissions" / "accepted" / "distributed_sampler.py",
+        task / "submissions" / "rejected" / "late.py",
+    )
+    cli_env["GRADER_TASKS_DIR"] = str(tmp_path / "tasks")
+    result = cli("verify", "ddp-fashion", "--only", "rejected/late", "--no-time", "--json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    (case,) = json.loads(result.stdout)["cases"]
+    assert case["ok"]
+    assert "its time, which was left out" in case["skipped"]
+
+
 def test_shards_that_are_left_nothing_are_no_mistake(cli: Cli, tmp_path: Path) -> None:
-    result = cli("verify", "ddp-toy", "--only", QUICK, "--shard", "2/2", "--junit", "j.xml", "--markdown", "m.md")
+    result = cli(
+        "verify", "ddp-toy", "--only", QUICK, "--shard", "2/2", "--junit", "j.xml", "--markdown", "m.md"
+    )
     assert result.returncode == 0, result.stderr
     assert "nothing to verify" in result.stdout
     assert 'tests="0"' in (tmp_path / "j.xml").read_text()

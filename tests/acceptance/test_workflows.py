@@ -176,7 +176,9 @@ def test_gitlab_runs_every_line_and_its_machines_cover_all_submissions_once(clon
     text = (WORKFLOWS / "gitlab.yml").read_text(encoding="utf-8")
     document = yaml.safe_load(text)
     verify, lint = document["verify"], document["lint"]
-    assert "--require-hashes --requirement requirements.lock" in "\n".join(document[".installed"]["before_script"])
+    assert "--require-hashes --requirement requirements.lock" in "\n".join(
+        document[".installed"]["before_script"]
+    )
     for line in lint["script"]:
         options(line)
         succeed(clone, line)
@@ -191,7 +193,13 @@ def test_gitlab_runs_every_line_and_its_machines_cover_all_submissions_once(clon
         assert (clone / verify["artifacts"]["paths"][0]).is_file()
     assert seen == Counter(KEPT)
     (line,) = verify["script"]
-    succeed(clone, line, CI_NODE_INDEX="1", CI_NODE_TOTAL="1", CI_MERGE_REQUEST_DIFF_BASE_SHA=git(clone, "rev-parse", "HEAD"))
+    succeed(
+        clone,
+        line,
+        CI_NODE_INDEX="1",
+        CI_NODE_TOTAL="1",
+        CI_MERGE_REQUEST_DIFF_BASE_SHA=git(clone, "rev-parse", "HEAD"),
+    )
     assert cases(clone) == {}
     kept = {path for entry in verify["cache"] for path in entry["paths"]}
     assert ".grader/outcomes" in kept

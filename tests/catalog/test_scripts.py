@@ -83,7 +83,9 @@ def test_standard_input_has_the_name_it_is_given() -> None:
 
 
 @pytest.mark.parametrize(("given", "name"), [(("-", "-"), None), (("a.py",), "b.py")])
-def test_standard_input_is_read_once_and_named_only_when_read(given: tuple[str, ...], name: str | None) -> None:
+def test_standard_input_is_read_once_and_named_only_when_read(
+    given: tuple[str, ...], name: str | None
+) -> None:
     with pytest.raises(UsageError):
         read(*given, stdin_name=name)
 

@@ -120,9 +120,7 @@ def test_what_others_committed_since_the_branches_parted_is_theirs(repo: Path) -
     assert left("main") == {"two-ranks/rejected/one"}
 
 
-def test_a_change_of_the_judge_itself_reaches_everything(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_the_judge_itself_reaches_everything(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (repo / "grader" / "checks").mkdir(parents=True)
     (repo / "grader" / "checks" / "rule.py").write_text("x = 1\n")
     monkeypatch.setattr("grader.catalog.changes._PACKAGE", repo / "grader")
@@ -154,7 +152,9 @@ def test_shards_have_every_item_once_and_are_of_one_size(num_items: int, count: 
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1/0", "0/0", "-1/3", "1", "1/", "/3", "a/b", "1/3/5", "1 / 3", "²/3", ""])
+@pytest.mark.parametrize(
+    "text", ["0/3", "4/3", "1/0", "0/0", "-1/3", "1", "1/", "/3", "a/b", "1/3/5", "1 / 3", "²/3", ""]
+)
 def test_a_shard_that_cannot_be_is_told(text: str) -> None:
     with pytest.raises(UsageError, match="--shard"):
         parse_shard(text)

@@ -13,7 +13,13 @@ from grader import outcomes
 from grader.model.verify_case import VerifyCase
 from grader.settings import settings
 
-FACTS: dict[str, object] = {**outcomes.world(), "task": "t", "digest": "abc", "nproc_per_node": 2, "timed": True}
+FACTS: dict[str, object] = {
+    **outcomes.world(),
+    "task": "t",
+    "digest": "abc",
+    "nproc_per_node": 2,
+    "timed": True,
+}
 CASE = VerifyCase("t", "rejected/a.py", "rejected", "rejected", ("DATA002",), ("DATA002",), 4.5, "", ok=True)
 
 
@@ -55,7 +61,10 @@ def entry(kept: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[]", "7", '{"schema": 1}', '{"schema": 1, "facts": {}}', "[" * 100_000, "\0\xff"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "[]", "7", '{"schema": 1}', '{"schema": 1, "facts": {}}', "[" * 100_000, "\0\xff"],
+)
 def test_a_damaged_entry_is_no_entry(text: str, kept: Path) -> None:
     path = entry(kept)
     path.write_text(text, encoding="latin-1")

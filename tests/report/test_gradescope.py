@@ -98,7 +98,9 @@ def test_a_learner_is_never_shown_what_is_for_staff() -> None:
     grade = factory.rejected().grade
     first, *rest = grade.rubric
     secret = CheckResult("TRUST002", State.CONTRADICTED, (), "It reaches for the judge.")
-    accused = replace(first, state=State.CONTRADICTED, codes=("TRUST002",), reason="TRUST002: It forged its trace.")
+    accused = replace(
+        first, state=State.CONTRADICTED, codes=("TRUST002",), reason="TRUST002: It forged its trace."
+    )
     held = replace(
         grade,
         verdict=Verdict.HELD,

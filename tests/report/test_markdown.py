@@ -27,7 +27,10 @@ def test_an_attempt_has_verdict_points_and_what_to_mend() -> None:
     page = RENDER.render(text)
     assert text.startswith("## ✘ Not accepted yet: no\\_sampler\n")
     assert "<strong>45 of 95 points</strong>" in page
-    assert "<td>Every sample goes to exactly one rank (must)</td>\n<td>contradicted</td>\n<td>0 / 25</td>" in page
+    assert (
+        "<td>Every sample goes to exactly one rank (must)</td>\n<td>contradicted</td>\n<td>0 / 25</td>"
+        in page
+    )
     assert "<strong>DATA001</strong> <code>train.py:23</code>, ranks 0 and 1" in page
     assert text.index("Must be fixed") < text.index("Costs points") < text.index("Good to know")
     assert "TRUST" not in text
@@ -46,7 +49,10 @@ def test_a_verification_tells_broken_promises_first() -> None:
     text = cases_to_markdown([_KEPT, _CACHED, _BROKEN])
     page = RENDER.render(text)
     assert text.startswith("## ✘ Tasks: 2 of 3 promises kept\n")
-    assert "<li><strong>ddp-fashion/rejected/b.py</strong>: verdict accepted, not <code>rejected</code></li>" in page
+    assert (
+        "<li><strong>ddp-fashion/rejected/b.py</strong>: verdict accepted, not <code>rejected</code></li>"
+        in page
+    )
     assert page.index("rejected/b.py</td>") < page.index("accepted/a_b.py</td>")
     assert "<td>cached</td>" in page
     assert "1 of them" in page

@@ -40,7 +40,9 @@ def has(kind: str, found: dict[str, Any]) -> None:
 def check_place(place: dict[str, Any], folder: Path) -> None:
     artifact = place["artifactLocation"]
     if "uriBaseId" in artifact:
-        assert re.fullmatch(r"[A-Za-z0-9_.~/%+,;=!$&'()*@-]+", artifact["uri"]), "not a relative URI reference"
+        assert re.fullmatch(r"[A-Za-z0-9_.~/%+,;=!$&'()*@-]+", artifact["uri"]), (
+            "not a relative URI reference"
+        )
         assert not artifact["uri"].startswith(("/", ".."))
         assert (folder / unquote(artifact["uri"])).exists()
     else:
@@ -163,7 +165,9 @@ def test_fingerprints_survive_lines_above_and_other_indentation(here: Path) -> N
     assert fingerprints(here, SOURCE.replace("import json\n", "import json\n\n\n\nimport sys\n")) == first
     moved = SOURCE.replace("    train_loader = DataLoader(", "    train_loader =  DataLoader(")
     assert fingerprints(here, moved)["DATA001"] == first["DATA001"]
-    other = SOURCE.replace("train_loader = DataLoader(", "my_loader = DataLoader(").replace("in train_loader", "in my_loader")
+    other = SOURCE.replace("train_loader = DataLoader(", "my_loader = DataLoader(").replace(
+        "in train_loader", "in my_loader"
+    )
     assert fingerprints(here, other)["DATA001"] != first["DATA001"]
 
 
@@ -171,7 +175,8 @@ def test_the_same_line_twice_has_two_fingerprints(here: Path) -> None:
     source = NamedScript("a.py", Submission("a", (SourceFile("a.py", "f()\nf()\n"),)))
     (here / "a.py").write_text("f()\nf()\n")
     same = [
-        Finding("IO001", Severity.ERROR, Evidence.SOURCE, "m", where=(Location("a.py", n, 1),)) for n in (1, 2)
+        Finding("IO001", Severity.ERROR, Evidence.SOURCE, "m", where=(Location("a.py", n, 1),))
+        for n in (1, 2)
     ]
     results = sarif([LintedScript(source, tuple(same))], here)["runs"][0]["results"]
     assert len({r["partialFingerprints"]["primaryLocationLineHash"] for r in results}) == 2
