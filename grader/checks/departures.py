@@ -191,9 +191,12 @@ def _left_loop(script: Script, one: RankRecord, other: RankRecord) -> ast.AST | 
         if (here.path, here.function) != (there.path, there.function):
             return None
         if here.line != there.line:
+            # A loop over a table of metrics is no training: that its entries differ is for DIST009 to say.
             passed = [
-                n for n in _loops(script, there) if (getattr(n, "end_lineno", None) or 0) < here.line
-            ]  # fmt: skip
+                n
+                for n in _loops(script, there)
+                if (getattr(n, "end_lineno", None) or 0) < here.line and script.training.runs_backward(n)
+            ]
             return min(passed, key=lambda n: getattr(n, "lineno", 0), default=None)
     return None
 

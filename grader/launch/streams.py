@@ -1,7 +1,7 @@
 """What ranks send: pipes that never block them, caps that hold, text that is safe to keep and to show.
 
 Nothing here waits for the end of a pipe: a daemonised grandchild may hold it open for ever. No content is
-interpreted beyond counting lines.
+interpreted beyond counting lines, and telling torch's complaints while it waits for a store from signs of life.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ _LONGEST_LINE_BYTES = 8 << 20
 # Everything that could steer a terminal, end a string early or hide text: controls, bidi overrides, surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# What torch writes again and again, with a stack of its own, while it looks for a store that nobody keeps.
+_STILL_WAITING = re.compile(
+    rb"(?:\[[A-Z][^\n]*\[c10d\][^\n]*(?:failed to connect|retrying)[^\n]*|Exception raised from [^\n]*|frame #\d+:[^\n]*"
+    rb"|<omitting python frames>|[ \t]*)(?:\n|$)"
+)
 
 
 def open_pipe() -> tuple[int, int]:
@@ -40,6 +45,18 @@ def safe_text(raw: bytes) -> str:
     return _UNSAFE.sub("\ufffd", text)
 
 
+def _says_only_that_it_waits(chunk: bytes) -> bool:
+    if b"[c10d]" not in chunk:
+        return False
+    position = 0
+    while position < len(chunk):
+        line = _STILL_WAITING.match(chunk, position)
+        if line is None:
+            return False
+        position = line.end()
+    return True
+
+
 class Source:
     """The reading end of a pipe; counts what came."""
 
@@ -49,7 +66,7 @@ class Source:
         self.full = False
 
     def drain(self) -> bool:
-        """Take what is there now, without waiting; True when something was."""
+        """Take what is there now, without waiting; True when there was a sign of life in it."""
         if self.reader < 0:
             return False
         moved = False
@@ -63,9 +80,9 @@ class Source:
             if not chunk:
                 self.close()
                 break
-            moved = True
             self.num_bytes += len(chunk)
             self._take(chunk)
+            moved = moved or not _says_only_that_it_waits(chunk)
             if len(chunk) < _CHUNK_BYTES:
                 break
         return moved

@@ -84,7 +84,19 @@ def install(
         )
         return
     _try("compiler", meet_compiler)
-    for room in (models, passes, optimizers, wrappers, groups, saves, loads, downloads, seeds, randoms, schedules):
+    for room in (
+        models,
+        passes,
+        optimizers,
+        wrappers,
+        groups,
+        saves,
+        loads,
+        downloads,
+        seeds,
+        randoms,
+        schedules,
+    ):
         _try(room.__name__.rpartition(".")[2], room.install)
 
 

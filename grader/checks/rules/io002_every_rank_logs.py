@@ -59,6 +59,8 @@ from grader.checks.source import Script
 from grader.model.finding import Evidence, Location, Severity
 
 SEVERITY = Severity.WARNING
+# Where each rank starts a whole group, each group has a rank 0 that may speak.
+EXPLAINED_BY = ("DIST006",)
 MIN_LINES = 3
 """One or two lines of a rank are a greeting, not a log."""
 MAX_LINES = 2000

@@ -27,6 +27,15 @@ for epoch in range(9):
             break
 dist.barrier()
 """
+TABLE = """\
+import torch.distributed as dist
+results = {"loss": loss}
+if dist.get_rank() == 0:
+    results["rate"] = rate
+for value in results.values():
+    dist.all_reduce(value)
+dist.barrier()
+"""
 PORT = """\
 import os
 import torch.distributed as dist
@@ -178,6 +187,15 @@ def test_all_ranks_that_break_together_and_hang_later(tell: Any) -> None:
     story.epoch({0: range(24), 1: range(24)}, exhausted=False)
     story.wait(0, "all_reduce", 40)
     story.wait(1, "broadcast", 41)
+    assert story.look("DIST008").state is UNSEEN
+    assert story.look("DIST009").state is FLAGGED
+
+
+def test_a_table_that_is_longer_on_one_rank_is_not_an_exit(tell: Any) -> None:
+    story = tell.honest()
+    story.text = TABLE
+    story.wait(0, "all_reduce", 6)
+    story.wait(1, "barrier", 7)
     assert story.look("DIST008").state is UNSEEN
     assert story.look("DIST009").state is FLAGGED
 

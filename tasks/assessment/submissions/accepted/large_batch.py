@@ -4,7 +4,7 @@ Train a Wide-ResNet with a batch that grows with the number of GPUs.
     $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
 
 64 samples on each rank. By the linear scaling rule k ranks take k times the learning rate of one; it rises to that
-over the first three of ten epochs, because so large a step on untrained weights diverges, and falls to zero afterwards.
+over the first third of the epochs, because so large a step on untrained weights diverges, and falls to zero afterwards.
 """
 import argparse
 import csv
@@ -25,7 +25,7 @@ from torchvision import transforms as T
 from torchvision.datasets import FashionMNIST
 
 DEPTH = 10  # convolutions on the longest path: 6 for each block of a group, and 4 besides
-WIDTH = 4  # channels, as a multiple of the plain residual network's
+WIDTH = 2  # channels, as a multiple of the plain residual network's
 BASE_CHANNELS = 8
 NUM_CLASSES = 10
 
@@ -53,7 +53,7 @@ class WideResNet(nn.Module):
 
     def __init__(self, depth=DEPTH, width=WIDTH, num_classes=NUM_CLASSES):
         super().__init__()
-        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, stride=2, padding=1, bias=False)
+        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, padding=1, bias=False)
         blocks, channels = [], BASE_CHANNELS
         for group in range(3):
             for number in range((depth - 4) // 6):
@@ -154,7 +154,7 @@ def write_logs(rows, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=64, help="samples on each rank")
     parser.add_argument("--lr", type=float, default=0.1, help="for one rank's batch")
     parser.add_argument("--momentum", type=float, default=0.9)

@@ -12,7 +12,7 @@ from trainer import Trainer
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--global-batch-size", type=int, default=80)
     parser.add_argument("--lr", type=float, default=0.1)
     args = parser.parse_args()
