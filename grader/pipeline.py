@@ -230,7 +230,11 @@ class Pipeline:
                 )
             trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
             return calibrations.Measured(
-                record.slowest_cpu_s, record.wall_s, evaluation.hidden.get("accuracy"), images_per_s(trace)
+                record.slowest_cpu_s,
+                record.wall_s,
+                evaluation.hidden.get("accuracy"),
+                images_per_s(trace),
+                sum(step.samples for rank in trace.ranks for step in rank.steps),
             )
 
     def _facts(

@@ -6,11 +6,14 @@ matter.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.catalog.lines import Key
-from grader.catalog.schema import ExpectedTable
 from grader.model.task import Expected
+
+if TYPE_CHECKING:
+    # Not for real: pydantic takes its time, and `grader lint` starts without it.
+    from grader.catalog.schema import ExpectedTable
 
 _BASES = ("base_learning_rate", "base_batch_size")
 

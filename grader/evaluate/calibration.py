@@ -34,13 +34,14 @@ NUM_RUNS, NUM_ONE_RANK_RUNS = 5, 3
 class Measured(NamedTuple):
     """One completed run: CPU seconds of the slowest rank, wall seconds, accuracy 0–1 on the hidden split, images/s.
 
-    `accuracy` is None where the task scores no network.
+    `accuracy` is None where the task scores no network; `num_samples` counts what all ranks trained on.
     """
 
     cpu_s: float
     wall_s: float
     accuracy: float | None
     images_per_s: float | None
+    num_samples: int = 0
 
 
 RunOnce = Callable[[Submission, int], Measured]
@@ -117,6 +118,7 @@ def make(
         provisional=provisional,
         load=load,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        one_rank_samples=max((m.num_samples for m in single), default=0) or None,
     )
 
 

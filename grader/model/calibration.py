@@ -29,7 +29,7 @@ class Calibration:
         task, task_version, profile, dataset, world_size, node_class: what it is valid for.
         styles: timings by accepted style.
         one_rank_images_per_s: training throughput of the skeleton on one rank, None if not measured.
-        one_rank_s: CPU seconds of the skeleton's whole run on one rank.
+        one_rank_s: CPU seconds of the skeleton's whole run on one rank; one_rank_samples: samples it trained on.
         provisional: True for the one-run calibration made on the fly.
         load: machine load average when it was made.
         made_at: date and time, ISO 8601, UTC.
@@ -47,6 +47,7 @@ class Calibration:
     provisional: bool
     load: float
     made_at: str
+    one_rank_samples: int | None = None
 
     @property
     def slowest(self) -> StyleTiming | None:

@@ -1,4 +1,4 @@
-"""What `grader lint` takes for a script: files, folders, patterns and standard input; a bad one stops none of the others."""
+"""What `grader lint` takes for a script: files, folders, patterns, standard input; a bad one stops no other."""
 
 from __future__ import annotations
 

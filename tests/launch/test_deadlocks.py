@@ -37,6 +37,10 @@ BLOCKED = {
         "store = dist.TCPStore('127.0.0.1', int(os.environ['MASTER_PORT']))\nstore.wait(['never'])",
         ["rendezvous (init_process_group)", "store operation"],
     ),
+    "a store that nobody keeps": (
+        START + "os.environ['MASTER_PORT'] = '1'\ndist.init_process_group('gloo')",
+        ["rendezvous (init_process_group)", "rendezvous (init_process_group)"],
+    ),
     "one rank wraps the model": (
         GROUP + "if rank == 0:\n    DDP(torch.nn.Linear(2, 2))\n" + NEVER_SENT,
         ["DDP construction", "recv"],

@@ -18,7 +18,8 @@ RENDER = MarkdownIt("commonmark", {"html": True}).enable("table")
 _KEPT = VerifyCase("ddp-fashion", "accepted/a_b.py", "accepted", "accepted", (), (), 4.25, "", ok=True)
 _CACHED = replace(_KEPT, submission="accepted/known.py", cached=True, seconds=0.0)
 _BROKEN = VerifyCase(
-    "ddp-fashion", "rejected/b.py", "rejected", "accepted", ("DATA001",), (), 3.5, "verdict accepted, not `rejected`", ok=False
+    "ddp-fashion", "rejected/b.py", "rejected", "accepted", ("DATA001",), (), 3.5,
+    "verdict accepted, not `rejected`", ok=False,
 )  # fmt: skip
 
 

@@ -149,8 +149,11 @@ def test_columns_are_counted_in_utf16_units(here: Path) -> None:
     region = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]
     before = 's = "äß𝄞"; '.encode("utf-16-le")
     assert region == {
-        "startLine": 1, "startColumn": len(before) // 2 + 1, "endLine": 1, "endColumn": len(line.encode("utf-16-le")) // 2,
-    }  # fmt: skip
+        "startLine": 1,
+        "startColumn": len(before) // 2 + 1,
+        "endLine": 1,
+        "endColumn": len(line.encode("utf-16-le")) // 2,
+    }
 
 
 def fingerprints(folder: Path, text: str) -> dict[str, str]:

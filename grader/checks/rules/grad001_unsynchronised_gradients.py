@@ -152,12 +152,14 @@ def _left_outside(script: Script) -> Iterable[Hit]:
                 and set(script.values.origins(c.func, returns=False)) & set(made)
             ]
             if called:
+                # `forwards` is in no order of its own.
+                first = min(called, key=start)
                 yield Hit(
-                    message=f"{script.at(called[0])} trains the model made in {script.at(made[0])}, which is not the "
+                    message=f"{script.at(first)} trains the model made in {script.at(made[0])}, which is not the "
                     f"one that {script.at(script.training.wraps[0])} wraps. Nothing averages its gradients: each rank "
                     "trains one of its own.",
                     hint="Wrap every model that is trained, and call the wrapper.",
-                    where=(script.location(called[0]),),
+                    where=(script.location(first),),
                 )
                 break
 

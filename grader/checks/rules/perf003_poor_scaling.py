@@ -23,12 +23,13 @@ loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_s
 
 ## How it is seen
 From outside, by the kernel's count of processor time of the slowest rank, against the calibrated run of the starting
-script on one rank; on GPUs by wall time. Machines differ from hour to hour, so it is said only where the difference is
+script on one rank, each per sample it trained on; on GPUs by wall time. Machines differ from hour to hour, so it is said only where the difference is
 plain, and it never costs points by itself.
 """
 
 from __future__ import annotations
 
+from grader.checks.quote import count
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.steps import trainers
@@ -50,19 +51,24 @@ def check_trace(seen: Seen) -> Look:
         return unseen("The run did not come to its end.")
     if ranks < 2:
         return unseen("Fewer than two ranks trained.")
-    if calibration is None or not calibration.one_rank_s:
+    samples = sum(step.samples for rank in trainers(seen.trace) for step in rank.steps)
+    if calibration is None or not calibration.one_rank_s or not calibration.one_rank_samples or not samples:
         return unseen("The starting script's time on one rank has not been measured on this machine.")
     on_gpu = seen.profile != "cpu"
     took_s = seen.record.wall_s if on_gpu else seen.record.slowest_cpu_s
-    speed_up = calibration.one_rank_s / took_s if took_s > 0 else 0.0
+    # Runs differ in how much they train on: what counts is the time per sample.
+    speed_up = calibration.one_rank_s / calibration.one_rank_samples * samples / took_s if took_s > 0 else 0.0
     clock = "seconds" if on_gpu else "seconds of processor time on the slowest rank"
-    told = f"{took_s:.1f} {clock} against {calibration.one_rank_s:.1f} of the starting script on one"
+    told = (
+        f"{took_s:.1f} {clock} for {count(samples, 'sample')}, against {calibration.one_rank_s:.1f} for "
+        f"{calibration.one_rank_samples:,} of the starting script on one"
+    )
     if speed_up >= _NO_FASTER:
-        return verified(f"{ranks} ranks took {told}: {speed_up:.2f} × as fast.", Evidence.OUTSIDE)
+        return verified(f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample.", Evidence.OUTSIDE)
     return flagged(
         Hit(
-            message=f"{ranks} ranks took {told}: {speed_up:.2f} × as fast, where up to {ranks} × is there to be had. "
-            "The further devices bring nothing.",
+            message=f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample, where up to {ranks} × is there to "
+            "be had. The further devices bring nothing.",
             hint="See what ranks do instead of training: whole passes over the data on every rank, waiting for input, "
             "collectives in every step, validation by one rank while the others wait.",
             details={"seconds": took_s, "one_rank_s": calibration.one_rank_s, "speed_up": round(speed_up, 3)},

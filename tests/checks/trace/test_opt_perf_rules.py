@@ -246,21 +246,25 @@ def test_one_long_wait_is_no_lack_of_input(tell: Any) -> None:
     assert story.look("PERF002").state is CLEAN
 
 
-def calibrated(one_rank_s: float | None) -> Calibration:
+def calibrated(one_rank_s: float | None, samples: int) -> Calibration:
+    made_at = "2026-01-01T00:00:00Z"
     return Calibration(
-        "any", "0", "cpu", "digits", 2, "here", (), 900.0, one_rank_s, False, 0.0, "2026-01-01T00:00:00Z"
+        "any", "0", "cpu", "digits", 2, "here", (), 900.0, one_rank_s, False, 0.0, made_at, samples
     )
 
 
 def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
     story = tell.honest()  # five seconds of processor time on each rank
-    story.calibration = calibrated(5.2)
+    samples = sum(step.samples for rank in story.ranks for step in rank.fields["steps"])
+    story.calibration = calibrated(5.2, samples)
     look = story.look("PERF003")
     assert look.state is FLAGGED
     assert "1.04 × as fast" in look.hits[0].message
-    story.calibration = calibrated(8.0)
+    story.calibration = calibrated(8.0, samples)
     assert story.look("PERF003").state is CLEAN
-    story.calibration = calibrated(None)
+    story.calibration = calibrated(16.0, 2 * samples)
+    assert story.look("PERF003").state is CLEAN
+    story.calibration = calibrated(None, samples)
     assert story.look("PERF003").state is UNSEEN
     story.calibration = None
     assert story.look("PERF003").state is UNSEEN
