@@ -17,6 +17,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def every(number: int, noun: str) -> str:
+    """`the one step`, `all 12 steps`."""
+    return f"the one {noun}" if number == 1 else f"all {number:,} {noun}s"
+
+
 def listed(items: Iterable[object], limit: int = 8) -> str:
     """`0, 1 and 2`; long lists end in `… (n in all)`."""
     words = [str(i) for i in items]

@@ -20,8 +20,8 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # What torch writes again and again, with a stack of its own, while it looks for a store that nobody keeps.
 _STILL_WAITING = re.compile(
-    rb"(?:\[[A-Z][^\n]*\[c10d\][^\n]*(?:failed to connect|retrying)[^\n]*|Exception raised from [^\n]*|frame #\d+:[^\n]*"
-    rb"|<omitting python frames>|[ \t]*)(?:\n|$)"
+    rb"(?:\[[A-Z][^\n]*\[c10d\][^\n]*(?:failed to connect|retrying)[^\n]*|Exception raised from [^\n]*"
+    rb"|frame #\d+:[^\n]*|<omitting python frames>|[ \t]*)(?:\n|$)"
 )
 
 

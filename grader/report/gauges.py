@@ -158,7 +158,7 @@ def _scaling(attempt: Attempt) -> Gauge | None:
     note += f", one rank alone on {alone:,.0f}" if alone else ""
     note += f": {efficiency:.0%} of perfect scaling." if efficiency is not None else "."
     return Gauge(
-        name="Speed against one rank",
+        name="Speed against one rank" if alone else "Speed",
         value=f"{speedup:.2f}×" if speedup is not None else f"{rate:,.0f} images/s",
         target="–",
         met=None,

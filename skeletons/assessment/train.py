@@ -74,7 +74,7 @@ def parse_args():
     parser = argparse.ArgumentParser(description="Train a Wide-ResNet on one GPU.")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--lr", type=float, default=0.001)
+    parser.add_argument("--lr", type=float, default=0.002)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     return parser.parse_args()

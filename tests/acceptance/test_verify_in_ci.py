@@ -153,7 +153,7 @@ def test_wishes_that_cannot_be_met_are_told(cli: Cli) -> None:
     for options, word in (
         (("--shard", "3/2"), "--shard"),
         (("--shard", "two"), "I/N"),
-        (("--changed-since", "nowhere"), "no such commit"),
+        (("--changed-since", "nowhere"), "--changed-since"),
         (("--repeat", "2", "--cache"), "--cache"),
         (("--only", "no-such-thing"), "no submission matches"),
     ):

@@ -16,7 +16,9 @@ RETRYING = (
     b"<omitting python frames>\n"
     b"frame #46: _start + 0x21 (0x5644 in python)\n\n"
 )
-REFUSED = b"[W socket.cpp:697] [c10d] The client socket has failed to connect to [localhost]:12355 (errno: 111).\n"
+REFUSED = (
+    b"[W socket.cpp:697] [c10d] The client socket has failed to connect to [localhost]:12355 (errno: 111).\n"
+)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ from collections.abc import Iterable
 
 from grader.checks.collectives import INIT
 from grader.checks.nodes import name_of, start
-from grader.checks.quote import at, count, first_known, place, ranks
+from grader.checks.quote import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
@@ -208,7 +208,7 @@ def check_trace(seen: Seen) -> Look:
     if all(_sent_nothing(r) for r in active):
         return flagged(_twins(active, found))
     return verified(
-        f"Gradients of {len(active)} ranks were equal at all {count(found.num_steps, 'step')} compared, "
+        f"Gradients of {len(active)} ranks were equal at {every(found.num_steps, 'step')} compared, "
         f"the last being step {found.last}."
     )
 

@@ -52,7 +52,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.quote import at, count, first_known, listed, place, ranks
+from grader.checks.quote import at, count, every, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
@@ -154,7 +154,7 @@ def check_trace(seen: Seen) -> Look:
         return flagged(_end_hit(active, at_end, site))
     if during.num_steps:
         return verified(
-            f"Parameters of {len(active)} ranks were equal at all {count(during.num_steps, 'step')} compared"
+            f"Parameters of {len(active)} ranks were equal at {every(during.num_steps, 'step')} compared"
             + (" and at the end." if at_end == {} else ".")
         )
     if at_end == {}:

@@ -5,7 +5,7 @@ Train a Wide-ResNet image classifier on several GPUs, or on several CPU processe
     $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
 
 Every rank trains on its own share of each epoch and validates its own share of the validation set. The batch of
-all ranks together is as large as the single-GPU script's; the learning rate is a hundred times that script's, whose
+all ranks together is as large as the single-GPU script's; the learning rate is fifty times that script's, whose
 log showed a loss that was still falling when it ended, and climbs to it over the first epochs.
 """
 import argparse

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, DistributedSampler, Subset
 from torchvision import datasets, transforms
 
 DEPTH = 10  # convolutions on the longest path: 6 for each block of a group, and 4 besides
-WIDTH = 4  # channels, as a multiple of the plain residual network's
+WIDTH = 2  # channels, as a multiple of the plain residual network's
 BASE_CHANNELS = 8
 NUM_CLASSES = 10
 
@@ -48,7 +48,7 @@ class WideResNet(nn.Module):
 
     def __init__(self, depth=DEPTH, width=WIDTH, num_classes=NUM_CLASSES):
         super().__init__()
-        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, stride=2, padding=1, bias=False)
+        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, padding=1, bias=False)
         blocks, channels = [], BASE_CHANNELS
         for group in range(3):
             for number in range((depth - 4) // 6):

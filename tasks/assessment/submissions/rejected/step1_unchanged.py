@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
 DEPTH = 10  # convolutions on the longest path: 6 for each block of a group, and 4 besides
-WIDTH = 4  # channels, as a multiple of the plain residual network's
+WIDTH = 2  # channels, as a multiple of the plain residual network's
 BASE_CHANNELS = 8
 NUM_CLASSES = 10
 
@@ -56,7 +56,7 @@ class WideResNet(nn.Module):
 
     def __init__(self, depth=DEPTH, width=WIDTH, num_classes=NUM_CLASSES):
         super().__init__()
-        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, stride=2, padding=1, bias=False)
+        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, padding=1, bias=False)
         blocks, channels = [], BASE_CHANNELS
         for group in range(3):
             for number in range((depth - 4) // 6):
@@ -74,9 +74,9 @@ class WideResNet(nn.Module):
 
 def parse_args():
     parser = argparse.ArgumentParser(description="Train a Wide-ResNet on one GPU.")
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--lr", type=float, default=0.001)
+    parser.add_argument("--lr", type=float, default=0.002)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     return parser.parse_args()

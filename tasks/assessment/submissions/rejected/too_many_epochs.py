@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, DistributedSampler, Subset
 from torchvision import datasets, transforms
 
 DEPTH = 10  # convolutions on the longest path: 6 for each block of a group, and 4 besides
-WIDTH = 4  # channels, as a multiple of the plain residual network's
+WIDTH = 2  # channels, as a multiple of the plain residual network's
 BASE_CHANNELS = 8
 NUM_CLASSES = 10
 
@@ -49,7 +49,7 @@ class WideResNet(nn.Module):
 
     def __init__(self, depth=DEPTH, width=WIDTH, num_classes=NUM_CLASSES):
         super().__init__()
-        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, stride=2, padding=1, bias=False)
+        self.stem = nn.Conv2d(1, BASE_CHANNELS, 3, padding=1, bias=False)
         blocks, channels = [], BASE_CHANNELS
         for group in range(3):
             for number in range((depth - 4) // 6):
@@ -67,8 +67,8 @@ class WideResNet(nn.Module):
 
 def parse_args():
     parser = argparse.ArgumentParser(description="Train a Wide-ResNet on several GPUs.")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--warmup-epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=16)
+    parser.add_argument("--warmup-epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--momentum", type=float, default=0.9)

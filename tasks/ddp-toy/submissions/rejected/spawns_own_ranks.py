@@ -63,4 +63,4 @@ if __name__ == "__main__":
         free.bind(("127.0.0.1", 0))
         free_port = free.getsockname()[1]
     num_ranks = torch.cuda.device_count() or 2
-    mp.spawn(main, args=(free_port, num_ranks), nprocs=num_ranks)  # <- DIST006
+    mp.start_processes(main, args=(free_port, num_ranks), nprocs=num_ranks, start_method="fork")  # <- DIST006
