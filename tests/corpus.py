@@ -70,7 +70,8 @@ def marks(text: str) -> set[tuple[str, int]]:
     }
 
 
-def _compare(tally: Tally, name: str, found: set[tuple[str, int]], marked: set[tuple[str, int]]) -> None:
+def compare(tally: Tally, name: str, found: set[tuple[str, int]], marked: set[tuple[str, int]]) -> None:
+    """Count one file: what was found of what is marked."""
     tally.files += 1
     tally.found += len(found & marked)
     tally.wrong += [f"{name}:{line} {code}" for code, line in sorted(found - marked)]
@@ -92,7 +93,7 @@ def rule_folders() -> Iterator[tuple[str, Tally]]:
         for path in sorted((FIXTURES / rule.code).glob("*.py")):
             text = path.read_text(encoding="utf-8")
             marked = {(c, n) for c, n in marks(text) if c == rule.code}
-            _compare(tally, f"{rule.code}/{path.name}", _hits(rule, text), marked)
+            compare(tally, f"{rule.code}/{path.name}", _hits(rule, text), marked)
         yield rule.code, tally
 
 
@@ -105,7 +106,7 @@ def styles() -> Tally:
         for rule in load_rules():
             if rule.check_source is not None:
                 found |= _hits(rule, text)
-        _compare(tally, f"styles/{path.name}", found, marks(text))
+        compare(tally, f"styles/{path.name}", found, marks(text))
     return tally
 
 

@@ -171,6 +171,8 @@ class Calls:
             elif func.attr not in _COMMON_METHODS and not self._names.qualified(func):
                 candidates = self._methods.get(func.attr, [])
                 found = candidates[0] if len(candidates) == 1 else None
+                if found is not None and self._hands_on(func.value, found):
+                    found = None
         if found is None and "__call__" in self._methods and isinstance(func, VARIABLES):
             owner = self._owner(func)
             found = self.method(owner, "__call__") if owner is not None else None
@@ -178,6 +180,11 @@ class Calls:
             yield self.method(found, "__init__") or found
         elif found is not None:
             yield found
+
+    def _hands_on(self, value: ast.expr, method: Function) -> bool:
+        """`self.writer.save(…)` inside a class that has a `save` itself: a part of it, not another one of its kind."""
+        tree = self._names.tree(value)
+        return isinstance(value, ast.Attribute) and tree.enclosing_class(value) is self.class_of[method]
 
     def _owner(self, value: ast.expr) -> ast.ClassDef | None:
         """The class of the object before the dot, where it is plain to see."""

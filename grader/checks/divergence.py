@@ -25,6 +25,7 @@ _BLIND = {"len", "isinstance", "hasattr", "type", "callable", "range", "id"}
 # What says where a value lies, not what it is.
 _PLACING = {"device", "dtype", "non_blocking", "map_location"}
 _MOVING = {"to", "cuda", "cpu", "type"}
+_PROGRESS = {"tqdm", "trange", "track", "progress_bar", "alive_it"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Divergence:
         for definition in found:
             part = part_of(definition) if definition.kind == "assign" and everywhere else None
             repeats = part is not None and ast.unparse(part) in everywhere
-            if repeats and self._some_ranks(definition.node, use) is not None:
+            if (repeats or _shows_progress(definition)) and self._some_ranks(definition.node, use) is not None:
                 continue  # some ranks are told again what all of them were told before
             apart = self._definition(definition, use, depth)
             if apart is not None:
@@ -184,7 +185,7 @@ class Divergence:
                 if not path or path[0] == 0:
                     return None
                 source, path = source.args[0], path[1:]
-            elif name_of(source) in ("tqdm", "trange", "iter", "track", "progress_bar") and source.args:
+            elif name_of(source) in (*_PROGRESS, "iter") and source.args:
                 source = source.args[0]
             else:
                 break
@@ -290,3 +291,10 @@ class Divergence:
                 if apart is not None:
                     return apart
         return None
+
+
+def _shows_progress(definition: Definition) -> bool:
+    """`steps = tqdm(steps)`: what one walks over stays the same."""
+    call = part_of(definition)
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    return first is not None and name_of(call) in _PROGRESS and ast.unparse(first) == definition.name

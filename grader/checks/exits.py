@@ -197,6 +197,9 @@ class Exits:
         steps = [c for s in node.body for c in tree.calls_within(s) if c in script.training.backwards]
         if loop is None or not steps or not self._gradients_meet or not script.training.runs_backward(loop):
             return
+        updates = script.updates
+        if not updates.entries(loop, updates.steps) and not updates.hands_on_optimizer(loop):
+            return  # measures the speed of a layer, say: no rank waits for another there
         for handler in node.handlers:
             kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             caught = handler.type is None or any(k is not None and name_of(k) in _SWALLOWED for k in kinds)

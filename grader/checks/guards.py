@@ -105,10 +105,12 @@ class Guards:
     def _local(self, node: ast.AST) -> list[Guard]:
         tree = self._names.tree(node)
         found: list[Guard] = []
+        known: set[tuple[str, bool]] = set()
         child, above = node, tree.parent.get(node)
         while above is not None and not isinstance(child, FUNCTIONS):
             if isinstance(above, ast.If | ast.While) and child is not above.test:
                 self._note(found, above.test, child in above.body)
+                known |= _facts(above.test, child in above.body)
             elif isinstance(above, ast.IfExp) and child is not above.test:
                 self._note(found, above.test, child is above.body)
             elif isinstance(above, ast.BoolOp) and isinstance(child, ast.expr):
@@ -118,7 +120,7 @@ class Guards:
                 block = getattr(above, name, None)
                 if isinstance(block, list) and child in block:
                     for branch, holds in self._exits_of(block):
-                        if start(branch) < start(child):
+                        if start(branch) < start(child) and not (known and _refuted(branch.test, holds, known)):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
         decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
@@ -154,3 +156,21 @@ class Guards:
                         found.append((statement, True))
             self._exits[id(block)] = found
         return self._exits[id(block)]
+
+
+def _facts(test: ast.expr, holds: bool) -> set[tuple[str, bool]]:
+    """What is known of the parts of a test where it holds, or fails: their text, and whether each is true."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _facts(test.operand, not holds)
+    if isinstance(test, ast.BoolOp):
+        settled = isinstance(test.op, ast.And) is holds
+        return {f for value in test.values for f in _facts(value, holds)} if settled else set()
+    return {(ast.unparse(test), holds)}
+
+
+def _refuted(test: ast.expr, holds: bool, known: set[tuple[str, bool]]) -> bool:
+    """Whether an exit, taken where `test` is not as `holds` says, is never taken where these facts are true.
+
+    `if not sharded and rank != 0: return` keeps nobody from what stands under `if sharded:`.
+    """
+    return any((text, not truth) in known for text, truth in _facts(test, not holds))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable
 from enum import Enum
 
@@ -31,7 +32,7 @@ _MOODY = re.compile(
 _FUNCTIONAL_MOODY = {"torch.nn.functional.dropout", "torch.nn.functional.dropout2d", "torch.dropout"}
 # torchvision's networks without BatchNorm; of those, the ones that hold no buffer of another kind either.
 _WITHOUT_BATCHNORM = re.compile(r"^(alexnet|vgg\d+|squeezenet\d_\d|vit_|swin_|convnext_)")
-_LIBRARIES = ("torch.", "math.", "numpy.", "typing.", "collections.", "functools.", "itertools.", "einops.")
+_LIBRARIES = ("torch.", "numpy.", "einops.", "tqdm.")
 _MAX_CLASSES = 60
 # Attributes that are called everywhere and are methods: following their objects is work for nothing.
 _NO_NETWORKS = {
@@ -174,7 +175,7 @@ class Modules:
             if current in seen:
                 continue
             seen.add(current)
-            for node in walk(current):
+            for node in _written(current):
                 yield node
                 if not isinstance(node, (ast.Call, *VARIABLES)):
                     continue
@@ -226,7 +227,19 @@ class Modules:
         if name is None:
             # Methods of objects (`self.fc(x)`) build nothing; a plain name nobody defines may build anything.
             return isinstance(call.func, ast.Name) and not self._names.lookup(call.func.id, call.func)
-        return "." in name and not name.startswith(_LIBRARIES)
+        known = name.startswith(_LIBRARIES) or name.partition(".")[0] in sys.stdlib_module_names
+        return "." in name and not known
+
+
+def _written(node: ast.AST) -> Iterable[ast.AST]:
+    """All nodes in it; of a class without its other ways to be built (`from_pretrained`), which add no layers."""
+    if not isinstance(node, ast.ClassDef):
+        yield from walk(node)
+        return
+    for statement in node.body:
+        decorators = statement.decorator_list if isinstance(statement, FUNCTIONS) else []
+        if not any(name_of(d) in ("classmethod", "staticmethod") for d in decorators):
+            yield from walk(statement)
 
 
 def _worst(found: Iterable[Holds]) -> Holds:

@@ -56,8 +56,8 @@ def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) 
 def grows(script: Script, call: ast.Call, tensor: ast.expr) -> Loop | None:
     """The loop in which a running sum is reduced in place in every round, with nothing that starts it anew."""
     name = spelt(tensor)
-    if not name:
-        return None
+    if not name or not _sums(script, call):
+        return None  # means and maxima may be taken again and again
     tree = script.names.tree(call)
     above: ast.AST | None = tree.parent.get(call)
     while above is not None and above is not tree.scope(call):
@@ -69,7 +69,7 @@ def grows(script: Script, call: ast.Call, tensor: ast.expr) -> Loop | None:
             anew = any(d.kind != "augment" and is_fresh(name, d) for d in inside) or _cleared(
                 tree, name, above
             )
-            if running and not anew:
+            if running and not anew and not any(_scales(d.node) for d in inside):
                 return above
         above = tree.parent.get(above)
     return None
@@ -77,6 +77,11 @@ def grows(script: Script, call: ast.Call, tensor: ast.expr) -> Loop | None:
 
 def _adds(node: ast.AST) -> bool:
     return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+
+
+def _scales(node: ast.AST) -> bool:
+    """`total /= world_size`: a mean that moves along, in whose rounds nothing piles up."""
+    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mult)
 
 
 def _element_sums(tree: Tree, call: ast.Call, name: str, loop: Loop) -> bool:

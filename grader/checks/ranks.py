@@ -90,9 +90,12 @@ class Ranks:
             return "local" if local else ("" if variable == "GROUP_RANK" else "global")
         return "local" if "local_rank" in name_of(origin).lower() and not variable else ""
 
-    def shows_rank(self, node: ast.AST) -> bool:
-        """Whether a text, path, device or small display of values has the rank in it."""
-        return self._ask(node, "text", 0) > Strength.NO
+    def shows_rank(self, node: ast.AST, *, by_name: bool = True) -> bool:
+        """Whether a text, path, device or small display of values has the rank in it.
+
+        With `by_name=False` a name that only some scripts give to ranks (`gpu`, which may list several) is not enough.
+        """
+        return self._ask(node, "text", 0) > (Strength.NO if by_name else Strength.WEAK)
 
     def environment(self, node: ast.AST) -> str:
         """Name of the environment variable an expression reads, "" where it reads none."""
@@ -165,6 +168,9 @@ class Ranks:
                 best = max(best, self._by_name(origin, what))
             elif isinstance(origin, ast.expr):
                 best = max(best, self._ask(origin, what, depth))
+            elif isinstance(origin, ast.AugAssign):
+                # `rank += local_rank`: a rank as much as what was added to it.
+                best = max(best, min(self._by_name(node, what), Strength.NAMED), self._ask(origin.value, what, depth))
         return best
 
     def _by_name(self, origin: ast.AST, what: str) -> Strength:

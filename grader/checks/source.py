@@ -136,10 +136,15 @@ class Script:
 
     @property
     def joins_group(self) -> bool:
-        """The script is written for several processes: it starts a group, wraps a model, or a framework does."""
-        return bool(
-            self.calls(INIT) or self.training.wraps or self.calls(*OTHER_WRAPPERS) or self.training.framework
-        )
+        """The script is written for several processes: it starts a group, wraps a model, or a framework does.
+
+        Not so where processes call each other (`torch.distributed.rpc`): there each has a part of its own, and what
+        holds for equal ranks does not hold.
+        """
+        if self.training.wraps or self.calls(*OTHER_WRAPPERS) or self.training.framework:
+            return True
+        calls_others = any(i.startswith("torch.distributed.rpc") for t in self.trees for i in t.imports)
+        return bool(self.calls(INIT)) and not calls_others
 
     @property
     def mentions_distributed(self) -> bool:

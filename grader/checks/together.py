@@ -50,7 +50,7 @@ _METHODS: dict[tuple[str, ...], set[str]] = {
         "save", "load", "barrier", "all_gather", "all_reduce", "broadcast", "setup", "setup_module", "clip_gradients",
     },
     ("pytorch_lightning.Trainer", "lightning.pytorch.Trainer", "lightning.Trainer"): {"save_checkpoint"},
-    ("deepspeed.initialize",): {"save_checkpoint", "load_checkpoint"},
+    ("deepspeed.initialize", "deepspeed.init_inference"): {"save_checkpoint", "load_checkpoint"},
 }  # fmt: skip
 _CALLED_AFTER = {
     "accelerator": "accelerate.Accelerator",

@@ -85,7 +85,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield from _masks(script)
         return
     named = [(node, _device(script, value)) for node, value in _devices(script)]
-    pinned = any(what is _Named.OTHER for node, what in named if _sets_current(script, node))
+    pinned = any(_pins(script, value) for node, value in _devices(script) if _sets_current(script, node))
     by_rank = any(what is _Named.OTHER for _, what in named)
     wrong = [n for n, what in named if what is _Named.FIXED]
     if not pinned and (wrong or not by_rank or any(what is _Named.CURRENT for _, what in named)):
@@ -137,6 +137,20 @@ def _devices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
 
 def _sets_current(script: Script, call: ast.Call) -> bool:
     return script.names.qualified(call.func) in _SETTERS
+
+
+def _pins(script: Script, value: ast.expr | None) -> bool:
+    """Whether a setter is given a rank's own device, by number or as `torch.device("cuda", local_rank)`."""
+    if _device(script, value) is _Named.OTHER:
+        return True
+    built = script.values.origins(value) if value is not None and value is not UNKNOWN else ()
+    return any(what is _Named.OTHER for node, what in _named_in(script, built))
+
+
+def _named_in(script: Script, calls: Iterable[ast.AST]) -> Iterable[tuple[ast.Call, _Named]]:
+    for node, value in _devices(script):
+        if node in calls:
+            yield node, _device(script, value)
 
 
 def _device(script: Script, value: ast.expr | None) -> _Named:
@@ -192,7 +206,7 @@ def _masks(script: Script) -> Iterable[Hit]:
             )
             continue
         numbered = [c for c, number in device_numbers(script) if script.ranks.kind(number)]
-        if numbered and script.ranks.shows_rank(write.value):
+        if numbered and script.ranks.shows_rank(write.value, by_name=False):
             yield Hit(
                 message=f"{script.at(write)} shows each rank one GPU only, {script.quote(write)}, and "
                 f"{script.at(numbered[0])} then asks for it by the rank's number: {script.quote(numbered[0])}. What a "

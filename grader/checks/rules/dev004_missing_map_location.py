@@ -44,6 +44,7 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.paths import of_others
 from grader.checks.quote import at, listed, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -82,6 +83,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             "memory they share.",
             hint=_HINT,
             where=(script.location(call),),
+            severity=Severity.HINT if given is None and of_others(script, call) else None,
         )
 
 

@@ -136,12 +136,29 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
     branch = script.names.tree(suspect.call).parent.get(suspect.guard.test)
     leaves = branch is not None and not script.names.tree(suspect.call).inside(suspect.call, branch)
     side = "past the early exit under" if leaves else "under the test"
+    if all(_meets_where_sharded(script, c) for c in suspect.collectives):
+        return Hit(
+            message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} {test}: only {who} "
+            "there. With plain DDP that leaves out the other ranks' random states; with FSDP or DeepSpeed, set in "
+            "`accelerate config` without a change of this text, it waits for ranks that never come.",
+            hint="Let all ranks call it: Accelerate writes what is common to all of them once.",
+            where=tuple(where),
+            severity=Severity.HINT,
+        )
     return Hit(
         message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
         f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still.",
         hint="Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
         where=tuple(where),
     )
+
+
+def _meets_where_sharded(script: Script, collective: Collective) -> bool:
+    """`accelerator.save_state(path)`, which meets only under FSDP and DeepSpeed, or to agree on folders it names."""
+    named = any(
+        k.arg == "automatic_checkpoint_naming" for c in script.all_calls() for k in c.keywords
+    )
+    return collective.name == "save_state" and bool(collective.call.args or collective.call.keywords) and not named
 
 
 def check_trace(seen: Seen) -> Look:

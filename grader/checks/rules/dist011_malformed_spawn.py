@@ -99,9 +99,19 @@ def _is_single(script: Script, args: ast.expr) -> bool:
     """A value that can't be unpacked: a number, a text in parentheses, the number of processes."""
     if isinstance(args, ast.Name | ast.Attribute) and (script.ranks.world(args) or script.ranks.rank(args)):
         return not any(isinstance(o, ast.Tuple | ast.List) for o in script.values.origins(args))
+    if _is_namespace(script, args):
+        return True
     return all(
         isinstance(o, ast.Constant) and isinstance(o.value, int | float) for o in script.values.origins(args)
     ) or isinstance(args, ast.BinOp | ast.JoinedStr)  # fmt: skip
+
+
+def _is_namespace(script: Script, args: ast.expr) -> bool:
+    """What `parser.parse_args()` returns: a namespace can't be unpacked."""
+    origins = script.values.origins(args) if isinstance(args, ast.Name | ast.Attribute) else ()
+    return bool(origins) and all(
+        isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "parse_args" for o in origins
+    )
 
 
 def _counted(function: Function, given: int) -> str:

@@ -67,7 +67,9 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         samplers = training.distributed_samplers(loader)
         dropping = [
-            c for c in (*samplers, loader) if script.values.constant(script.argument(c, "drop_last")) is True
+            c
+            for c in (*samplers, loader)
+            if script.values.constant(script.argument(c, "drop_last")) is True and not _single(script, c)
         ]
         if dropping:
             yield Hit(
@@ -88,6 +90,12 @@ def check_source(script: Script) -> Iterable[Hit]:
                 "drop the repeated ones before counting.",
                 where=tuple(script.location(s) for s in samplers),
             )
+
+
+def _single(script: Script, loader: ast.Call) -> bool:
+    """Batches of one sample, the default, are never incomplete."""
+    size = None if loader in script.calls(SAMPLER) else script.argument(loader, "batch_size")
+    return loader not in script.calls(SAMPLER) and (size is None or script.values.constant(size) == 1)
 
 
 def _settles_the_rest(script: Script) -> bool:

@@ -105,7 +105,8 @@ def _hit(script: Script, path: LonePass) -> Hit | None:
         return None
     first = path.steps[0]
     through = "" if first is last else f", which calls {script.quote(last)} at {script.at(last)}"
-    who = _WHO[path.guard.condition.which]
+    which = path.guard.condition.which
+    who = f"{_WHO[which]} {'runs' if which is Which.MAIN else 'run'}"
     if held is Holds.YES:
         why = (
             "The wrapper broadcasts the network's buffers (BatchNorm's statistics) before the forward pass, and that "
@@ -120,7 +121,7 @@ def _hit(script: Script, path: LonePass) -> Hit | None:
         )
     return Hit(
         message=f"{script.at(first)} has {script.quote(first)}{through}, under {script.quote(path.guard.test)}: only "
-        f"{who} runs this forward pass, and runs it through the DistributedDataParallel wrapper. {why}",
+        f"{who} this forward pass, and not the network inside but the DistributedDataParallel wrapper. {why}",
         hint=_HINT,
         where=tuple(script.location(c) for c in dict.fromkeys((first, last))),
         severity=None if held is Holds.YES else Severity.HINT,

@@ -128,7 +128,18 @@ def _goes_around(script: Script, call: ast.Call, inner: set[ast.AST]) -> bool:
     if isinstance(func, ast.Attribute) and func.attr == "forward":
         func = func.value
     is_variable = isinstance(func, ast.Name | ast.Attribute) and script.names.qualified(func) is None
-    return is_variable and any(o in inner for o in script.values.origins(func, returns=False))
+    old = is_variable and any(o in inner for o in script.values.origins(func, returns=False))
+    return old and not _before_the_wrap(script, call)
+
+
+def _before_the_wrap(script: Script, call: ast.Call) -> bool:
+    """A pass that is over when the model is wrapped: a trial of the network, whose gradients nobody averages."""
+    tree = script.names.tree(call)
+    wraps = [w for w in script.training.wraps if tree.function(w) is tree.function(call)]
+    return bool(wraps) and all(
+        start(call) < start(w) and not any(tree.inside(w, loop) for loop in script.updates.loops_around(call))
+        for w in wraps
+    )
 
 
 def check_trace(seen: Seen) -> Look:

@@ -64,11 +64,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     proper = bool(training.wraps or script.calls(*OTHER_WRAPPERS))
     for call in script.calls("torch.nn.parallel.DataParallel"):
-        if (
-            proper
-            and not _inside_ddp(script, call)
-            and (_is_fallback(script, call) or script.guards.alone(call))
-        ):
+        fallback = script.guards.alone(call) or (proper and _is_fallback(script, call))
+        if fallback and not _inside_ddp(script, call):
             continue
         twice = " inside `DistributedDataParallel`" if proper and _inside_ddp(script, call) else ""
         yield Hit(

@@ -74,9 +74,11 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield from _useless_blocks(script)
     if script.mentioned("no_sync") or _toggled(script):
         return
+    told: set[ast.AST] = set()
     for accumulation in script.accumulations.all:
-        if _through_wrapper(script, accumulation.loop):
-            backward = accumulation.backward
+        backward = accumulation.backward
+        if backward not in told and _through_wrapper(script, accumulation.loop):
+            told.add(backward)
             yield Hit(
                 message=f"{script.at(backward)} exchanges gradients over all ranks at each micro-batch, although "
                 f"{script.at(accumulation.step)} steps only after several of them.",

@@ -103,6 +103,7 @@ def _taken(script: Script, save: ast.Call, parameter: str) -> Iterable[ast.AST]:
             )
             and script.training.wrapped(node.func.value)
             and not _may_be_inner(script, node.func.value)
+            and not _chosen_by_kind(script, node)
         ):
             yield node
 
@@ -110,6 +111,23 @@ def _taken(script: Script, save: ast.Call, parameter: str) -> Iterable[ast.AST]:
 def _may_be_inner(script: Script, module: ast.expr) -> bool:
     """`model.module if distributed else model`: whichever it is, it is not the wrapper."""
     return any(isinstance(o, ast.Attribute) and o.attr == "module" for o in script.values.origins(module))
+
+
+def _chosen_by_kind(script: Script, taken: ast.AST) -> bool:
+    """`model.module.state_dict() if isinstance(model, DDP) else model.state_dict()`: taken where there is no wrapper."""
+    tree = script.names.tree(taken)
+    child, above = taken, tree.parent.get(taken)
+    while above is not None and child is not tree.function(taken):
+        if isinstance(above, ast.IfExp | ast.If) and child is not above.test:
+            other = above.orelse if child is above.body or child in _listed(above.body) else above.body
+            if any(isinstance(n, ast.Attribute) and n.attr == "module" for o in _listed(other) for n in ast.walk(o)):
+                return True
+        child, above = above, tree.parent.get(above)
+    return False
+
+
+def _listed(part: ast.AST | list[ast.stmt]) -> list[ast.AST]:
+    return [*part] if isinstance(part, list) else [part]
 
 
 def _strips_prefix(script: Script) -> bool:

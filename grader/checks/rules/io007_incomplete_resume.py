@@ -66,6 +66,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.nodes import LOOPS, name_of, start, walk
+from grader.checks.paths import of_others
 from grader.checks.rule import Hit
 from grader.checks.source import UNKNOWN, Script
 from grader.model.finding import Severity
@@ -96,7 +97,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework or not (training.trains or training.wraps):
         return
     saves = [c for c in script.calls("torch.save") if _holds_model(script, c)]
-    loads = [c for c in script.calls("torch.load") if not _after_training(script, c)]
+    loads = [c for c in script.calls("torch.load") if not _after_training(script, c) and not of_others(script, c)]
     if not saves or not loads or not _loads_model(script) or not _resumes(script, saves, loads):
         return
     state = _State(frozenset(_kinds(script, "state_dict")), frozenset(_kinds(script, "load_state_dict")))
