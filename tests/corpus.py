@@ -7,8 +7,9 @@ Three parts, and what counts in each:
 * the rules' own folders: every line marked `# <- CODE` in `flagged_*.py` must be found by that rule and no other line
   may be; `clean_*.py` must stay silent. Each file is held against the rule of its folder.
 * `styles/`: honest scripts, held against all rules; only marked advice may appear.
-* the text of every task's submissions, held against all rules: what the text alone says at warning or error level must
-  be among the codes that the submission promises. What only a run can show is not counted as missed here.
+* the text of every task's submissions, held against the rules that the task asks for: what the text alone says at warning
+  or error level must be among the codes that the submission promises, or one that those explain. What only a run can show
+  is not counted as missed here.
 
 Exit code 1 unless both numbers are 1.0.
 """
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.catalog import find_tasks, load_task, read_submission, submissions_of
+from grader.checks.judge import applicable
 from grader.checks.lint import lint
 from grader.checks.rule import Rule, load_rules
 from grader.checks.source import parse
@@ -111,16 +113,18 @@ def styles() -> Tally:
 
 
 def submissions() -> Tally:
-    """The text of all tasks' submissions against all rules, findings of warning level and above."""
+    """The text of all tasks' submissions against the tasks' rules, findings of warning level and above."""
     tally = Tally()
+    explained_by = {rule.code: set(rule.explained_by) for rule in load_rules()}
     for name in find_tasks():
         task = load_task(name)
+        asked = {rule.code for rule in applicable(task)}
         for promised in submissions_of(task):
             tally.files += 1
             for finding in lint(read_submission(promised.path)):
-                if finding.severity not in (Severity.ERROR, Severity.WARNING) or finding.code == "SYNTAX":
+                if finding.severity not in (Severity.ERROR, Severity.WARNING) or finding.code not in asked:
                     continue
-                if finding.code in promised.codes:
+                if {finding.code, *explained_by[finding.code]} & set(promised.codes):
                     tally.found += 1
                 else:
                     line = finding.location.line if finding.location else 0

@@ -240,10 +240,33 @@ class Divergence:
         for tree, scope, definition in self._attributes.stores(node.attr, owners):
             if definition in self._script.scopes.reaching(definition.name, node):
                 continue
-            apart = self._called_by_some(scope, node) or self._definition(definition, node, depth)
+            apart = self._called_by_some(scope, node)
+            if apart is None:
+                apart = self._definition(definition, node, depth)
+                fed = self._fed(node, owners) if apart is not None and apart.kind != "guard" else []
+                if fed:
+                    # One meter counts seconds and the next losses: what this very one was given tells.
+                    apart = self._first(fed, depth)
             if apart is not None and tree is not None:
                 return apart
         return None
+
+    def _fed(self, node: ast.Attribute, owners: Iterable[ast.ClassDef]) -> list[ast.expr]:
+        """What the object of `meter.avg` was handed by calls of its own methods: `meter.update(loss.item(), n)`."""
+        tree = self._script.names.tree(node)
+        scope = tree.scope(node)
+        methods = {
+            f for o in owners for f in self._script.graph.functions if self._script.graph.class_of.get(f) is o
+        }
+        name = ast.unparse(node.value)
+        return [
+            part
+            for call in tree.calls_within(scope)
+            if isinstance(call.func, ast.Attribute)
+            and ast.unparse(call.func.value) == name
+            and methods & set(self._script.graph.targets(call))
+            for part in (*call.args, *(k.value for k in call.keywords))
+        ]
 
     def _called_by_some(self, function: ast.AST, use: ast.AST) -> Apart | None:
         sites = self._script.graph.sites(function) if isinstance(function, FUNCTIONS) else []

@@ -84,6 +84,8 @@ class Ranks:
                 return "" if origin.args or origin.keywords else "global"  # of a group: its own numbers
             if name in _RANK_CALLS:
                 return "local" if "local" in name else ""
+            if name == "" and name_of(origin) == "get_local_rank":
+                return ""  # of a device mesh: the place in one of its dimensions
         variable = self.environment(origin)
         if variable in _RANK_VARIABLES:
             local = "LOCAL" in variable

@@ -64,7 +64,8 @@ class Values:
                 return (node,)
             self._origins[key] = ()  # what a cycle adds to itself is nothing new
             found = dict.fromkeys(self._step(node, returns, depth + 1))
-            self._origins[key] = tuple(found)
+            # `args.rank = rank` in a function called with `args.rank`: round in a circle, it is what it is called.
+            self._origins[key] = tuple(found) or (node,)
         return self._origins[key]
 
     def _step(self, node: ast.AST, returns: bool, depth: int) -> Iterable[ast.AST]:

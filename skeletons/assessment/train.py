@@ -72,7 +72,7 @@ class WideResNet(nn.Module):
 
 def parse_args():
     parser = argparse.ArgumentParser(description="Train a Wide-ResNet on one GPU.")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, default=0.002)
     parser.add_argument("--momentum", type=float, default=0.9)

@@ -83,8 +83,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
     for loader in training.loaders():
         role = training.roles(loader)
-        again = any(d.trains and d.iterates and training.repeated(d.loop) for d in role.draws)
-        if not role.trains or not again:
+        if not role.trains or not _again(script, loader):
             continue
         for sampler in training.distributed_samplers(loader):
             shuffles = script.argument(sampler, "shuffle")
@@ -93,6 +92,19 @@ def check_source(script: Script) -> Iterable[Hit]:
             calls = [n for n in told if _may_mean(script, n, sampler)]
             if not any(_tells(script, n) for n in calls):
                 yield _source_hit(script, sampler, calls)
+
+
+def _again(script: Script, loader: ast.Call) -> bool:
+    """Whether a training run goes over a loader more than once: in an epoch loop, in a generator that never ends, or
+    by an iterator that is made anew."""
+    training = script.training
+    for draw in training.roles(loader).draws:
+        tree = script.names.tree(draw.loop)
+        endless = tree.function(draw.loop) in tree.yields
+        if draw.iterates and (draw.trains or endless) and training.repeated(draw.loop):
+            return True
+    walks = [c for c in script.calls("iter") if c.args and training.repeated(c)]
+    return any(loader in script.values.origins(c.args[0]) for c in walks)
 
 
 def _may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:

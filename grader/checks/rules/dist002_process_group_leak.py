@@ -46,6 +46,7 @@ from grader.checks.quote import at, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
+from grader.checks.strangers import may_set_up
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -55,8 +56,8 @@ SEVERITY = Severity.HINT
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag the start of a group that nothing reachable ends."""
-    starts = script.calls(INIT)
-    if not starts or script.training.framework or script.may_hide_setup:
+    starts = [c for c in script.calls(INIT) if _may_run(script, c)]
+    if not starts or script.training.framework or may_set_up(script):
         return
     ends = script.mentioned("destroy_process_group")
     if any(_may_run(script, node) for node in ends):

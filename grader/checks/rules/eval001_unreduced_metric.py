@@ -70,6 +70,7 @@ from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.sharding import Shared
 from grader.checks.source import Script
+from grader.checks.strangers import may_reduce
 from grader.checks.validation import Parts, combined_after, combining, divided_passes, evaluated, whole_ranks
 from grader.model.finding import Location, Severity
 from grader.model.run import Ending
@@ -80,7 +81,7 @@ SEVERITY = Severity.WARNING
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag counts of a divided validation loader that are used without bringing the ranks' counts together."""
     training = script.training
-    if not script.joins_group or training.framework or script.may_hide_setup or _keeps_own_books(script):
+    if not script.joins_group or training.framework or _keeps_own_books(script):
         return
     for draw in training.draws:
         divided = [
@@ -94,6 +95,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             use is None
             or script.reductions.reduced(draw, counted)
             or any(script.ranks.shows_rank(n) for n in ast.walk(use))
+            or may_reduce(script, draw.loop, counted)
         ):
             continue
         yield Hit(

@@ -56,6 +56,7 @@ from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.scopes import leaves
 from grader.checks.seen import Seen
 from grader.checks.source import Script
+from grader.checks.strangers import may_set_up
 from grader.model.finding import Evidence, Location, Severity
 
 SEVERITY = Severity.WARNING
@@ -134,7 +135,7 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
         if isinstance(c.func, ast.Attribute)
         and c.func.attr in ("setLevel", "addHandler", "addFilter", "disable", "remove")
     ]
-    if not set_up or script.may_hide_setup:
+    if not set_up or may_set_up(script):
         return
     for call in (*set_up, *quiet):
         around = script.guards.partial(call) is not None or not script.guards.on_every_rank(call)
@@ -167,7 +168,7 @@ def _speaks_of_rank(script: Script, node: ast.expr) -> bool:
 
 def _print_replaced(script: Script) -> bool:
     """`builtins.print = …`, `print = …`, or code that was not handed in and may do so."""
-    if script.may_hide_setup:
+    if may_set_up(script):
         return True
     stores = [
         d

@@ -79,6 +79,7 @@ _RESUME = re.compile(
 _OPTIMIZER = re.compile(r"optim|(^|_)opts?(_|$)", re.IGNORECASE)
 _SCHEDULER = re.compile(r"sched", re.IGNORECASE)
 _COUNT = re.compile(r"epoch|step|iter|progress|round", re.IGNORECASE)
+_KEEPER = re.compile(r"check_?point|ckpt|save|load|resume|restore|restart", re.IGNORECASE)
 _EVERYTHING = {"optimizer", "scheduler", "model"}
 _WHOLE = ("save_state", "save_checkpoint_state", "StatefulDataLoader")
 
@@ -167,9 +168,17 @@ def _kinds(script: Script, method: str) -> set[str]:
             if any(isinstance(o, ast.For | ast.comprehension) for o in origins):
                 found |= _EVERYTHING  # `for name, part in parts.items(): part.load_state_dict(…)`
             found.add(_kind(script, call.func.value))
-    if any(name_of(c) in _WHOLE for c in script.all_calls()):
+    if any(name_of(c) in _WHOLE or _keeps_all(script, c) for c in script.all_calls()):
         found |= _EVERYTHING
     return found
+
+
+def _keeps_all(script: Script, call: ast.Call) -> bool:
+    """`restore(path, model, optimizer)` of a module that was not handed in: what it keeps, nobody can see."""
+    if not _KEEPER.search(name_of(call)) or script.graph.targets(call) or call in script.calls("torch.save"):
+        return False
+    parts = [*call.args, *(k.value for k in call.keywords)]
+    return any(isinstance(p, ast.Name | ast.Attribute) and _kind(script, p) == "optimizer" for p in parts)
 
 
 def _kind(script: Script, node: ast.expr) -> str:

@@ -70,7 +70,7 @@ class WideResNet(nn.Module):
 
 def parse_args():
     parser = argparse.ArgumentParser(description="Train a Wide-ResNet on several GPUs.")
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--warmup-epochs", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
     parser.add_argument("--lr", type=float, default=0.1)

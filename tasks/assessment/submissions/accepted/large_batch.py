@@ -4,7 +4,7 @@ Train a Wide-ResNet with a batch that grows with the number of GPUs.
     $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
 
 64 samples on each rank. By the linear scaling rule k ranks take k times the learning rate of one; it rises to that
-over the first third of the epochs, because so large a step on untrained weights diverges, and falls to zero afterwards.
+over the first quarter of the run, because so large a step on untrained weights diverges, and falls to zero afterwards.
 """
 import argparse
 import csv
@@ -120,8 +120,8 @@ def train(args, device, rank, world_size):
     peak = args.lr * world_size
     optimizer = SGD(ddp.parameters(), lr=peak, momentum=args.momentum, weight_decay=args.weight_decay)
     scheduler = OneCycleLR(
-        optimizer, max_lr=peak, epochs=args.epochs, steps_per_epoch=len(train_loader), pct_start=0.3,
-        anneal_strategy="linear", cycle_momentum=False,
+        optimizer, max_lr=peak, epochs=args.epochs, steps_per_epoch=len(train_loader), pct_start=0.25,
+        cycle_momentum=False,
     )
 
     rows, best = [], 0.0
@@ -154,7 +154,7 @@ def write_logs(rows, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64, help="samples on each rank")
     parser.add_argument("--lr", type=float, default=0.1, help="for one rank's batch")
     parser.add_argument("--momentum", type=float, default=0.9)

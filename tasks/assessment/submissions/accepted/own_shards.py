@@ -194,7 +194,7 @@ def main(args):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size-per-rank", type=int, default=32)
     parser.add_argument("--lr", type=float, default=0.05)
     if ON_GPU:

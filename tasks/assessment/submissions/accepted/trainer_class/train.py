@@ -12,9 +12,9 @@ from trainer import Trainer
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch-size", type=int, default=80)
-    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--lr", type=float, default=0.125)
     args = parser.parse_args()
     with Ranks() as ranks:
         train_loader, val_loader = loaders(ranks, args.global_batch_size // ranks.world_size)
