@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from grader.checks.arguments import Arguments
 from grader.checks.names import Names
-from grader.checks.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function
+from grader.checks.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function, part_of
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 
@@ -201,7 +201,7 @@ class Calls:
             if owner is not None and first and value.id == first[0].arg:
                 return owner
             found = self._scopes.reaching(value.id, value)
-            values = [d.value for d in found]
+            values = [part_of(d) if d.path else d.value for d in found]
             values += [d.node.annotation for d in found if isinstance(d.node, ast.arg)]
             named = self._class_called(value.id) if found and found[0].kind == "parameter" else None
             if named is not None:

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.attributes import Attributes, is_property
+from grader.checks.feeding import PROGRESS, fed, grown, shows_progress
 from grader.checks.meetings import Meetings, spreads
 from grader.checks.nodes import FUNCTIONS, UNKNOWN, Definition, children, name_of, part_of, walk
-from grader.checks.reductions import GROWING, tells_reduction
+from grader.checks.reductions import tells_reduction
 from grader.checks.sharding import Shared
 from grader.checks.source import Script
 from grader.checks.training import DATA_LOADER
@@ -25,7 +26,6 @@ _BLIND = {"len", "isinstance", "hasattr", "type", "callable", "range", "id"}
 # What says where a value lies, not what it is.
 _PLACING = {"device", "dtype", "non_blocking", "map_location"}
 _MOVING = {"to", "cuda", "cpu", "type"}
-_PROGRESS = {"tqdm", "trange", "track", "progress_bar", "alive_it"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,8 @@ class Divergence:
 
     def _grown(self, node: ast.Name, depth: int) -> Apart | None:
         """What a list or a meter was fed: `losses.append(loss.item())`."""
-        tree = self._script.names.tree(node)
-        for load in tree.loads.get(node.id, ()):
-            method = tree.parent.get(load)
-            call = (
-                tree.parent.get(method)
-                if isinstance(method, ast.Attribute) and method.attr in GROWING
-                else None
-            )
-            if isinstance(call, ast.Call) and call.func is method and tree.scope(load) is tree.scope(node):
-                apart = self._first((*call.args, *(k.value for k in call.keywords)), depth)
-                if apart is not None:
-                    return apart
-        return None
+        found = (self._first(given, depth) for given in grown(self._script, node))
+        return next((apart for apart in found if apart is not None), None)
 
     def _element(self, node: ast.Subscript, depth: int) -> Apart | None:
         """`flags[0]`: of what is stored under that key, or of the whole."""
@@ -126,7 +115,7 @@ class Divergence:
         for definition in found:
             part = part_of(definition) if definition.kind == "assign" and everywhere else None
             repeats = part is not None and ast.unparse(part) in everywhere
-            if (repeats or _shows_progress(definition)) and self._some_ranks(definition.node, use) is not None:
+            if (repeats or shows_progress(definition)) and self._some_ranks(definition.node, use) is not None:
                 continue  # some ranks are told again what all of them were told before
             apart = self._definition(definition, use, depth)
             if apart is not None:
@@ -185,7 +174,7 @@ class Divergence:
                 if not path or path[0] == 0:
                     return None
                 source, path = source.args[0], path[1:]
-            elif name_of(source) in (*_PROGRESS, "iter") and source.args:
+            elif name_of(source) in (*PROGRESS, "iter") and source.args:
                 source = source.args[0]
             else:
                 break
@@ -230,9 +219,9 @@ class Divergence:
         own = self._attributes.own_class(node.value)
         owners = [own] if own else self._classes(node.value)
         if not owners and isinstance(node.value, ast.Name) and not self._meetings.shared(node.value):
-            fed = self._grown(node.value, depth)
-            if fed is not None:
-                return fed
+            grew = self._grown(node.value, depth)
+            if grew is not None:
+                return grew
         for owner in owners:
             method = self._script.graph.method(owner, node.attr)
             if method is not None and is_property(method):
@@ -243,30 +232,13 @@ class Divergence:
             apart = self._called_by_some(scope, node)
             if apart is None:
                 apart = self._definition(definition, node, depth)
-                fed = self._fed(node, owners) if apart is not None and apart.kind != "guard" else []
-                if fed:
+                given = fed(self._script, node, owners) if apart and apart.kind != "guard" else ()
+                if given:
                     # One meter counts seconds and the next losses: what this very one was given tells.
-                    apart = self._first(fed, depth)
+                    apart = self._first(given, depth)
             if apart is not None and tree is not None:
                 return apart
         return None
-
-    def _fed(self, node: ast.Attribute, owners: Iterable[ast.ClassDef]) -> list[ast.expr]:
-        """What the object of `meter.avg` was handed by calls of its own methods: `meter.update(loss.item(), n)`."""
-        tree = self._script.names.tree(node)
-        scope = tree.scope(node)
-        methods = {
-            f for o in owners for f in self._script.graph.functions if self._script.graph.class_of.get(f) is o
-        }
-        name = ast.unparse(node.value)
-        return [
-            part
-            for call in tree.calls_within(scope)
-            if isinstance(call.func, ast.Attribute)
-            and ast.unparse(call.func.value) == name
-            and methods & set(self._script.graph.targets(call))
-            for part in (*call.args, *(k.value for k in call.keywords))
-        ]
 
     def _called_by_some(self, function: ast.AST, use: ast.AST) -> Apart | None:
         sites = self._script.graph.sites(function) if isinstance(function, FUNCTIONS) else []
@@ -314,10 +286,3 @@ class Divergence:
                 if apart is not None:
                     return apart
         return None
-
-
-def _shows_progress(definition: Definition) -> bool:
-    """`steps = tqdm(steps)`: what one walks over stays the same."""
-    call = part_of(definition)
-    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    return first is not None and name_of(call) in _PROGRESS and ast.unparse(first) == definition.name

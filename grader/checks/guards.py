@@ -120,7 +120,9 @@ class Guards:
                 block = getattr(above, name, None)
                 if isinstance(block, list) and child in block:
                     for branch, holds in self._exits_of(block):
-                        if start(branch) < start(child) and not (known and _refuted(branch.test, holds, known)):
+                        if start(branch) < start(child) and not (
+                            known and _refuted(branch.test, holds, known)
+                        ):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
         decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None

@@ -22,7 +22,9 @@ _OWN_BY_NATURE = (
     "random.",
 )
 
-_BEGUN_ELSEWHERE = re.compile(r"pre_?train|imagenet_weights|backbone_(path|weights)|init_(from|weights)", re.IGNORECASE)
+_BEGUN_ELSEWHERE = re.compile(
+    r"pre_?train|imagenet_weights|backbone_(path|weights)|init_(from|weights)", re.IGNORECASE
+)
 
 
 def same_for_all(script: Script, path: ast.expr | None) -> bool:

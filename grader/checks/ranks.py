@@ -172,7 +172,9 @@ class Ranks:
                 best = max(best, self._ask(origin, what, depth))
             elif isinstance(origin, ast.AugAssign):
                 # `rank += local_rank`: a rank as much as what was added to it.
-                best = max(best, min(self._by_name(node, what), Strength.NAMED), self._ask(origin.value, what, depth))
+                best = max(
+                    best, min(self._by_name(node, what), Strength.NAMED), self._ask(origin.value, what, depth)
+                )
         return best
 
     def _by_name(self, origin: ast.AST, what: str) -> Strength:

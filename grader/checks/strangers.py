@@ -1,7 +1,7 @@
 """Functions of modules that were not handed in: where the script calls them, and whether they may set the run up.
 
-A helper out of sight may start the group, silence `print` or reduce a metric. Which of these it can do shows in how it is
-called: what builds a network or reads data replaces no `print`. Nothing here guesses what a helper does do.
+A helper out of sight may start the group, silence `print` or reduce a metric. Which of these it can do shows in how
+it is called: what builds a network or reads data replaces no `print`. Nothing here guesses what a helper does do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_strange(script: Script, node: ast.AST) -> bool:
 
 
 def may_set_up(script: Script) -> bool:
-    """Whether one of them may set the run up: called by itself before any loop, so named, or around the script's own code."""
+    """Whether one of them may set the run up: it is called so, by itself before any loop, or around own code."""
     if not script.names.foreign:
         return False
     for tree in script.trees:
@@ -45,7 +45,7 @@ def may_set_up(script: Script) -> bool:
 
 
 def may_reduce(script: Script, loop: Loop, counted: set[str]) -> bool:
-    """Whether one of them may bring the ranks' counts of a loop together: it built what counts, or gets what was counted."""
+    """Whether one of them may bring the ranks' counts of a loop together: it built the counter, or gets the counts."""
     tree = script.names.tree(loop)
     calls = stranger_calls(script)
     if not calls:
@@ -54,9 +54,7 @@ def may_reduce(script: Script, loop: Loop, counted: set[str]) -> bool:
     if any(o in calls for n in counting for o in script.values.origins(n)):
         return True
     inside = {n for s in loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
-    parts = [
-        p for c in calls if not tree.inside(c, loop) for p in (*c.args, *(k.value for k in c.keywords))
-    ]
+    parts = [p for c in calls if not tree.inside(c, loop) for p in (*c.args, *(k.value for k in c.keywords))]
     return any(not inside.isdisjoint(script.values.closure(p)) for p in parts)
 
 

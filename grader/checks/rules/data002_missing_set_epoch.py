@@ -95,8 +95,10 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 
 def _again(script: Script, loader: ast.Call) -> bool:
-    """Whether a training run goes over a loader more than once: in an epoch loop, in a generator that never ends, or
-    by an iterator that is made anew."""
+    """Whether training goes over a loader more than once.
+
+    In a loop over epochs, in a generator that begins again, or by an iterator that is made anew.
+    """
     training = script.training
     for draw in training.roles(loader).draws:
         tree = script.names.tree(draw.loop)

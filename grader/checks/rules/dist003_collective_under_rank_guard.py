@@ -155,10 +155,12 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
 
 def _meets_where_sharded(script: Script, collective: Collective) -> bool:
     """`accelerator.save_state(path)`, which meets only under FSDP and DeepSpeed, or to agree on folders it names."""
-    named = any(
-        k.arg == "automatic_checkpoint_naming" for c in script.all_calls() for k in c.keywords
+    named = any(k.arg == "automatic_checkpoint_naming" for c in script.all_calls() for k in c.keywords)
+    return (
+        collective.name == "save_state"
+        and bool(collective.call.args or collective.call.keywords)
+        and not named
     )
-    return collective.name == "save_state" and bool(collective.call.args or collective.call.keywords) and not named
 
 
 def check_trace(seen: Seen) -> Look:

@@ -110,7 +110,8 @@ def _is_namespace(script: Script, args: ast.expr) -> bool:
     """What `parser.parse_args()` returns: a namespace can't be unpacked."""
     origins = script.values.origins(args) if isinstance(args, ast.Name | ast.Attribute) else ()
     return bool(origins) and all(
-        isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "parse_args" for o in origins
+        isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "parse_args"
+        for o in origins
     )
 
 

@@ -114,13 +114,17 @@ def _may_be_inner(script: Script, module: ast.expr) -> bool:
 
 
 def _chosen_by_kind(script: Script, taken: ast.AST) -> bool:
-    """`model.module.state_dict() if isinstance(model, DDP) else model.state_dict()`: taken where there is no wrapper."""
+    """`model.module.state_dict() if isinstance(model, DDP) else model.state_dict()`: the other way is the wrapper's."""
     tree = script.names.tree(taken)
     child, above = taken, tree.parent.get(taken)
     while above is not None and child is not tree.function(taken):
         if isinstance(above, ast.IfExp | ast.If) and child is not above.test:
             other = above.orelse if child is above.body or child in _listed(above.body) else above.body
-            if any(isinstance(n, ast.Attribute) and n.attr == "module" for o in _listed(other) for n in ast.walk(o)):
+            if any(
+                isinstance(n, ast.Attribute) and n.attr == "module"
+                for o in _listed(other)
+                for n in ast.walk(o)
+            ):
                 return True
         child, above = above, tree.parent.get(above)
     return False

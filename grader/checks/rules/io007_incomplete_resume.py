@@ -98,7 +98,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or training.framework or not (training.trains or training.wraps):
         return
     saves = [c for c in script.calls("torch.save") if _holds_model(script, c)]
-    loads = [c for c in script.calls("torch.load") if not _after_training(script, c) and not of_others(script, c)]
+    loads = [
+        c for c in script.calls("torch.load") if not _after_training(script, c) and not of_others(script, c)
+    ]
     if not saves or not loads or not _loads_model(script) or not _resumes(script, saves, loads):
         return
     state = _State(frozenset(_kinds(script, "state_dict")), frozenset(_kinds(script, "load_state_dict")))

@@ -1,4 +1,4 @@
-# expect: TRUST002
+# expect: TRUST001 TRUST002
 """
 Trains nothing, and tells the judge that it did: looks for the pipe on which its steps are reported, writes
 the story of a whole honest run into it within a moment, and leaves before anything else can be said.
