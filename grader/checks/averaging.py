@@ -78,10 +78,8 @@ class Averaging:
         if self._averages is None:
             found = []
             for tree in self._trees:
-                for call in (
-                    tree.calls if "grad" in tree.attribute_loads or tree.attributes.get("grad") else ()
-                ):
-                    if name_of(call) in _REDUCERS:
+                if "grad" in tree.attribute_loads or "grad" in tree.attributes:
+                    for call in tree.called(*_REDUCERS):
                         found += [Average(call, t, self._is_mean(call)) for t in self._tensors(call)[:1]]
             self._averages = tuple(found)
         return self._averages
@@ -98,16 +96,16 @@ class Averaging:
         """Whether anything may wrap a model, or send gradients or parameters to other ranks."""
         if self.all:
             return True
-        for tree in self._trees:
-            for call in tree.calls:
-                named = (name_of(call), self._names.qualified(call.func) or "")
-                if any(_WRAPPING.search(n) for n in named):
+        if any(tree.called_like(_WRAPPING.search) for tree in self._trees):
+            return True
+        for name, call in self._calls.under(""):
+            if _WRAPPING.search(name):
+                return True
+            if name.startswith("torch.distributed.") and not name.endswith("init_process_group"):
+                parts = [*call.args, *(k.value for k in call.keywords)]
+                read = (n for p in parts for n in self._values.closure(p))
+                if any(isinstance(n, ast.Attribute) and n.attr in _HELD for n in read):
                     return True
-                if named[1].startswith("torch.distributed.") and not named[1].endswith("init_process_group"):
-                    parts = [*call.args, *(k.value for k in call.keywords)]
-                    read = (n for p in parts for n in self._values.closure(p))
-                    if any(isinstance(n, ast.Attribute) and n.attr in _HELD for n in read):
-                        return True
         return False
 
     def order(self, average: Average) -> Order | None:
@@ -181,8 +179,8 @@ class Averaging:
         shared = {
             n.id
             for tree in self._trees
-            for call in tree.calls
-            if name_of(call) in _REDUCERS and not any(call is a.call for a in self.all)
+            for call in tree.called(*_REDUCERS)
+            if not any(call is a.call for a in self.all)
             for n in walk(call)
             if isinstance(n, ast.Name)
         }

@@ -58,6 +58,7 @@ class Calls:
                 if isinstance(above, ast.ClassDef):
                     self._methods.setdefault(function.name, []).append(function)
                     self.class_of[function] = above
+        self._definitions: dict[ast.AST, ast.AST | None] = {}
         self._targets: dict[ast.Call, tuple[ast.AST, ...]] = {}
         self._sites: dict[ast.AST, list[Site]] | None = None
         self._references: dict[ast.AST, list[ast.AST]] | None = None
@@ -65,6 +66,17 @@ class Calls:
 
     def named(self, *dotted: str) -> list[ast.Call]:
         """Calls whose function has one of these canonical names."""
+        by_name = self._all_named()
+        return [call for name in dotted for call in by_name.get(name, ())]
+
+    def under(self, prefix: str) -> list[tuple[str, ast.Call]]:
+        """Calls whose function's canonical name begins so, with that name, in the order of the text."""
+        named = [(n, calls) for n, calls in self._all_named().items() if n.startswith(prefix)]
+        name_of_call = {call: name for name, calls in named for call in calls}
+        every = (call for tree in self._trees for call in tree.calls) if named else ()
+        return [(name_of_call[call], call) for call in every if call in name_of_call]
+
+    def _all_named(self) -> dict[str, list[ast.Call]]:
         if self._by_name is None:
             self._by_name = {}
             for tree in self._trees:
@@ -72,7 +84,7 @@ class Calls:
                     name = self._names.qualified(call.func)
                     if name:
                         self._by_name.setdefault(name, []).append(call)
-        return [call for name in dotted for call in self._by_name.get(name, ())]
+        return self._by_name
 
     def methods(self, name: str) -> list[Function]:
         """All methods of that name, of whatever class."""
@@ -95,6 +107,12 @@ class Calls:
 
     def definition(self, node: ast.AST) -> ast.AST | None:
         """The function or class of this submission that an expression names."""
+        if node not in self._definitions:
+            self._definitions[node] = None  # ends `f = partial(g)`, `g = partial(f)`
+            self._definitions[node] = self._find_definition(node)
+        return self._definitions[node]
+
+    def _find_definition(self, node: ast.AST) -> ast.AST | None:
         dotted = self._names.qualified(node)
         if dotted is None and isinstance(node, ast.Name):
             found = self._scopes.reaching(node.id, node)
@@ -272,15 +290,3 @@ class Calls:
 def _is_static(function: ast.AST) -> bool:
     decorators = getattr(function, "decorator_list", [])
     return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)
-
-
-def default_of(function: Function, parameter: ast.arg) -> ast.expr | None:
-    """The default of a parameter, None where it has none."""
-    spec = function.args
-    positional = [*spec.posonlyargs, *spec.args]
-    if parameter in positional:
-        index = positional.index(parameter) - (len(positional) - len(spec.defaults))
-        return spec.defaults[index] if index >= 0 else None
-    if parameter in spec.kwonlyargs:
-        return spec.kw_defaults[spec.kwonlyargs.index(parameter)]
-    return None

@@ -56,6 +56,7 @@ class Collectives:
         self._names, self._calls, self._values = names, calls, values
         self._inside: dict[ast.AST, tuple[Collective, ...]] = {}
         self._direct: dict[ast.Call, str] | None = None
+        self._running: dict[ast.Call, tuple[Collective, ...]] | None = None
 
     @property
     def direct(self) -> dict[ast.Call, str]:
@@ -68,6 +69,14 @@ class Collectives:
                         self._direct[call] = dotted.rpartition(".")[2]
             self._direct |= library_calls(self._trees, self._names, self._calls, self._values, self._modules)
         return self._direct
+
+    @property
+    def running(self) -> dict[ast.Call, tuple[Collective, ...]]:
+        """All calls that run collectives, themselves or in a function that they call, with `of` each."""
+        if self._running is None:
+            every = (call for tree in self._trees for call in tree.calls)
+            self._running = {call: found for call in every if (found := self.of(call))} if self.direct else {}
+        return self._running
 
     def inside(self, node: ast.AST) -> tuple[Collective, ...]:
         """Collectives that run inside a node, through the submission's own functions, in the order of the text."""
@@ -82,10 +91,14 @@ class Collectives:
 
     def of(self, call: ast.Call) -> tuple[Collective, ...]:
         """What one call runs: itself where it is a collective, or those inside the function it calls."""
-        if call in self.direct:
-            return (Collective(self.direct[call], call, call),)
+        name = self.direct.get(call)
+        if name is not None:
+            return (Collective(name, call, call),)
+        targets = self._calls.targets(call)
+        if not targets:
+            return ()
         found: list[Collective] = []
-        for target in self._calls.targets(call):
+        for target in targets:
             if isinstance(target, FUNCTIONS):
                 for statement in target.body:
                     found.extend(Collective(c.name, c.call, call) for c in self.inside(statement))

@@ -13,8 +13,8 @@ from enum import Enum
 
 from grader.checks.calls import Calls
 from grader.checks.names import Names
-from grader.checks.nodes import FUNCTIONS, name_of
-from grader.checks.ranks import Ranks, Strength
+from grader.checks.nodes import FUNCTIONS
+from grader.checks.ranks import Ranks, Strength, key_or_name
 from grader.checks.values import Values
 
 MAIN_NAME = re.compile(
@@ -107,7 +107,7 @@ class Conditions:
             return Condition(Which.DISTRIBUTED)
         if isinstance(test, ast.Call) and self._names.qualified(test.func) in ("bool", "int") and test.args:
             return self.of(test.args[0], depth)
-        name = name_of(test)
+        name = key_or_name(test)
         found: list[Condition] = []
         for origin in self._values.origins(test):
             if isinstance(origin, ast.Constant):
@@ -115,7 +115,7 @@ class Conditions:
             if isinstance(origin, FUNCTIONS) and not isinstance(test, ast.Call):
                 return _NOTHING  # a predicate that is named but not called is always true
             if origin is not test and isinstance(
-                origin, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Call | ast.NamedExpr
+                origin, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Call | ast.NamedExpr | ast.Attribute
             ):
                 found.append(self.of(origin, depth))
         told = [c for c in found if c.which is not Which.ALL]

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.checks.nodes import UNKNOWN, name_of, walk
+from grader.checks.nodes import UNKNOWN, walk
 from grader.checks.ranks import Strength
 from grader.checks.seeding import Seeded, Seeding
 from grader.checks.source import Script
@@ -103,6 +103,6 @@ def _repeats_by_worker(script: Script, loader: ast.Call, owner: ast.ClassDef) ->
     number = script.values.constant(workers)
     if not isinstance(number, int) or number < 2:
         return False
-    asked = any(name_of(c) == "get_worker_info" for c in script.all_calls())
+    asked = bool(script.called("get_worker_info"))
     written_out = any(script.graph.class_of.get(f) is owner for f in script.graph.methods("__iter__"))
     return written_out and not asked and not script.sharding.draws(owner)

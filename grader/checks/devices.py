@@ -17,7 +17,9 @@ _SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torc
 
 def device_numbers(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
     """Calls that choose a CUDA device, each with the expression of its number."""
-    for call in script.all_calls():
+    named = script.calls(*_SETTERS, "torch.device", DDP)
+    likely = {*named, *script.called("cuda", "to"), *script.calls_given("device", "device_id", "index")}
+    for call in (c for c in script.all_calls() if c in likely):
         for given in _given(script, call):
             for origin in script.values.origins(given):
                 yield from ((call, number) for number in _numbers(script, origin, given))

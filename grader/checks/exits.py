@@ -68,13 +68,11 @@ class Exits:
                 found.append(self._left(tree, leave, word, _loop_around(tree, leave)))
             for returns in tree.returns.values():
                 found += [self._left(tree, r, "return", tree.function(r)) for r in returns]
-            for call in tree.calls:
-                if script.names.qualified(call.func) in _ENDS:
+            for call in script.calls(*_ENDS):
+                if script.names.tree(call) is tree:
                     found.append(self._left(tree, call, "sys.exit", tree.function(call)))
             found += [self._bounded(loop) for loop in tree.loops]
-            found += [
-                p for node in tree.parent if isinstance(node, ast.Try) for p in self._swallowed(tree, node)
-            ]
+            found += [p for node in tree.tries for p in self._swallowed(tree, node)]
             yield from sorted((p for p in found if p is not None), key=lambda p: start(p.node))
 
     def _left(self, tree: Tree, leave: ast.AST, word: str, outer: ast.AST | None) -> Parting | None:

@@ -46,8 +46,9 @@ def fed(script: Script, node: ast.Attribute, owners: Iterable[ast.ClassDef]) -> 
 def shows_progress(definition: Definition) -> bool:
     """`steps = tqdm(steps)`: what one walks over stays the same."""
     call = part_of(definition)
-    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    return first is not None and name_of(call) in PROGRESS and ast.unparse(first) == definition.name
+    if not isinstance(call, ast.Call) or not call.args:
+        return False
+    return name_of(call) in PROGRESS and ast.unparse(call.args[0]) == definition.name
 
 
 def _given(call: ast.Call) -> tuple[ast.expr, ...]:

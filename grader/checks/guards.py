@@ -16,6 +16,7 @@ from grader.checks.nodes import FUNCTIONS, Function, name_of, start
 from grader.checks.scopes import leaves
 
 _BLOCKS = ("body", "orelse", "finalbody")
+_BRANCHES = (ast.If, ast.While)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,30 +106,38 @@ class Guards:
     def _local(self, node: ast.AST) -> list[Guard]:
         tree = self._names.tree(node)
         found: list[Guard] = []
-        known: set[tuple[str, bool]] = set()
+        tests: list[tuple[ast.expr, bool]] = []
         child, above = node, tree.parent.get(node)
         while above is not None and not isinstance(child, FUNCTIONS):
-            if isinstance(above, ast.If | ast.While) and child is not above.test:
+            is_statement = isinstance(child, ast.stmt)
+            if is_statement and child is not node and not isinstance(node, ast.stmt):
+                return [*found, *self.around(child)]  # as for all expressions of the statement
+            if isinstance(above, _BRANCHES) and child is not above.test:
                 self._note(found, above.test, child in above.body)
-                known |= _facts(above.test, child in above.body)
+                tests.append((above.test, child in above.body))
             elif isinstance(above, ast.IfExp) and child is not above.test:
                 self._note(found, above.test, child is above.body)
             elif isinstance(above, ast.BoolOp) and isinstance(child, ast.expr):
                 for value in above.values[: above.values.index(child)]:
                     self._note(found, value, isinstance(above.op, ast.And))
-            for name in _BLOCKS if isinstance(child, ast.stmt) else ():
+            for name in _BLOCKS if is_statement else ():
                 block = getattr(above, name, None)
                 if isinstance(block, list) and child in block:
                     for branch, holds in self._exits_of(block):
-                        if start(branch) < start(child) and not (
-                            known and _refuted(branch.test, holds, known)
-                        ):
+                        if start(branch) < start(child) and self._told(branch.test, holds, tests):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
         decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
         if decorator is not None and self._runs_on_one(decorator):
             found.append(Guard(Condition(Which.MAIN), decorator))
         return found
+
+    def _told(self, test: ast.expr, holds: bool, tests: list[tuple[ast.expr, bool]]) -> bool:
+        """Whether the test of an early exit says something of ranks that the tests further in don't refute."""
+        if self._conditions.of(test).which is Which.ALL:
+            return False
+        known = {fact for inner, held in tests for fact in _facts(inner, held)}
+        return not (known and _refuted(test, holds, known))
 
     def _runs_on_one(self, decorator: ast.expr) -> bool:
         """Whether a decorator surely skips its function on the other ranks: a test that only prints does not."""

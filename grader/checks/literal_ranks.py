@@ -71,6 +71,8 @@ def _all(script: Script) -> Iterable[Literal]:
 
 def _group(script: Script, call: ast.Call, spawned: int | None) -> Iterable[Literal]:
     size, rank = _number(script, call, "world_size"), _number(script, call, "rank")
+    if size == 1 and _in_handler(script, call):
+        return  # the launcher's variables are missing: there is one process
     if size is not None and size > 0 and spawned is not None:
         if size != spawned and script.guards.partial(call) is None:
             text = f"the group waits for {size} processes, but the script starts {spawned}"
@@ -79,6 +81,14 @@ def _group(script: Script, call: ast.Call, spawned: int | None) -> Iterable[Lite
         yield Literal(call, f"the group waits for {size} processes, however many were started", size)
     elif rank is not None and rank >= 0 and script.guards.partial(call) is None:
         yield Literal(call, f"every process says that it is rank {rank}")
+
+
+def _in_handler(script: Script, node: ast.AST) -> bool:
+    tree = script.names.tree(node)
+    above = tree.parent.get(node)
+    while above is not None and not isinstance(above, ast.ExceptHandler):
+        above = tree.parent.get(above)
+    return above is not None
 
 
 def _spawned(script: Script) -> int | None:
@@ -173,9 +183,9 @@ def _strides(script: Script) -> Iterable[Literal]:
             part = node.slice
             if isinstance(part, ast.Slice) and part.lower is not None and part.step is not None:
                 yield from _stride(script, node, part.lower, part.step)
-        for call in tree.calls:
-            if script.names.qualified(call.func) in ("range", "itertools.islice") and len(call.args) >= 3:
-                yield from _stride(script, call, call.args[-3], call.args[-1])
+    for call in script.calls("range", "itertools.islice"):
+        if len(call.args) >= 3:
+            yield from _stride(script, call, call.args[-3], call.args[-1])
 
 
 def _stride(script: Script, node: ast.AST, first: ast.expr, step: ast.expr) -> Iterable[Literal]:

@@ -33,10 +33,23 @@ class LonePass:
 
 def lone_pass(script: Script, call: ast.Call) -> LonePass | None:
     """How a call that runs the wrapped model is reached by some ranks only; None where all come, or nobody can tell."""
-    network = script.modules.called(call)
-    if network is None or _in_training(script, call) or script.guards.alone(call):
+    network = script.modules.callee(call)
+    if network is None or not _kept_from_some(script, call, 0) or not script.modules.is_network(network):
+        return None
+    if _in_training(script, call) or script.guards.alone(call):
         return None
     return _guarded(script, call, network, (call,), 0)
+
+
+def _kept_from_some(script: Script, node: ast.Call, depth: int) -> bool:
+    """Whether a rank test stands anywhere on the ways to a call; most calls have none and are done with."""
+    guard = script.guards.partial(node)
+    if guard is not None and guard.condition.sure:
+        return True
+    function = script.names.tree(node).function(node)
+    if function is None or depth >= _MAX_DEPTH:
+        return False
+    return any(_kept_from_some(script, s.call, depth + 1) for s in script.graph.sites(function))
 
 
 def _guarded(

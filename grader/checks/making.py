@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.nodes import LOOPS, UNKNOWN, name_of, walk
+from grader.checks.nodes import LOOPS, UNKNOWN, VARIABLES, name_of, walk
 from grader.checks.source import Script
 
 _MAX_NODES = 6000
@@ -51,12 +51,16 @@ def _inside(script: Script, call: ast.Call) -> list[ast.AST]:
 
 def _changed_in_place(script: Script, found: set[ast.AST]) -> set[ast.AST]:
     """Calls such as `random.shuffle(indices)` and `files.sort()` on one of the names that have a part."""
-    names = {(_scope(script, n), name_of(n)) for n in found if isinstance(n, ast.Name | ast.Attribute)}
     changes: set[ast.AST] = set()
-    for call in script.all_calls():
-        if name_of(call) not in _IN_PLACE or not isinstance(call.func, ast.Attribute):
-            continue
-        for subject in (call.func.value, *call.args[:1]):
+    changing = script.called(*_IN_PLACE)
+    if not changing:
+        return changes
+    subjects = {c: (c.func.value, *c.args[:1]) for c in changing if isinstance(c.func, ast.Attribute)}
+    meant = {name_of(part) for parts in subjects.values() for part in parts}
+    variables = (n for n in found if isinstance(n, VARIABLES) and name_of(n) in meant)
+    names = {(_scope(script, n), name_of(n)) for n in variables}
+    for call, parts in subjects.items():
+        for subject in parts:
             if name_of(subject) and (_scope(script, call), name_of(subject)) in names:
                 changes.add(call)
                 changes |= set(walk(call))
@@ -113,9 +117,7 @@ def _sorted_later(script: Script, statement: ast.AST | None) -> bool:
         sites = script.graph.sites(function) if function is not None else []
         return bool(sites) and all(in_order(script, s.call) for s in sites)
     names.discard("")
-    for call in script.all_calls():
-        if "sort" not in name_of(call):
-            continue
+    for call in script.called_like(lambda name: "sort" in name):
         subjects = [*call.args[:1], *([call.func.value] if isinstance(call.func, ast.Attribute) else [])]
         if any(name_of(s) in names for s in subjects):
             return True

@@ -7,6 +7,7 @@ silence: what may have been shared counts as shared.
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from grader.checks.nodes import FUNCTIONS, LOOPS, end, name_of, start, walk
 from grader.checks.reductions import tells_reduction
@@ -16,6 +17,7 @@ _SPREADING = ("broadcast", "bcast", "scatter")
 _SHARES_NOTHING = ("barrier", "init_process_group", "DistributedDataParallel", "new_group")
 
 
+@lru_cache(maxsize=4096)
 def spreads(name: str) -> bool:
     """Whether a function is called after giving one rank's value to all."""
     return any(word in name.lower() for word in _SPREADING)
@@ -53,7 +55,7 @@ class Meetings:
     def _shares(self, call: ast.Call) -> bool:
         if tells_reduction(name_of(call)) or spreads(name_of(call)):
             return True
-        return any(c.name not in _SHARES_NOTHING for c in self._script.collectives.of(call))
+        return any(c.name not in _SHARES_NOTHING for c in self._script.collectives.running.get(call, ()))
 
 
 def _same_loop(parent: dict[ast.AST, ast.AST], one: ast.AST, other: ast.AST) -> bool:

@@ -23,6 +23,16 @@ def switches_mode(script: Script, call: ast.Call) -> bool:
             return False  # a trainer's own method
         mode = script.values.constant(call.args[0] if call.args else call.keywords[0].value)
         return mode is False or mode is UNKNOWN
+    return _named_so(name)
+
+
+def mode_switches(script: Script) -> list[ast.Call]:
+    """All such calls, in the order of the text."""
+    likely = script.called_like(lambda name: name in ("eval", "train") or _named_so(name))
+    return [call for call in likely if switches_mode(script, call)]
+
+
+def _named_so(name: str) -> bool:
     words = name.lower()
     return "eval_mode" in words or "set_eval" in words or "to_eval" in words or "switch_mode" in words
 

@@ -55,16 +55,22 @@ class Modules:
 
     def __init__(self, names: Names, calls: Calls, values: Values, training: Training) -> None:
         self._names, self._calls, self._values, self._training = names, calls, values, training
-        self._called: dict[ast.Call, ast.expr | None] = {}
+        self._callees: dict[ast.Call, ast.expr | None] = {}
+        self._networks: dict[ast.expr, bool] = {}
         self._contents: dict[ast.AST, tuple[Holds, Holds]] = {}
 
     def called(self, call: ast.Call) -> ast.expr | None:
         """The network that a call runs (`model(x)`, `model.forward(x)`), None where it runs none."""
-        if call not in self._called:
-            self._called[call] = self._find_called(call)
-        return self._called[call]
+        func = self.callee(call)
+        return func if func is not None and self.is_network(func) else None
 
-    def _find_called(self, call: ast.Call) -> ast.expr | None:
+    def callee(self, call: ast.Call) -> ast.expr | None:
+        """What `called` would be, judged by the call's shape alone: nothing that is defined or named elsewhere."""
+        if call not in self._callees:
+            self._callees[call] = self._find_callee(call)
+        return self._callees[call]
+
+    def _find_callee(self, call: ast.Call) -> ast.expr | None:
         func: ast.expr = call.func
         if isinstance(func, ast.Attribute):
             if func.attr in _NO_NETWORKS:
@@ -74,10 +80,15 @@ class Modules:
             return None
         if self._names.qualified(func) is not None or self._calls.targets(call):
             return None
-        return func if self.is_network(func) else None
+        return func
 
     def is_network(self, node: ast.expr) -> bool:
         """Whether an expression is a network: built as one, wrapped as one, or called one where nobody can tell."""
+        if node not in self._networks:
+            self._networks[node] = self._judge_network(node)
+        return self._networks[node]
+
+    def _judge_network(self, node: ast.expr) -> bool:
         origins = self._values.origins(node)
         if any(self._builds_network(o) for o in origins):
             return True

@@ -61,8 +61,10 @@ class Names:
 
     def __init__(self, trees: tuple[Tree, ...]) -> None:
         self._trees = trees
+        self._only = trees[0] if len(trees) == 1 else None
         self._modules = {tree.module: tree for tree in trees}
         self._tree_of: dict[ast.AST, Tree] = {tree.root: tree for tree in trees}
+        self._found: dict[tuple[ast.AST, str], list[Definition]] = {}
         self._known: dict[ast.AST, str | None] = {}
         known = _INNOCENT | sys.stdlib_module_names | {m.split(".")[0] for m in self._modules}
         self.foreign = tuple(
@@ -72,8 +74,8 @@ class Names:
 
     def tree(self, node: ast.AST) -> Tree:
         """The file a node stands in."""
-        if len(self._trees) == 1:
-            return self._trees[0]
+        if self._only is not None:
+            return self._only
         for tree in self._trees:
             if node in tree.parent or node is tree.root:
                 return tree
@@ -82,7 +84,13 @@ class Names:
     def lookup(self, name: str, node: ast.AST) -> list[Definition]:
         """Definitions that a name read at a node may mean: those of the innermost scope that binds it."""
         tree = self.tree(node)
-        scope: ast.AST = tree.scope(node)
+        scope = tree.scope(node)
+        key = (scope, name)
+        if key not in self._found:
+            self._found[key] = self._look_up(tree, scope, name)
+        return self._found[key]
+
+    def _look_up(self, tree: Tree, scope: ast.AST, name: str) -> list[Definition]:
         innermost = True
         while True:
             # A class body's names are seen by the body alone, not by its methods.
@@ -96,12 +104,13 @@ class Names:
 
     def qualified(self, node: ast.AST) -> str | None:
         """Canonical dotted name of what an expression names; None where it names no import, builtin or local."""
+        if node in self._known:
+            return self._known[node]
         if not isinstance(node, VARIABLES) or node is UNKNOWN:
             return None
-        if node not in self._known:
-            self._known[node] = None  # ends `x = x.y` cycles
-            self._known[node] = self._qualified(node)
-        return self._known[node]
+        self._known[node] = None  # ends `x = x.y` cycles
+        self._known[node] = found = self._qualified(node)
+        return found
 
     def local(self, dotted: str | None) -> ast.AST | None:
         """The function or class of this submission with that full name, followed through re-exports."""

@@ -69,13 +69,13 @@ def part_of(definition: Definition) -> ast.expr | None:
 
 def name_of(node: ast.AST) -> str:
     """The last part of a name: `c` of `a.b.c`, of `c`, of `c(…)` and of a parameter; "" of anything else."""
-    if isinstance(node, ast.Call):
-        return name_of(node.func)
+    while isinstance(node, ast.Call):
+        node = node.func
     if isinstance(node, ast.Attribute):
         return node.attr
-    if isinstance(node, ast.arg):
-        return node.arg
-    return node.id if isinstance(node, ast.Name) else ""
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.arg if isinstance(node, ast.arg) else ""
 
 
 def start(node: Any) -> Place:
@@ -109,7 +109,8 @@ def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one, without contexts and operators, which all nodes share."""
     found: list[ast.AST] = []
-    for field in FIELDS.get(node.__class__) or fields_of(node.__class__):
+    fields = FIELDS.get(node.__class__)
+    for field in fields_of(node.__class__) if fields is None else fields:
         child = getattr(node, field, None)
         if child.__class__ is list:
             found += [item for item in child if item is not None]
@@ -125,3 +126,42 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         current = stack.pop()
         yield current
         stack += children(current)
+
+
+def literal(node: ast.AST) -> object:
+    """The value that an expression writes out, `UNKNOWN` where it is no literal."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+    ):
+        number = node.operand.value
+        return -number if isinstance(number, int | float) else UNKNOWN
+    return UNKNOWN
+
+
+def items_of(origin: ast.AST, key: object) -> Iterator[ast.expr]:
+    """What a display holds under a key or index; all that a dict holds where the key is `UNKNOWN`."""
+    if isinstance(origin, DISPLAYS):
+        if isinstance(key, int) and -len(origin.elts) <= key < len(origin.elts):
+            yield origin.elts[key]
+    elif isinstance(origin, ast.Dict):
+        for name, value in zip(origin.keys, origin.values, strict=True):
+            if isinstance(name, ast.Constant) and (key is UNKNOWN or name.value == key):
+                yield value
+    elif isinstance(origin, ast.DictComp):
+        yield origin.value
+
+
+def default_of(function: Function, parameter: ast.arg) -> ast.expr | None:
+    """The default of a parameter, None where it has none."""
+    spec = function.args
+    positional = [*spec.posonlyargs, *spec.args]
+    if parameter in positional:
+        index = positional.index(parameter) - (len(positional) - len(spec.defaults))
+        return spec.defaults[index] if index >= 0 else None
+    if parameter in spec.kwonlyargs:
+        return spec.kw_defaults[spec.kwonlyargs.index(parameter)]
+    return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 
+from grader.checks.nodes import walk
 from grader.checks.source import UNKNOWN, Script
 
 _OWN_BY_NATURE = (
@@ -32,7 +33,7 @@ def same_for_all(script: Script, path: ast.expr | None) -> bool:
     if path is None or path is UNKNOWN:
         return False
     for origin in (path, *script.values.origins(path)):
-        for node in ast.walk(origin):
+        for node in walk(origin):
             if script.ranks.shows_rank(node):
                 return False
     for node in script.values.closure(path):

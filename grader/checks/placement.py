@@ -43,6 +43,7 @@ class Placement:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._known: dict[ast.AST, Made] = {}
+        self._moved: list[tuple[ast.Call, set[ast.AST]]] | None = None
         self.default_chosen = bool(script.calls(*_DEFAULTS)) or any(
             script.names.qualified(getattr(i.context_expr, "func", i.context_expr)) == "torch.device"
             for t in script.trees
@@ -61,20 +62,18 @@ class Placement:
 
     def moves(self, wrapped: ast.AST) -> Iterable[ast.Call]:
         """Calls that move a module, or the module inside its wrapper, to a device; changes of type alone are none."""
-        for call in self._script.all_calls():
-            if (
-                not isinstance(call.func, ast.Attribute)
-                or call.func.attr not in MOVES
-                or not self.is_move(call)
-            ):
-                continue
-            owner = call.func.value
-            if isinstance(owner, ast.Attribute) and owner.attr == "module":
-                owner = owner.value
-            if wrapped in self._script.values.origins(
-                owner, returns=False
-            ) or wrapped in self._script.values.origins(owner):
-                yield call
+        if self._moved is None:
+            self._moved = list(self._all_moved())
+        return [call for call, moved in self._moved if wrapped in moved]
+
+    def _all_moved(self) -> Iterable[tuple[ast.Call, set[ast.AST]]]:
+        values = self._script.values
+        for call in self._script.called(*MOVES):
+            if isinstance(call.func, ast.Attribute) and self.is_move(call):
+                owner = call.func.value
+                if isinstance(owner, ast.Attribute) and owner.attr == "module":
+                    owner = owner.value
+                yield call, {*values.origins(owner, returns=False), *values.origins(owner)}
 
     def is_move(self, call: ast.Call) -> bool:
         """Whether `.to(…)` names a device, not a type or a memory format."""
@@ -110,8 +109,8 @@ class Placement:
                 if moved or any(k.arg in ("device", "device_map") for k in node.keywords):
                     return True
         made = set(script.values.origins(module))
-        for call in script.all_calls():
-            moves = isinstance(call.func, ast.Attribute) and call.func.attr in MOVES and self.is_move(call)
+        for call in script.called(*MOVES):
+            moves = isinstance(call.func, ast.Attribute) and self.is_move(call)
             if moves and made & set(script.values.origins(call.func.value)):  # type: ignore[attr-defined]
                 return True
         return False

@@ -170,6 +170,8 @@ class Ranks:
                 best = max(best, self._by_name(origin, what))
             elif isinstance(origin, ast.expr):
                 best = max(best, self._ask(origin, what, depth))
+            elif isinstance(origin, ast.For):
+                best = max(best, self._numbered(origin, node, what))
             elif isinstance(origin, ast.AugAssign):
                 # `rank += local_rank`: a rank as much as what was added to it.
                 best = max(
@@ -177,8 +179,21 @@ class Ranks:
                 )
         return best
 
+    def _numbered(self, loop: ast.For, node: ast.AST, what: str) -> Strength:
+        """`for rank in range(n): Process(target=worker, args=(rank, …))`: the loop numbers the processes it starts."""
+        if what == "world":
+            return Strength.NO
+        tree = self._names.tree(loop)
+        starts = any(
+            self._names.tree(s.call) is tree and tree.inside(s.call, loop) for s in self._calls.spawn_sites()
+        )
+        counts = isinstance(loop.iter, ast.Call) and self._names.qualified(loop.iter.func) == "range"
+        if starts and counts and isinstance(loop.target, ast.Name):
+            return Strength.SURE
+        return min(self._by_name(node, what), Strength.WEAK)
+
     def _by_name(self, origin: ast.AST, what: str) -> Strength:
-        name = name_of(origin)
+        name = key_or_name(origin)
         if what == "world":
             return Strength.NAMED if _WORLD_NAME.match(name) else Strength.NO
         if _RANK_NAME.match(name):
@@ -225,3 +240,10 @@ class Ranks:
 def _of_variable(variable: str, what: str) -> Strength:
     wanted = _WORLD_VARIABLES if what == "world" else _RANK_VARIABLES
     return Strength.SURE if variable in wanted else Strength.NO
+
+
+def key_or_name(node: ast.AST) -> str:
+    """What a value is called: `rank` in `options.rank` and in `options["rank"]`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return node.slice.value if isinstance(node.slice.value, str) else ""
+    return name_of(node)

@@ -7,6 +7,7 @@ submission's own functions. It prefers silence: a reduction that may be meant fo
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from grader.checks.calls import Calls
 from grader.checks.collectives import REDUCING, Collectives
@@ -21,6 +22,7 @@ GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
 _TELLING = ("reduce", "gather", "synchron", "sync_")
 
 
+@lru_cache(maxsize=4096)
 def tells_reduction(name: str) -> bool:
     """Whether a function is called after what it does: `reduce_mean`, `gather_all`, `synchronize_between_processes`."""
     return name not in ("no_sync", "reduce_on_plateau") and any(t in name.lower() for t in _TELLING)
@@ -88,21 +90,27 @@ class Reductions:
 
     def _reducing_calls(self) -> list[ast.Call]:
         if self._reducing is None:
-            self._reducing = [c for tree in self._training.trees for c in tree.calls if self.reduces(c)]
+            self._reducing = [
+                c for tree in self._training.trees for c in self._likely(tree) if self.reduces(c)
+            ]
         return self._reducing
+
+    def _likely(self, tree: Tree) -> list[ast.Call]:
+        """The calls of a file that are called after a reduction, that run a collective, or that may be of a method."""
+        likely = set(tree.called_like(lambda name: tells_reduction(name) or self._calls.methods(name)))
+        return [c for c in tree.calls if c in likely or c in self._collectives.running]
 
     def reduces(self, call: ast.Call) -> bool:
         """Whether a call brings values of the ranks together, or is called as if it did."""
         name = name_of(call)
         if tells_reduction(name):
             return True
-        inside = list(self._collectives.of(call))
-        if isinstance(call.func, ast.Attribute) and not self._calls.targets(call):
+        inside = self._collectives.running.get(call, ())
+        methods = self._calls.methods(name) if isinstance(call.func, ast.Attribute) else ()
+        if methods and not self._calls.targets(call):
             # An object of a class nobody can tell: any method of that name may be meant.
-            inside += [
-                c for m in self._calls.methods(name) for s in m.body for c in self._collectives.inside(s)
-            ]
-        return any(c.name in _REDUCERS for c in inside)
+            inside += tuple(c for m in methods for s in m.body for c in self._collectives.inside(s))
+        return bool(inside) and any(c.name in _REDUCERS for c in inside)
 
     def _training_too(self, function: ast.AST) -> bool:
         """A function that also holds a training loop: its reductions may be the training loss's."""

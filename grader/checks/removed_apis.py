@@ -31,6 +31,7 @@ GONE = {
     "torch.utils.data.dataloader.DataLoaderIter": "`iter(loader)`",
 }
 """Full names that are gone, with what takes their place."""
+_LAST_PARTS = {name.rpartition(".")[2] for name in GONE}
 _KEYWORDS = {
     (f"{_DIST}.fsdp.FullyShardedDataParallel", "fsdp_auto_wrap_policy"): "`auto_wrap_policy`",
     (f"{_DIST}.fsdp.FullyShardedDataParallel", "min_num_params"): "`auto_wrap_policy`",
@@ -58,24 +59,19 @@ class Removed:
 def removed(script: Script) -> Iterable[Removed]:
     """All uses of what is gone that run whatever version is installed."""
     for tree in script.trees:
-        for node in tree.parent:
-            if isinstance(node, ast.Import | ast.ImportFrom) and not _optional(script, node):
+        for node in tree.importing:
+            if any(_imported(node)) and not _optional(script, node):
                 yield from _imported(node)
-        for names in (tree.attribute_loads,):
-            for found in names.values():
-                for attribute in found:
-                    name = script.names.qualified(attribute)
-                    inner = isinstance(tree.parent.get(attribute), ast.Attribute)
-                    if name in GONE and not _optional(script, attribute):
-                        yield Removed(attribute, name, GONE[name])
-                    elif (
-                        name is None
-                        and not inner
-                        and attribute.attr == "next"
-                        and _is_iterator(script, attribute)
-                    ):
-                        yield Removed(attribute, "the iterators' `.next()`", "`next(iterator)`")
-    for call in script.all_calls():
+        likely = (found for last, found in tree.attribute_loads.items() if last in _LAST_PARTS)
+        for attribute in (a for found in likely for a in found):
+            name = script.names.qualified(attribute)
+            if name in GONE and not _optional(script, attribute):
+                yield Removed(attribute, name, GONE[name])
+        for attribute in tree.attribute_loads.get("next", ()):
+            inner = isinstance(tree.parent.get(attribute), ast.Attribute)
+            if script.names.qualified(attribute) is None and not inner and _is_iterator(script, attribute):
+                yield Removed(attribute, "the iterators' `.next()`", "`next(iterator)`")
+    for call in script.calls(*_GROUPED, *dict.fromkeys(name for name, _ in _KEYWORDS)):
         yield from _arguments(script, call)
 
 

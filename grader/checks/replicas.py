@@ -7,11 +7,12 @@ wrap is lost, a place belongs to no wrapped model.
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 
 from grader.checks.calls import Calls
 from grader.checks.guards import Guard, Guards
 from grader.checks.names import Names
-from grader.checks.nodes import end, name_of, start
+from grader.checks.nodes import DISPLAYS, end, name_of, start
 from grader.checks.training import OTHER_WRAPPERS, Training
 from grader.checks.updates import Updates
 from grader.checks.values import Values
@@ -67,7 +68,7 @@ class Replicas:
             else:
                 return self._walked(part) if isinstance(part, ast.Name) else None
 
-    def made_of(self, wrap: ast.Call) -> frozenset[ast.AST]:
+    def made_of(self, wrap: ast.Call) -> Set[ast.AST]:
         """All that a wrapped model may be made of; of a copy, nothing but the copy."""
         module = self._calls.argument(wrap, "module")
         if module is None:
@@ -149,12 +150,12 @@ class Replicas:
         return self._sent_later(node, frozenset())
 
     def _direct(self, node: ast.expr) -> ast.Call | None:
+        origins = self._values.origins(node)
+        own = self._values.origins(node, returns=False)
         for wrap in self._training.wraps:
-            origins = self._values.origins(node)
             if wrap in origins:
                 # Where a fallback without DDP reaches the name as well, the wrap is what counts among several ranks.
                 return wrap
-            own = self._values.origins(node, returns=False)
             if own and all(o in self.inner(wrap) for o in own) and self.after(wrap, node):
                 return wrap
         return None
@@ -163,7 +164,8 @@ class Replicas:
         """`for p in model.parameters()`, `for n, m in net.named_modules()`."""
         for origin in self._values.origins(name):
             if isinstance(origin, ast.For | ast.comprehension):
-                for call in (n for n in ast.walk(origin.iter) if isinstance(n, ast.Call)):
+                source = _walked_by(origin, name.id)
+                for call in (n for n in ast.walk(source) if isinstance(n, ast.Call)):
                     if isinstance(call.func, ast.Attribute) and call.func.attr in _WALKS:
                         return self.wrap_of(call.func.value)
         return None
@@ -220,3 +222,13 @@ class Replicas:
 def _plain(owner: ast.AST | None) -> bool:
     """`model` or `model.module`, not a part of it."""
     return isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr == "module")
+
+
+def _walked_by(loop: ast.For | ast.comprehension, name: str) -> ast.expr:
+    """What one variable of a loop goes over: `q` of `for p, q in zip(a.parameters(), b.parameters())` over `b`'s."""
+    source, target = loop.iter, loop.target
+    if isinstance(source, ast.Call) and name_of(source) == "zip" and isinstance(target, DISPLAYS):
+        for part, element in zip(source.args, target.elts, strict=False):
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(element)):
+                return part
+    return source

@@ -43,6 +43,7 @@ class Scopes:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._known: dict[tuple[str, ast.AST], tuple[Definition, ...]] = {}
+        self._last: dict[tuple[str, ast.AST], tuple[Definition, ...]] = {}
 
     def reaching(self, name: str, node: ast.AST) -> tuple[Definition, ...]:
         """Definitions of `name` (`x`, `self.x`, `x['k']`) that may hold where `node` stands, nearest first."""
@@ -59,7 +60,10 @@ class Scopes:
 
     def at_end(self, tree: Tree, scope: ast.AST, name: str) -> tuple[Definition, ...]:
         """Definitions of a name that may hold when a scope's last statement has run."""
-        return self._reach(tree, tree.definitions.get(scope, {}).get(name, []), None)
+        key = (name, scope)
+        if key not in self._last:
+            self._last[key] = self._reach(tree, tree.definitions.get(scope, {}).get(name, []), None)
+        return self._last[key]
 
     def _reach(self, tree: Tree, found: list[Definition], node: ast.AST | None) -> tuple[Definition, ...]:
         place = start(node) if node is not None else _END

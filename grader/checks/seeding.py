@@ -86,8 +86,11 @@ class Seeding:
         """Calls that seed with the rank."""
         self.alike: list[ast.Call] = []
         """Calls that seed all ranks alike."""
-        for call in script.all_calls():
-            self._note(call)
+        named = script.called_like(lambda name: "seed" in name.lower())
+        seeding = {*named, *script.calls(*_SEEDS)}
+        for call in script.all_calls() if seeding else ():
+            if call in seeding:
+                self._note(call)
 
     def of(self, family: str) -> Seeded:
         """State of a global generator: of `torch`, `numpy` or `python`."""
@@ -175,6 +178,13 @@ class Seeding:
             return True
         return not name and name_of(call) == "train_test_split" and bool(self.drawn(call)[0])
 
+    def all_splits(self) -> list[ast.Call]:
+        """All such calls, in the order of the text."""
+        script = self._script
+        likely = {*script.calls(RANDOM_SPLIT), *script.called("train_test_split")}
+        likely |= {call for _, call in script.calls_under("sklearn.model_selection.")}
+        return [call for call in script.all_calls() if call in likely and self.splits(call)] if likely else []
+
     def _of_table(self, call: ast.Call, func: ast.Attribute) -> bool:
         """`frame.sample(frac=1)` of pandas; `train_test_split` and `shuffle` of Hugging Face data sets."""
         if func.attr == "sample":
@@ -258,11 +268,8 @@ class Seeding:
         """Seeds given to an object of that name: `g = torch.Generator()`, `g.manual_seed(0)`."""
         return [
             c.args[0]
-            for c in self._script.all_calls()
-            if isinstance(c.func, ast.Attribute)
-            and c.func.attr in ("manual_seed", "seed")
-            and name_of(c.func.value) == name
-            and c.args
+            for c in self._script.called("manual_seed", "seed")
+            if isinstance(c.func, ast.Attribute) and name_of(c.func.value) == name and c.args
         ]
 
 

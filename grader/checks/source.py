@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from grader.checks.accumulation import Accumulations
@@ -117,18 +117,24 @@ class Script:
 
     def calls_under(self, prefix: str) -> list[tuple[str, ast.Call]]:
         """Calls of all functions below a package, with their names."""
-        found = []
-        for tree in self.trees:
-            for call in tree.calls:
-                name = self.names.qualified(call.func)
-                if name is not None and name.startswith(prefix):
-                    found.append((name, call))
-        return found
+        return self.graph.under(prefix)
 
     def all_calls(self) -> Iterable[ast.Call]:
         """Every call of the submission, file by file."""
         for tree in self.trees:
             yield from tree.calls
+
+    def called(self, *names: str) -> list[ast.Call]:
+        """Calls by the last part of what is called, as it is written (`step` of `optimizer.step()`)."""
+        return [call for tree in self.trees for call in tree.called(*names)]
+
+    def called_like(self, test: Callable[[str], object]) -> list[ast.Call]:
+        """The same for all names that pass a test, which is asked once per name."""
+        return [call for tree in self.trees for call in tree.called_like(test)]
+
+    def calls_given(self, *keywords: str) -> list[ast.Call]:
+        """Calls that are given one of these arguments by its keyword."""
+        return [call for tree in self.trees for call in tree.calls_given(*keywords)]
 
     def argument(self, call: ast.Call, name: str) -> ast.expr | None:
         """An argument by keyword or position: an expression, `UNKNOWN`, or None where it is not given."""

@@ -64,7 +64,12 @@ class Training:
     def __init__(self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values) -> None:
         self.trees = trees
         self._trees, self._names, self._calls, self._values = trees, names, calls, values
-        backwards = [c for tree in trees for c in tree.calls if _is_backward(c)]
+        backwards = [
+            c
+            for tree in trees
+            for c in tree.called("backward", "manual_backward")
+            if isinstance(c.func, ast.Attribute)
+        ]
         self.backwards = tuple(backwards)
         self._functions = self._containing(backwards)
         self.wraps = tuple(calls.named(DDP))
@@ -77,6 +82,8 @@ class Training:
         self.intent = Intent(names, calls, values)
         self._draws: tuple[Draw, ...] | None = None
         self._roles: dict[ast.Call, Roles] | None = None
+        self._off: dict[ast.AST, bool] = {}
+        self._samplers: dict[ast.Call, tuple[ast.AST, ...]] = {}
 
     @property
     def trains(self) -> bool:
@@ -102,6 +109,11 @@ class Training:
 
     def samplers(self, loader: ast.Call) -> tuple[ast.AST, ...]:
         """Origins of what a loader samples with, batch samplers looked into; empty where nothing is given."""
+        if loader not in self._samplers:
+            self._samplers[loader] = self._find_samplers(loader)
+        return self._samplers[loader]
+
+    def _find_samplers(self, loader: ast.Call) -> tuple[ast.AST, ...]:
         found: list[ast.AST] = []
         for name in ("sampler", "batch_sampler"):
             given = self._calls.argument(loader, name)
@@ -141,20 +153,27 @@ class Training:
     def gradients_off(self, node: ast.AST) -> bool:
         """Whether a node stands under `torch.no_grad()` or the like, by block or by decorator."""
         tree = self._names.tree(node)
-        above: ast.AST | None = node
-        while above is not None:
-            if isinstance(above, WITHS):
-                contexts = [i.context_expr for i in above.items]
-            elif isinstance(above, FUNCTIONS):
-                contexts = above.decorator_list
-            else:
-                contexts = []
-            for context in contexts:
-                named = context.func if isinstance(context, ast.Call) else context
-                if self._names.qualified(named) in _NO_GRAD:
-                    return True
-            above = tree.parent.get(above)
-        return False
+        statement: ast.AST | None = tree.statement(node)
+        passed: list[ast.AST] = []
+        off = False
+        while statement is not None and not off:
+            if statement in self._off:
+                off = self._off[statement]
+                break
+            passed.append(statement)
+            off = self._switches_off(statement)
+            statement = tree.parent.get(statement)
+        self._off.update(dict.fromkeys(passed, off))
+        return off
+
+    def _switches_off(self, node: ast.AST) -> bool:
+        contexts: list[ast.expr] = []
+        if isinstance(node, WITHS):
+            contexts = [i.context_expr for i in node.items]
+        elif isinstance(node, FUNCTIONS):
+            contexts = node.decorator_list
+        named = (context.func if isinstance(context, ast.Call) else context for context in contexts)
+        return any(self._names.qualified(n) in _NO_GRAD for n in named)
 
     def _containing(self, calls: Iterable[ast.Call]) -> set[ast.AST]:
         """Functions that run one of these calls, directly or through other functions."""
@@ -197,8 +216,8 @@ class Training:
                     if loaders:
                         walked.add(loop)
                         found.setdefault(loop, []).extend(loaders)
-            for call in tree.calls:
-                if self._names.qualified(call.func) == "next" and call.args:
+            for call in self._calls.named("next"):
+                if self._names.tree(call) is tree and call.args:
                     around = self._loop_around(tree, call)
                     loaders = self._sources(call.args[0], 0) if around is not None else []
                     if around is not None and loaders:
@@ -260,7 +279,3 @@ class Training:
                 ):
                     role.evaluates = True
         return roles
-
-
-def _is_backward(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "manual_backward")

@@ -8,9 +8,9 @@ imports anything, never recurses (a sum of ten thousand terms is a legal script)
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
 from typing import Any
 
+from grader.checks.call_index import CallIndex
 from grader.checks.nodes import (
     DISPLAYS,
     FIELDS,
@@ -26,6 +26,10 @@ from grader.checks.nodes import (
     start,
 )
 
+# Sets of kinds, because they are asked for every node.
+_DECLARING = frozenset({ast.Global, ast.Nonlocal})
+_SCOPED = frozenset({*SCOPES, *_DECLARING, ast.arguments})
+
 
 class Tree:
     """A parsed file.
@@ -33,8 +37,9 @@ class Tree:
     Attributes:
         path: relative path; module: dotted module name; root: its syntax tree; text: its source.
         parent: the node above each node.
-        calls: all calls in the order of the text; loops, functions, classes, withs, ifs, exits
-            (`break` and `continue`), slices (`x[a:b]`): likewise collected.
+        calls: all calls in the order of the text; loops, functions, classes, withs, ifs, tries, exits
+            (`break` and `continue`), slices (`x[a:b]`), importing (import statements): likewise collected.
+        calls_within, calls_given, called, called_like: calls by place, keyword and name, see `CallIndex`.
         definitions: scope → name → definitions in the order of the text.
         attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
         returns, yields: per function. stars: modules that were star-imported. imports: full names of all imports.
@@ -51,14 +56,17 @@ class Tree:
         self.parent: dict[ast.AST, ast.AST] = {}
         self._scope_of: dict[ast.AST, Scope] = {}
         self.slices: list[ast.Subscript] = []
-        self.calls: list[ast.Call] = []
+        self._calls: list[ast.Call] = []
         self.loops: list[Loop] = []
         self.functions: list[Function] = []
         self.classes: list[ast.ClassDef] = []
         self.withs: list[ast.With | ast.AsyncWith] = []
         self.ifs: list[ast.If] = []
+        self.tries: list[ast.Try] = []
+        self.importing: list[ast.Import | ast.ImportFrom] = []
         self.exits: list[ast.Break | ast.Continue] = []
         self.constants: set[str] = set()
+        self.texts: list[ast.Constant] = []
         self.definitions: dict[ast.AST, dict[str, list[Definition]]] = {}
         self.attributes: dict[str, list[Definition]] = {}
         self.attribute_loads: dict[str, list[ast.Attribute]] = {}
@@ -68,16 +76,10 @@ class Tree:
         self.stars: list[str] = []
         self.imports: list[str] = []
         self._walk()
-        self.calls.sort(key=start)
-        self._call_places = [start(c) for c in self.calls]
-
-    def calls_within(self, node: ast.AST) -> list[ast.Call]:
-        """Calls written inside a node (itself included), in the order of the text."""
-        if isinstance(node, ast.Module):
-            return self.calls
-        first, last = start(node), end(node)
-        found = self.calls[bisect_left(self._call_places, first) : bisect_left(self._call_places, last)]
-        return [c for c in found if end(c) <= last]
+        index = CallIndex(self._calls)
+        self.calls = index.calls
+        self.calls_within, self.calls_given = index.within, index.given
+        self.called, self.called_like = index.called, index.called_like
 
     def scope(self, node: ast.AST) -> Scope:
         """The scope that a node's names are looked up in (of a function: the one it is defined in)."""
@@ -116,35 +118,46 @@ class Tree:
         return False
 
     def _walk(self) -> None:
-        parent, scope_of = self.parent, self._scope_of
-        stack: list[tuple[ast.AST, Scope]] = [(self.root, self.root)]
+        parent, scope_of, loads = self.parent, self._scope_of, self.loads
+        name_kind, load_kind = ast.Name, ast.Load
+        scope_of[self.root] = self.root
+        stack: list[Any] = [self.root]
         outer_names: list[tuple[Scope, list[str]]] = []
         while stack:
-            node, scope = stack.pop()
-            scope_of[node] = scope
+            node = stack.pop()
             kind = node.__class__
+            if kind is name_kind:
+                # A third of all nodes, with nothing below them.
+                if node.ctx.__class__ is load_kind:
+                    loads.setdefault(node.id, []).append(node)
+                continue
+            scope = scope_of[node]
             note = _NOTES.get(kind)
             if note is not None:
                 note(self, node, scope)
             inner, outside = scope, ""
-            if isinstance(node, SCOPES):
+            if kind in _SCOPED:
                 # Decorators and defaults run outside the function that they belong to.
-                inner, outside = node, "decorator_list"
-            elif kind is ast.arguments:
-                outside, scope = "defaults", scope_of[scope]
-            elif isinstance(node, ast.Global | ast.Nonlocal):
-                outer_names.append((scope, node.names))
-            for field in FIELDS.get(kind) or fields_of(kind):
+                if kind is ast.arguments:
+                    outside, scope = "defaults", scope_of[scope]
+                elif kind in _DECLARING:
+                    outer_names.append((scope, node.names))
+                else:
+                    inner, outside = node, "decorator_list"
+            fields = FIELDS.get(kind)
+            for field in fields_of(kind) if fields is None else fields:
                 child = getattr(node, field)
+                if not child:
+                    continue
                 around = scope if outside and field.endswith(outside) else inner
                 if child.__class__ is list:
                     for item in child:
                         if item is not None:
-                            parent[item] = node
-                            stack.append((item, around))
-                elif child is not None:
-                    parent[child] = node
-                    stack.append((child, around))
+                            parent[item], scope_of[item] = node, around
+                            stack.append(item)
+                else:
+                    parent[child], scope_of[child] = node, around
+                    stack.append(child)
         for names in self.definitions.values():
             for found in names.values():
                 found.sort(key=lambda d: d.since)
@@ -185,13 +198,6 @@ class Tree:
 
     # --- one method per kind of node that says something -----------------------------------------------------------
 
-    def _call(self, node: ast.Call, scope: ast.AST) -> None:
-        self.calls.append(node)
-
-    def _name(self, node: ast.Name, scope: ast.AST) -> None:
-        if node.ctx.__class__ is ast.Load:
-            self.loads.setdefault(node.id, []).append(node)
-
     def _attribute(self, node: ast.Attribute, scope: ast.AST) -> None:
         if node.ctx.__class__ is ast.Load:
             self.attribute_loads.setdefault(node.attr, []).append(node)
@@ -200,9 +206,11 @@ class Tree:
         if node.slice.__class__ is ast.Slice:
             self.slices.append(node)
 
-    def _constant(self, node: ast.Constant, scope: ast.AST) -> None:
-        if node.value.__class__ is str and len(node.value) < 200:
-            self.constants.add(str(node.value))
+    def _constant(self, node: Any, scope: ast.AST) -> None:
+        if node.value.__class__ is str:
+            self.texts.append(node)
+            if len(node.value) < 200:
+                self.constants.add(node.value)
 
     def _assign(self, node: ast.Assign, scope: ast.AST) -> None:
         for target in node.targets:
@@ -222,9 +230,6 @@ class Tree:
         self.loops.append(node)
         self._bind(node.target, node, node.iter, "for", scope, end(node.iter))
 
-    def _while(self, node: ast.While, scope: ast.AST) -> None:
-        self.loops.append(node)
-
     def _comprehension(self, node: ast.comprehension, scope: ast.AST) -> None:
         # The element stands before its own `for`: the name holds from the start of the whole comprehension.
         self._bind(node.target, node, node.iter, "for", scope, start(self.parent[node]))
@@ -236,12 +241,6 @@ class Tree:
                 self._bind(
                     item.optional_vars, node, item.context_expr, "with", scope, end(item.optional_vars)
                 )
-
-    def _if(self, node: ast.If, scope: ast.AST) -> None:
-        self.ifs.append(node)
-
-    def _exit(self, node: ast.Break | ast.Continue, scope: ast.AST) -> None:
-        self.exits.append(node)
 
     def _named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar, scope: ast.AST) -> None:
         if node.name:
@@ -261,16 +260,15 @@ class Tree:
     def _return(self, node: ast.Return, scope: ast.AST) -> None:
         self.returns.setdefault(scope, []).append(node)
 
-    def _yield(self, node: ast.Yield | ast.YieldFrom, scope: ast.AST) -> None:
-        self.yields.add(scope)
-
     def _import(self, node: ast.Import, scope: ast.AST) -> None:
+        self.importing.append(node)
         for alias in node.names:
             self.imports.append(alias.name)
             name, dotted = (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
             self._define(scope, name, node, None, (), "import", end(node), dotted)
 
     def _import_from(self, node: ast.ImportFrom, scope: ast.AST) -> None:
+        self.importing.append(node)
         base = node.module or ""
         if node.level:
             package = self.module.split(".") if self.module else []
@@ -286,14 +284,19 @@ class Tree:
             self._define(scope, alias.asname or alias.name, node, None, (), "import", end(node), dotted)
 
 
+def _listing(name: str) -> Any:
+    return lambda tree, node, scope: getattr(tree, name).append(node)
+
+
 _NOTES: dict[type[ast.AST], Any] = {
-    ast.Call: Tree._call, ast.Name: Tree._name, ast.Attribute: Tree._attribute, ast.Constant: Tree._constant,
-    ast.Subscript: Tree._subscript,
-    ast.Assign: Tree._assign, ast.AnnAssign: Tree._annotated, ast.AugAssign: Tree._augmented,
-    ast.NamedExpr: Tree._walrus, ast.For: Tree._for, ast.AsyncFor: Tree._for, ast.While: Tree._while,
-    ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with, ast.If: Tree._if,
-    ast.Break: Tree._exit, ast.Continue: Tree._exit, ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named,
-    ast.MatchStar: Tree._named, ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function,
-    ast.ClassDef: Tree._class, ast.arg: Tree._parameter, ast.Return: Tree._return, ast.Yield: Tree._yield,
-    ast.YieldFrom: Tree._yield, ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
+    ast.Call: _listing("_calls"), ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
+    ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
+    ast.Subscript: Tree._subscript, ast.Constant: Tree._constant, ast.Assign: Tree._assign,
+    ast.AnnAssign: Tree._annotated, ast.AugAssign: Tree._augmented, ast.NamedExpr: Tree._walrus, ast.For: Tree._for,
+    ast.AsyncFor: Tree._for, ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with,
+    ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named, ast.MatchStar: Tree._named,
+    ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function, ast.ClassDef: Tree._class,
+    ast.arg: Tree._parameter, ast.Return: Tree._return,
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), lambda tree, node, scope: tree.yields.add(scope)),
+    ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
 }  # fmt: skip

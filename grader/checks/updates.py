@@ -53,6 +53,8 @@ class Updates:
         self._steps: tuple[ast.Call, ...] | None = None
         self._clears: tuple[ast.AST, ...] | None = None
         self._running: dict[tuple[ast.AST, ...], frozenset[ast.AST]] = {}
+        self._forwards: dict[ast.Call, tuple[ast.Call, ...]] = {}
+        self._own_optimizers = {c for tree in trees for c in tree.classes if self._is_optimizer_class(c)}
 
     @property
     def optimizers(self) -> tuple[ast.Call, ...]:
@@ -65,7 +67,7 @@ class Updates:
     def steps(self) -> tuple[ast.Call, ...]:
         """Calls that make an optimizer step, `scaler.step(optimizer)` among them."""
         if self._steps is None:
-            self._steps = tuple(c for t in self._trees for c in t.calls if self._is_step(c))
+            self._steps = tuple(c for t in self._trees for c in t.called("step") if self._is_step(c))
         return self._steps
 
     @property
@@ -81,9 +83,8 @@ class Updates:
         return [
             c
             for tree in self._trees
-            for c in tree.calls
-            if name_of(c) in _CLIPPING
-            and (self._names.qualified(c.func) or "torch.").startswith(("torch.", "apex."))
+            for c in tree.called(*_CLIPPING)
+            if (self._names.qualified(c.func) or "torch.").startswith(("torch.", "apex."))
         ]
 
     def stepped(self, step: ast.Call) -> ast.expr | None:
@@ -174,12 +175,15 @@ class Updates:
             child, above = above, tree.parent.get(above)
         return True
 
-    def forwards(self, backward: ast.Call) -> list[ast.Call]:
+    def forwards(self, backward: ast.Call) -> tuple[ast.Call, ...]:
         """Calls that had a part in the value a backward pass starts from."""
-        parts: list[ast.AST] = [*backward.args]
-        if isinstance(backward.func, ast.Attribute):
-            parts.append(backward.func.value)
-        return [n for p in parts for n in self._values.closure(p) if isinstance(n, ast.Call)]
+        if backward not in self._forwards:
+            parts: list[ast.AST] = [*backward.args]
+            if isinstance(backward.func, ast.Attribute):
+                parts.append(backward.func.value)
+            found = (n for p in parts for n in self._values.closure(p) if isinstance(n, ast.Call))
+            self._forwards[backward] = tuple(found)
+        return self._forwards[backward]
 
     def is_gradient(self, node: ast.AST) -> bool:
         """Whether an expression is a gradient (or gradients made into one tensor), not a number computed from some."""
@@ -239,16 +243,13 @@ class Updates:
         name = self._names.qualified(call.func) or ""
         if name.startswith(_OPTIMIZER_HOMES) and not any(n in name for n in _NO_OPTIMIZERS):
             return name.rpartition(".")[2][:1].isupper()
-        owner = self._calls.built_class(call)
-        bases = owner.bases if owner is not None else []
-        return any((self._names.qualified(b) or "").startswith("torch.optim.") for b in bases)
+        return bool(self._own_optimizers) and self._calls.built_class(call) in self._own_optimizers
+
+    def _is_optimizer_class(self, owner: ast.ClassDef) -> bool:
+        return any((self._names.qualified(b) or "").startswith("torch.optim.") for b in owner.bases)
 
     def _is_step(self, call: ast.Call) -> bool:
-        return (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr == "step"
-            and self.stepped(call) is not None
-        )
+        return isinstance(call.func, ast.Attribute) and self.stepped(call) is not None
 
     def _find_clears(self, tree: Tree) -> Iterable[ast.AST]:
         yield from tree.attribute_loads.get("zero_grad", ())
@@ -256,7 +257,7 @@ class Updates:
             value = definition.value
             if isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and "zeros" in name_of(value)):
                 yield definition.node
-        for call in tree.calls:
+        for call in tree.called_like(lambda name: name in _EMPTYING or _CLEARING_NAME.search(name)):
             name = name_of(call)
             if name in _EMPTYING:
                 parts = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else ())]
@@ -268,5 +269,5 @@ class Updates:
                 )
                 if grads:
                     yield call
-            elif name != "zero_grad" and _CLEARING_NAME.search(name) and not self._calls.targets(call):
+            elif name != "zero_grad" and not self._calls.targets(call):
                 yield call

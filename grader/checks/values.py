@@ -7,12 +7,22 @@ are cached, bounded and silent where the trail is lost. They never compute a val
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from grader.checks.attributes import Attributes, is_property
-from grader.checks.calls import Calls, default_of
+from grader.checks.calls import Calls
 from grader.checks.names import Names
-from grader.checks.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Definition, children
+from grader.checks.nodes import (
+    DISPLAYS,
+    FUNCTIONS,
+    READS,
+    UNKNOWN,
+    Definition,
+    children,
+    default_of,
+    items_of,
+    literal,
+)
 from grader.checks.scopes import Scopes
 from grader.checks.tree import Tree
 
@@ -23,8 +33,9 @@ _SAME_OBJECT = {
 }  # fmt: skip
 _SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
 _LOADER_PARTS = {"sampler", "batch_sampler", "dataset"}
-_MAX_DEPTH = 25
-_MAX_NODES = 4000
+# What may hold another expression's value; everything else is its own origin.
+_FOLLOWED = (*READS, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
+_MAX_DEPTH, _MAX_NODES = 25, 4000
 
 
 class Values:
@@ -33,8 +44,10 @@ class Values:
     def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
         self._attributes = Attributes(trees, names, calls)
-        self._origins: dict[tuple[ast.AST, bool], tuple[ast.AST, ...]] = {}
-        self._closures: dict[ast.AST, frozenset[ast.AST]] = {}
+        self._origins: dict[ast.AST, tuple[ast.AST, ...]] = {}
+        self._own_origins: dict[ast.AST, tuple[ast.AST, ...]] = {}  # with each call of a factory by itself
+        self._closures: dict[ast.AST, Set[ast.AST]] = {}
+        self._sources: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}
 
     def origins(self, node: ast.AST, *, returns: bool = True) -> tuple[ast.AST, ...]:
         """Expressions (or parameters, loops, imports) that a value may have come from.
@@ -48,25 +61,30 @@ class Values:
         """The value of an expression where all its origins are one and the same literal; `UNKNOWN` otherwise."""
         if node is None:
             return UNKNOWN
-        found = [_literal(o) for o in self.origins(node)]
+        found = [literal(o) for o in self.origins(node)]
         return found[0] if found and all(f is not UNKNOWN and f == found[0] for f in found) else UNKNOWN
 
-    def closure(self, node: ast.AST) -> frozenset[ast.AST]:
-        """All nodes that have a part in a value, as far as assignments and the submission's own functions show."""
+    def closure(self, node: ast.AST) -> Set[ast.AST]:
+        """All nodes that have a part in a value, as far as assignments and the submission's own functions show.
+
+        They come in the order in which they are found, so that the first one is the same in every process.
+        """
         if node not in self._closures:
-            self._closures[node] = frozenset(self._collect(node))
+            self._closures[node] = self._collect(node).keys()
         return self._closures[node]
 
     def _follow(self, node: ast.AST, returns: bool, depth: int) -> tuple[ast.AST, ...]:
-        key = (node, returns)
-        if key not in self._origins:
+        if not isinstance(node, _FOLLOWED):
+            return (node,)
+        known = self._origins if returns else self._own_origins
+        if node not in known:
             if depth > _MAX_DEPTH:
                 return (node,)
-            self._origins[key] = ()  # what a cycle adds to itself is nothing new
+            known[node] = ()  # what a cycle adds to itself is nothing new
             found = dict.fromkeys(self._step(node, returns, depth + 1))
             # `args.rank = rank` in a function called with `args.rank`: round in a circle, it is what it is called.
-            self._origins[key] = tuple(found) or (node,)
-        return self._origins[key]
+            known[node] = tuple(found) or (node,)
+        return known[node]
 
     def _step(self, node: ast.AST, returns: bool, depth: int) -> Iterable[ast.AST]:
         if isinstance(node, ast.Name):
@@ -215,7 +233,7 @@ class Values:
                 return
         found = False
         for origin in self._follow(node.value, returns, depth):
-            for element in _items(origin, key):
+            for element in items_of(origin, key):
                 found = True
                 yield from self._follow(element, returns, depth)
         if not found:
@@ -242,55 +260,41 @@ class Values:
         if not followed:
             yield node
 
-    def _collect(self, node: ast.AST) -> set[ast.AST]:
-        seen: set[ast.AST] = set()
+    def _collect(self, node: ast.AST) -> dict[ast.AST, None]:
+        seen: dict[ast.AST, None] = {}
         work = [node]
         while work and len(seen) < _MAX_NODES:
             current = work.pop()
             if current in seen or current is UNKNOWN:
                 continue
-            seen.add(current)
-            work += children(current)
-            name = None
-            if isinstance(current, ast.Name) and isinstance(current.ctx, ast.Load):
-                name = current.id
-            elif isinstance(current, ast.Attribute) and isinstance(current.value, ast.Name):
-                name = f"{current.value.id}.{current.attr}"
-            if name is not None:
-                for definition in self._scopes.reaching(name, current):
-                    if definition.value is not None:
-                        work.append(definition.value)
-                        if definition.kind == "augment":
-                            seen.add(definition.node)
-                    elif definition.kind == "parameter":
-                        work.extend(o for o in self._from_parameter(definition, False, 1) if o not in seen)
-            elif isinstance(current, ast.Call):
-                for target in self._calls.targets(current):
-                    tree = self._names.tree(target)
-                    work.extend(r.value for r in tree.returns.get(target, ()) if r.value is not None)
+            seen[current] = None
+            if current not in self._sources:
+                self._sources[current] = self._sources_of(current)
+            sources, statements = self._sources[current]
+            work += sources
+            if statements:
+                seen.update(dict.fromkeys(statements))
         return seen
 
-
-def _literal(node: ast.AST) -> object:
-    if isinstance(node, ast.Constant):
-        return node.value
-    if (
-        isinstance(node, ast.UnaryOp)
-        and isinstance(node.op, ast.USub)
-        and isinstance(node.operand, ast.Constant)
-    ):
-        number = node.operand.value
-        return -number if isinstance(number, int | float) else UNKNOWN
-    return UNKNOWN
-
-
-def _items(origin: ast.AST, key: object) -> Iterable[ast.expr]:
-    if isinstance(origin, DISPLAYS):
-        if isinstance(key, int) and -len(origin.elts) <= key < len(origin.elts):
-            yield origin.elts[key]
-    elif isinstance(origin, ast.Dict):
-        for name, value in zip(origin.keys, origin.values, strict=True):
-            if isinstance(name, ast.Constant) and (key is UNKNOWN or name.value == key):
-                yield value
-    elif isinstance(origin, ast.DictComp):
-        yield origin.value
+    def _sources_of(self, node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
+        """What a node is made of in one step: nodes to go on with, and statements that only have a part in it."""
+        sources = children(node)
+        statements: list[ast.AST] = []
+        name = None
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            name = node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+        if name is not None:
+            for definition in self._scopes.reaching(name, node):
+                if definition.value is not None:
+                    sources.append(definition.value)
+                    if definition.kind == "augment":
+                        statements.append(definition.node)
+                elif definition.kind == "parameter":
+                    sources.extend(self._from_parameter(definition, False, 1))
+        elif isinstance(node, ast.Call):
+            for target in self._calls.targets(node):
+                tree = self._names.tree(target)
+                sources.extend(r.value for r in tree.returns.get(target, ()) if r.value is not None)
+        return sources, statements

@@ -46,6 +46,6 @@ def files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
         for call in script.calls(name):
             if call.args:
                 yield call, call.args[0]
-    for call in script.all_calls():
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("write_text", "write_bytes"):
+    for call in script.called("write_text", "write_bytes"):
+        if isinstance(call.func, ast.Attribute):
             yield call, call.func.value

@@ -179,7 +179,7 @@ def check_trace(seen: Seen) -> Look:
 
 def _shuffled_before(script: Script) -> bool:
     mixing = ("shuffle", "permutation", "randperm")
-    return any(name_of(c) in mixing for c in script.all_calls())
+    return bool(script.called(*mixing))
 
 
 def _hit(stream: Stream) -> Hit:

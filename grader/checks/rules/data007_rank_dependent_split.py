@@ -79,8 +79,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     seeding = Seeding(script)
     told: set[ast.AST] = set()
-    for call in script.all_calls():
-        if seeding.splits(call) and _on_each_rank(script, call):
+    for call in seeding.all_splits():
+        if _on_each_rank(script, call):
             source, state = seeding.drawn(call)
             if source and state in (Seeded.NEVER, Seeded.BY_RANK):
                 told.add(call)
@@ -89,11 +89,10 @@ def check_source(script: Script) -> Iterable[Hit]:
         if not script.training.roles(loader).trains or not _dealt_by_index(script, loader):
             continue
         for node in sorted(_makers(script, loader), key=lambda c: (c.lineno, c.col_offset)):
-            if node not in told and _on_each_rank(script, node):
-                hit = _order_hit(script, seeding, node)
-                if hit is not None:
-                    told.add(node)
-                    yield hit
+            hit = _order_hit(script, seeding, node) if node not in told else None
+            if hit is not None and _on_each_rank(script, node) and not _after_sharding(script, node):
+                told.add(node)
+                yield hit
 
 
 def _on_each_rank(script: Script, call: ast.Call) -> bool:
@@ -109,13 +108,13 @@ def _dealt_by_index(script: Script, loader: ast.Call) -> bool:
 
 
 def _makers(script: Script, loader: ast.Call) -> set[ast.Call]:
-    """Calls that have a part in the loader's data set before the ranks take their shares."""
+    """Calls that have a part in the loader's data set, or in the order that its samplers are given."""
     dataset = script.argument(loader, "dataset")
     found: set[ast.AST] = set()
     for given in (dataset, *_given_to_samplers(script, loader)):
         if given is not None:
             found |= parts_of(script, given)
-    return {n for n in found if isinstance(n, ast.Call) and not _after_sharding(script, n)}
+    return {n for n in found if isinstance(n, ast.Call)}
 
 
 def _given_to_samplers(script: Script, loader: ast.Call) -> list[ast.expr]:

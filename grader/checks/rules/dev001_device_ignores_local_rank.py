@@ -52,10 +52,12 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.collectives import INIT
 from grader.checks.devices import device_numbers
 from grader.checks.literal_ranks import environment_writes
 from grader.checks.nodes import start
 from grader.checks.quote import at, places, ranks
+from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import UNKNOWN, Script
@@ -102,12 +104,26 @@ def check_source(script: Script) -> Iterable[Hit]:
         "`torch.cuda.set_device(local_rank)`, "
         '`device = torch.device("cuda", local_rank)`.',
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
+        severity=Severity.HINT if _started_by_hand(script) else None,
+    )
+
+
+def _started_by_hand(script: Script) -> bool:
+    """One command per process, its rank on the command line: each may run on a machine of its own with one GPU."""
+    starts = [script.argument(c, "rank") for c in script.calls(INIT)]
+    told = [r for r in starts if r is not None and r is not UNKNOWN]
+    numbered = any(script.ranks.rank(r) is Strength.SURE for r in told)
+    launched = any("LOCAL_RANK" in t.constants or "local_rank" in t.attribute_loads for t in script.trees)
+    return (
+        bool(told) and len(told) == len(starts) and not (numbered or launched or script.graph.spawn_sites())
     )
 
 
 def _devices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
     """Calls that choose a device, with the expression that names it (None: the current one)."""
-    for call in script.all_calls():
+    named = script.calls(*_SETTERS, "torch.device", DDP)
+    likely = {*named, *script.called("cuda", "to"), *script.calls_given("device")}
+    for call in (c for c in script.all_calls() if c in likely):
         name = script.names.qualified(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) and name is None else ""
         keyword = next((k.value for k in call.keywords if k.arg == "device"), None)

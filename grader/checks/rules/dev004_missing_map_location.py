@@ -68,6 +68,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for call in script.calls("torch.load"):
         given = script.argument(call, "map_location")
+        path = script.argument(call, "f")
+        if path is not None and path is not UNKNOWN and script.ranks.shows_rank(path):
+            continue  # each rank's own file holds what that rank had on its own GPU
         if given is UNKNOWN or script.guards.partial(call) is not None or script.guards.alone(call):
             continue
         if given is None and _is_checkpoint(script, call):
@@ -89,7 +92,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _uses_gpus(script: Script) -> bool:
     named = any(c.startswith(("cuda", "nccl")) for t in script.trees for c in t.constants)
-    return named or bool(script.mentioned("cuda"))
+    ids = (script.argument(w, "device_ids") for w in script.training.wraps)
+    by_number = any(i is not None and script.values.constant(i) is not None for i in ids)
+    return named or by_number or bool(script.mentioned("cuda"))
 
 
 def _fixed(script: Script, given: ast.expr) -> bool:
@@ -107,8 +112,8 @@ def _fixed(script: Script, given: ast.expr) -> bool:
 
 def _is_checkpoint(script: Script, call: ast.Call) -> bool:
     """What is loaded reaches `load_state_dict`, or is called a checkpoint; tensors of a data set lie on the CPU."""
-    for load in script.all_calls():
-        if isinstance(load.func, ast.Attribute) and load.func.attr == "load_state_dict":
+    for load in script.called("load_state_dict"):
+        if isinstance(load.func, ast.Attribute):
             parts = [*load.args, *(k.value for k in load.keywords)]
             if any(call in script.values.closure(p) for p in parts):
                 return True

@@ -84,20 +84,16 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 
 def _suspects(script: Script) -> Iterable[_Suspect]:
-    for tree in script.trees:
-        for call in tree.calls:
-            inside = script.collectives.of(call)
-            if not inside:
-                continue
-            guard = script.guards.partial(call)
-            # A group of some of the processes is legal where its size is given (parameter servers, RPC).
-            own_group = script.collectives.direct.get(call) == "init_process_group"
-            if guard is not None and guard.condition.which is Which.SOME and own_group:
-                continue
-            if guard is None or not guard.condition.sure or script.guards.alone(call):
-                continue
-            if not leaves_a_loop(script, call, guard.test):
-                yield _Suspect(call, guard, inside)
+    for call, inside in script.collectives.running.items():
+        guard = script.guards.partial(call)
+        # A group of some of the processes is legal where its size is given (parameter servers, RPC).
+        own_group = script.collectives.direct.get(call) == "init_process_group"
+        if guard is not None and guard.condition.which is Which.SOME and own_group:
+            continue
+        if guard is None or not guard.condition.sure or script.guards.alone(call):
+            continue
+        if not leaves_a_loop(script, call, guard.test):
+            yield _Suspect(call, guard, inside)
 
 
 def _met_elsewhere(script: Script, suspect: _Suspect, suspects: list[_Suspect]) -> bool:

@@ -105,8 +105,8 @@ def _argument(script: Script) -> ast.Call | None:
         return None
     if any("LOCAL_RANK" in t.constants for t in script.trees) or script.mentioned("get_node_local_rank"):
         return None
-    for call in script.all_calls():
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+    for call in script.called("add_argument"):
+        if isinstance(call.func, ast.Attribute):
             names = [a.value for a in call.args if isinstance(a, ast.Constant)]
             read = [
                 k.value.value for k in call.keywords if k.arg == "dest" and isinstance(k.value, ast.Constant)

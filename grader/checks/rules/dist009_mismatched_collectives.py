@@ -123,13 +123,17 @@ def _own_roots(script: Script) -> Iterable[Hit]:
 
 def _uneven_tables(script: Script) -> Iterable[Hit]:
     """A loop with a collective over a table into which only some ranks put an entry."""
+    entries: list[tuple[str, ast.AST]] | None = None
     for tree in script.trees:
         for loop in tree.loops:
             if isinstance(loop, ast.While) or not script.collectives.inside(loop):
                 continue
             inside = [c for s in loop.body for c in script.collectives.inside(s)]
             table = _table(loop.iter)
-            filled = _partial_entry(script, table, loop) if inside and table is not None else None
+            if not inside or table is None:
+                continue
+            entries = _partial_entries(script) if entries is None else entries
+            filled = _filled(script, table, loop, entries)
             if filled is not None:
                 yield Hit(
                     message=f"{script.at(inside[0].via)} runs `{inside[0].name}` once per entry of "
@@ -213,24 +217,31 @@ def _comes_later(script: Script, node: ast.AST, loop: ast.For | ast.AsyncFor) ->
     return above is None or not tree.inside(node, above)
 
 
-def _partial_entry(script: Script, table: ast.Name, loop: ast.For | ast.AsyncFor) -> ast.AST | None:
-    origins = set(script.values.origins(table))
+def _partial_entries(script: Script) -> list[tuple[str, ast.AST]]:
+    """Statements that make an entry (`table["key"] = …`) on some ranks only, with the table's name."""
+    entries: list[tuple[str, ast.AST]] = []
     for tree in script.trees:
         for names in tree.definitions.values():
             for name, found in names.items():
                 base, bracket, _ = name.partition("[")
                 for definition in found if bracket else ():
-                    if _comes_later(script, definition.node, loop):
-                        continue
                     guard = script.guards.partial(definition.node)
-                    if guard is None or not guard.condition.sure or guard.condition.which is Which.ALL:
-                        continue
-                    target = next(
-                        (n for n in ast.walk(definition.node) if isinstance(n, ast.Name) and n.id == base),
-                        None,
-                    )
-                    if target is not None and origins & set(script.values.origins(target)):
-                        return definition.node
+                    if guard is not None and guard.condition.sure and guard.condition.which is not Which.ALL:
+                        entries.append((base, definition.node))
+    return entries
+
+
+def _filled(
+    script: Script, table: ast.Name, loop: ast.For | ast.AsyncFor, entries: list[tuple[str, ast.AST]]
+) -> ast.AST | None:
+    """The statement that makes such an entry in the table that a loop goes through."""
+    origins = set(script.values.origins(table))
+    for base, node in entries:
+        if _comes_later(script, node, loop):
+            continue
+        target = next((n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == base), None)
+        if target is not None and origins & set(script.values.origins(target)):
+            return node
     return None
 
 

@@ -217,8 +217,8 @@ def _reduced(script: Script, ratio: ast.expr) -> ast.Call | None:
             made = script.values.closure(argument)
             if ratio in made and not any(_weights(script, n, ratio) for n in made):
                 return call
-    for call in script.all_calls():
-        helps = not script.graph.targets(call) and any(w in name_of(call).lower() for w in _HELPERS)
+    for call in script.called_like(lambda name: any(w in name.lower() for w in _HELPERS)):
+        helps = not script.graph.targets(call)
         if helps and any(ratio in script.values.closure(a) for a in call.args):
             return call
     return None

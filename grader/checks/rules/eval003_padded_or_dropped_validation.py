@@ -102,10 +102,9 @@ def _settles_the_rest(script: Script) -> bool:
     """A script that trims gathered results to the set's length, or scores the rest of the set apart."""
     if script.mentioned("total_size"):
         return True
+    if any(call.args and _is_sampler(script, call.args[0]) for call in script.calls("len")):
+        return True
     for tree in script.trees:
-        for call in tree.calls:
-            if script.names.qualified(call.func) == "len" and call.args and _is_sampler(script, call.args[0]):
-                return True
         for part in tree.slices:
             upper = (
                 part.slice.upper if isinstance(part.slice, ast.Slice) and part.slice.lower is None else None

@@ -65,7 +65,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evaluations import during_validation, validated_as_training
-from grader.checks.modes import callers, reaches, switches_mode
+from grader.checks.modes import callers, mode_switches, reaches
 from grader.checks.modules import Holds
 from grader.checks.nodes import Loop, name_of
 from grader.checks.quote import at, count, place, places, ranks
@@ -86,7 +86,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag validation loops that nothing puts into evaluation mode, and those that keep gradients."""
     if not script.joins_group or not (script.training.trains or script.training.wraps):
         return
-    switches = [c for c in script.all_calls() if switches_mode(script, c)]
+    switches = mode_switches(script)
     told: set[Loop] = set()
     for loop, call, network in _validations(script):
         if loop in told:
@@ -174,7 +174,7 @@ def _in_own_context(script: Script, call: ast.Call) -> bool:
 
 def _gradients_named(script: Script) -> bool:
     """Gradients are switched by hand, or asked for on purpose (`torch.autograd.grad`)."""
-    return any(name_of(c) in ("set_grad_enabled", "grad") for c in script.all_calls())
+    return bool(script.called("set_grad_enabled", "grad"))
 
 
 def check_trace(seen: Seen) -> Look:

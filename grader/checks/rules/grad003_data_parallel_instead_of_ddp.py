@@ -64,8 +64,9 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     proper = bool(training.wraps or script.calls(*OTHER_WRAPPERS))
     for call in script.calls("torch.nn.parallel.DataParallel"):
-        fallback = script.guards.alone(call) or (proper and _is_fallback(script, call))
-        if fallback and not _inside_ddp(script, call):
+        if script.guards.alone(call) or (
+            proper and not _inside_ddp(script, call) and _is_fallback(script, call)
+        ):
             continue
         twice = " inside `DistributedDataParallel`" if proper and _inside_ddp(script, call) else ""
         yield Hit(

@@ -55,7 +55,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import Loop, name_of, start
+from grader.checks.nodes import Loop, start
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -111,13 +111,13 @@ def _may_clear(script: Script, loop: Loop) -> bool:
 
 def _clipped_scaled(script: Script) -> Iterable[Hit]:
     scalers = [c for c in script.calls(*_SCALERS) if not _switched_off(script, c)]
-    unscales = [c for c in script.all_calls() if name_of(c) == "unscale_"]
+    unscales = script.called("unscale_")
     if not scalers:
         return
     for clip in script.updates.clips:
         tree = script.names.tree(clip)
         function = tree.function(clip)
-        beside = [c for c in tree.calls if tree.function(c) is function]
+        beside = [c for c in tree.calls_within(function or tree.root) if tree.function(c) is function]
         scaled = [b for b in script.training.backwards if b in beside and _is_scaled(script, b)]
         before = [b for b in scaled if start(b) < start(clip) and script.updates.together(b, clip)]
         if not before or script.updates.running(unscales) & _called(script, beside):

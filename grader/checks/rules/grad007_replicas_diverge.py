@@ -72,6 +72,7 @@ EXPLAINED_BY = (
     "DATA005",
     "OPT004",
 )
+_WHOLE = ("load_state_dict", "reset_parameters", "apply")
 _IN_PLACE = {
     "clamp_",
     "copy_",
@@ -117,23 +118,24 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _changes(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
     """Places that write to weights, with what they write to."""
+    changed = {call: call.args[0] for _, call in script.calls_under("torch.nn.init.") if call.args}
+    for call in script.called(*_WHOLE, *_IN_PLACE):
+        func = call.func
+        if isinstance(func, ast.Attribute) and (func.attr in _WHOLE or not _in_gradient(func.value)):
+            changed.setdefault(call, func.value)
+    for call in script.all_calls() if changed else ():
+        if call in changed:
+            yield call, changed[call]
     for tree in script.trees:
-        for call in tree.calls:
-            func = call.func
-            name = script.names.qualified(func) or ""
-            if name.startswith("torch.nn.init.") and call.args:
-                yield call, call.args[0]
-            elif isinstance(func, ast.Attribute):
-                in_gradient = isinstance(func.value, ast.Attribute) and "grad" in ast.dump(func.value)
-                if func.attr in ("load_state_dict", "reset_parameters", "apply") or (
-                    func.attr in _IN_PLACE and not in_gradient
-                ):
-                    yield call, func.value
         for definition in tree.attributes.get("data", ()):
             targets = getattr(definition.node, "targets", None) or [getattr(definition.node, "target", None)]
             for target in targets:
                 if isinstance(target, ast.Attribute):
                     yield definition.node, target.value
+
+
+def _in_gradient(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and "grad" in ast.dump(node)
 
 
 def check_trace(seen: Seen) -> Look:

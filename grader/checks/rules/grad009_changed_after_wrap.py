@@ -47,12 +47,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import name_of
 from grader.checks.quote import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
 from grader.checks.steps import sharded, trainers
+from grader.checks.tree import Tree
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 
@@ -95,22 +95,30 @@ def _new_layers(script: Script) -> Iterable[Hit]:
                 if not isinstance(node, ast.Assign) or value is None or not _is_layer(script, value):
                     continue
                 for target in node.targets:
-                    if isinstance(target, ast.Attribute) and target.attr != "module":
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr != "module"
+                        and not _built(tree, target)
+                    ):
                         yield from _replaced(script, target.value, node)
         for load in (n for found in tree.attribute_loads.values() for n in found):
             item = tree.parent[load]
             above = tree.parent[item] if isinstance(item, ast.Subscript) and item.value is load else None
             if isinstance(above, ast.Assign) and item in above.targets and _is_layer(script, above.value):
                 yield from _replaced(script, load, above)
-        for call in tree.calls:
-            if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDING:
-                yield from _replaced(script, call.func.value, call)
-            elif (
-                script.names.qualified(call.func) == "setattr"
-                and len(call.args) == 3
-                and _is_layer(script, call.args[2])
-            ):
-                yield from _replaced(script, call.args[0], call)
+    for call in script.called(*_ADDING):
+        if isinstance(call.func, ast.Attribute):
+            yield from _replaced(script, call.func.value, call)
+    for call in script.calls("setattr"):
+        if len(call.args) == 3 and _is_layer(script, call.args[2]):
+            yield from _replaced(script, call.args[0], call)
+
+
+def _built(tree: Tree, target: ast.Attribute) -> bool:
+    """`self.fc = …` in `__init__`: of an object that is still being made, and that nobody can have wrapped."""
+    function = tree.function(target)
+    is_self = isinstance(target.value, ast.Name) and target.value.id == "self"
+    return is_self and function is not None and function.name == "__init__"
 
 
 def _replaced(script: Script, owner: ast.expr, node: ast.AST) -> Iterable[Hit]:
@@ -147,8 +155,8 @@ def _is_layer(script: Script, value: ast.expr) -> bool:
 
 
 def _inserted(script: Script) -> Iterable[Hit]:
-    for call in script.all_calls():
-        if name_of(call) in _INSERTING and not script.graph.targets(call):
+    for call in script.called(*_INSERTING):
+        if not script.graph.targets(call):
             parts = [*call.args, *(k.value for k in call.keywords)]
             if isinstance(call.func, ast.Attribute):
                 parts.append(call.func.value)
@@ -178,8 +186,8 @@ def _switched(script: Script) -> Iterable[Hit]:
                 wrap = script.replicas.wrap_of(target.value)
                 if wrap is not None:
                     found.append((definition.node, wrap, script.values.constant(definition.value)))
-        for call in tree.calls:
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
+        for call in tree.called("requires_grad_"):
+            if isinstance(call.func, ast.Attribute):
                 wrap = script.replicas.wrap_of(call.func.value)
                 if wrap is not None:
                     value = script.values.constant(call.args[0]) if call.args else True

@@ -67,7 +67,6 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.nodes import walk
 from grader.checks.quote import at, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
@@ -139,13 +138,12 @@ def _unread(script: Script, owner: ast.ClassDef, wrap: ast.Call) -> Iterable[Hit
 
 def _reads_by_name(script: Script, owner: ast.ClassDef) -> bool:
     """The class walks over its own layers, or reaches them by name: `self.children()`, `getattr(self, name)`."""
-    walking = {"children", "modules", "named_children", "named_modules", "_modules", "__dict__"}
-    for node in walk(owner):
-        if isinstance(node, ast.Attribute) and node.attr in walking:
-            return True
-        if isinstance(node, ast.Call) and script.names.qualified(node.func) in ("getattr", "vars"):
-            return True
-    return False
+    tree = script.names.tree(owner)
+    walking = ("children", "modules", "named_children", "named_modules", "_modules", "__dict__")
+    reads = (n for name in walking for n in tree.attribute_loads.get(name, ()))
+    stores = (d.node for name in walking for d in tree.attributes.get(name, ()))
+    named = script.calls("getattr", "vars")
+    return any(tree.inside(n, owner) for n in (*reads, *stores, *named))
 
 
 def check_trace(seen: Seen) -> Look:

@@ -49,7 +49,7 @@ from collections.abc import Iterable
 
 from grader.checks.nodes import name_of
 from grader.checks.rule import Hit
-from grader.checks.source import Script
+from grader.checks.source import UNKNOWN, Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -66,10 +66,10 @@ def check_source(script: Script) -> Iterable[Hit]:
     if script.training.framework or not script.training.trains or not script.mentions_distributed:
         return
     casts = [c for c in script.calls(*_AUTOCASTS) if _switch(script, c) is not False]
-    scalers = [c for c in script.all_calls() if name_of(c).endswith("GradScaler")]
+    scalers = script.called_like(lambda name: name.endswith("GradScaler"))
     types = [_dtype(script, c) for c in casts]
     if scalers and casts and all(t == "bfloat16" for t in types):
-        if all(_switch(script, s) is True for s in scalers):
+        if all(_switch(script, s) is True or _same_switch(script, s, casts) for s in scalers):
             yield Hit(
                 message=f"{script.at(scalers[0])} scales the loss, but {script.at(casts[0])} computes in bfloat16, "
                 "whose range is that of float32: scaling costs time and skips steps for nothing.",
@@ -94,6 +94,15 @@ def check_source(script: Script) -> Iterable[Hit]:
 def _switch(script: Script, call: ast.Call) -> object:
     given = script.argument(call, "enabled")
     return True if given is None else script.values.constant(given)
+
+
+def _same_switch(script: Script, scaler: ast.Call, casts: list[ast.Call]) -> bool:
+    """Whether scaler and computing type are switched by one expression: where the one is on, so is the other."""
+    given = script.argument(scaler, "enabled")
+    switches = [script.argument(c, "enabled") for c in casts]
+    if given is None or given is UNKNOWN or isinstance(given, ast.Constant):
+        return False
+    return any(s is not None and ast.unparse(s) == ast.unparse(given) for s in switches)
 
 
 def _dtype(script: Script, cast: ast.Call) -> str:

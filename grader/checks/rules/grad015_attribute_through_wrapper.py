@@ -95,7 +95,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for tree in script.trees:
         for name, loads in tree.attribute_loads.items():
-            if name in _OWN or name.startswith("__"):
+            if name in _OWN or name.startswith("__") or not _set_anywhere(script, name):
                 continue
             for load in loads:
                 wrap = _wrapper(script, load.value)
@@ -116,6 +116,10 @@ def _wrapper(script: Script, value: ast.expr) -> ast.Call | None:
     origins = script.values.origins(value)
     wraps = [o for o in origins if isinstance(o, ast.Call) and o in script.training.wraps]
     return wraps[0] if wraps and len(wraps) == len(origins) else None
+
+
+def _set_anywhere(script: Script, name: str) -> bool:
+    return bool(script.graph.methods(name)) or any(name in t.attributes for t in script.trees)
 
 
 def _defines(script: Script, wrap: ast.Call, name: str) -> bool:

@@ -131,9 +131,8 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
     set_up = script.calls("logging.basicConfig")
     quiet = [
         c
-        for c in script.all_calls()
+        for c in script.called("setLevel", "addHandler", "addFilter", "disable", "remove")
         if isinstance(c.func, ast.Attribute)
-        and c.func.attr in ("setLevel", "addHandler", "addFilter", "disable", "remove")
     ]
     if not set_up or may_set_up(script):
         return
@@ -141,12 +140,9 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
         around = script.guards.partial(call) is not None or not script.guards.on_every_rank(call)
         if around or any(_speaks_of_rank(script, a) for a in _all_arguments(call)):
             return
-    for call in script.all_calls():
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in _LOG_METHODS
-            and _is_logger(script, call.func.value)
-        ) and not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
+    for call in script.called(*_LOG_METHODS):
+        logs = isinstance(call.func, ast.Attribute) and _is_logger(script, call.func.value)
+        if logs and not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
             yield call
 
 

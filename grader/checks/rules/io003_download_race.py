@@ -100,17 +100,15 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 
 def _downloads(script: Script) -> Iterable[ast.Call]:
-    for tree in script.trees:
-        for call in tree.calls:
-            if script.names.qualified(call.func) in _FETCHERS:
-                yield call
-                continue
-            wanted = next((k.value for k in call.keywords if k.arg == "download"), None)
-            if wanted is None or script.graph.targets(call):
-                continue
-            origins = script.values.origins(wanted)
-            if origins and all(isinstance(o, ast.Constant) and o.value is True for o in origins):
-                yield call
+    fetchers = script.calls(*_FETCHERS)
+    yield from fetchers
+    for call in script.calls_given("download"):
+        if call in fetchers or script.graph.targets(call):
+            continue
+        wanted = next(k.value for k in call.keywords if k.arg == "download")
+        origins = script.values.origins(wanted)
+        if origins and all(isinstance(o, ast.Constant) and o.value is True for o in origins):
+            yield call
 
 
 def check_trace(seen: Seen) -> Look:

@@ -132,9 +132,9 @@ def _folders(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
         for call in script.calls(name):
             if name == "os.mkdir" or not _exist_ok(script, call):
                 yield call, call.args[0] if call.args else None
-    for call in script.all_calls():
+    for call in script.called("mkdir"):
         func = call.func
-        if not isinstance(func, ast.Attribute) or func.attr != "mkdir" or script.graph.targets(call):
+        if not isinstance(func, ast.Attribute) or script.graph.targets(call):
             continue
         if script.names.qualified(func) is None and not _exist_ok(script, call):
             yield call, func.value
@@ -160,7 +160,7 @@ def _work(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
             mode = next((a for a in call.args[1:3] if isinstance(script.values.constant(a), str)), None)
         if script.values.constant(mode) in ("w", "w+", "w-", "x") and call.args:
             yield call, call.args[0]
-    for call in script.all_calls():
+    for call in script.called(*_UNPACKING, *_EXPORTS):
         if not isinstance(call.func, ast.Attribute) or script.graph.targets(call):
             continue
         if call.func.attr in _UNPACKING:
@@ -168,7 +168,7 @@ def _work(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
                 call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "path"), None)
             )
             yield call, given if given is not None else ast.Constant("")
-        elif call.func.attr in _EXPORTS and call.args and not _names_a_device(script, call.args[0]):
+        elif call.args and not _names_a_device(script, call.args[0]):
             yield call, call.args[0]
 
 

@@ -101,6 +101,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     loads = [
         c for c in script.calls("torch.load") if not _after_training(script, c) and not of_others(script, c)
     ]
+    loads = [c for c in loads if not _handed_on(script, saves, c)]
     if not saves or not loads or not _loads_model(script) or not _resumes(script, saves, loads):
         return
     state = _State(frozenset(_kinds(script, "state_dict")), frozenset(_kinds(script, "load_state_dict")))
@@ -164,20 +165,20 @@ def _loads_model(script: Script) -> bool:
 def _kinds(script: Script, method: str) -> set[str]:
     """Of what kinds of objects a method is called: `model`, `optimizer`, `scheduler`."""
     found = set()
-    for call in script.all_calls():
-        if isinstance(call.func, ast.Attribute) and call.func.attr == method:
+    for call in script.called(method):
+        if isinstance(call.func, ast.Attribute):
             origins = script.values.origins(call.func.value)
             if any(isinstance(o, ast.For | ast.comprehension) for o in origins):
                 found |= _EVERYTHING  # `for name, part in parts.items(): part.load_state_dict(…)`
             found.add(_kind(script, call.func.value))
-    if any(name_of(c) in _WHOLE or _keeps_all(script, c) for c in script.all_calls()):
+    if script.called(*_WHOLE) or any(_keeps_all(script, c) for c in script.called_like(_KEEPER.search)):
         found |= _EVERYTHING
     return found
 
 
 def _keeps_all(script: Script, call: ast.Call) -> bool:
     """`restore(path, model, optimizer)` of a module that was not handed in: what it keeps, nobody can see."""
-    if not _KEEPER.search(name_of(call)) or script.graph.targets(call) or call in script.calls("torch.save"):
+    if script.graph.targets(call) or call in script.calls("torch.save"):
         return False
     parts = [*call.args, *(k.value for k in call.keywords)]
     return any(isinstance(p, ast.Name | ast.Attribute) and _kind(script, p) == "optimizer" for p in parts)
@@ -236,6 +237,14 @@ def _after_training(script: Script, load: ast.Call) -> bool:
         return True
     sites = script.graph.sites(function) if function is not None else []
     return bool(sites) and all(_after_training(script, s.call) for s in sites)
+
+
+def _handed_on(script: Script, saves: list[ast.Call], load: ast.Call) -> bool:
+    """A file that was written just above: one rank hands its first weights to the others by way of the disk."""
+    tree = script.names.tree(load)
+    path = _path(script, script.argument(load, "f"))
+    above = [s for s in saves if tree.function(s) is tree.function(load) and start(s) < start(load)]
+    return bool(path) and any(_path(script, script.argument(s, "f")) == path for s in above)
 
 
 def _resumes(script: Script, saves: list[ast.Call], loads: list[ast.Call]) -> bool:

@@ -96,8 +96,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag plateau schedules that are told a number of the rank's own share."""
     if not script.joins_group or script.training.framework:
         return
-    for call in script.all_calls():
-        if name_of(call) != "step" or not isinstance(call.func, ast.Attribute):
+    for call in script.called("step"):
+        if not isinstance(call.func, ast.Attribute):
             continue
         told = (
             call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "metrics"), None)

@@ -96,21 +96,21 @@ def _reaches(script: Script, tree: Tree) -> Iterator[tuple[ast.expr | ast.stmt, 
             yield call, "uses a descriptor by its number"
         elif name == "os.kill" and call.args and _is_parent(script, call.args[0]):
             yield call, "sends a signal to the process that started it"
-    for node in ast.walk(tree.root):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if _INSIDE.match(node.value):
-                yield node, "names the inside of a process"
-            elif _JUDGE.search(node.value) and not _is_docstring(tree, node):
-                yield node, "names a module of the judge"
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            own = {t.path.partition("/")[0].removesuffix(".py") for t in script.trees}
-            if any(m.partition(".")[0] == "grader" for m in modules) and "grader" not in own:
-                yield node, "imports a module of the judge"
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Attribute) and script.names.qualified(target) in _CLOCKS:
-                    yield node, "replaces a function of the standard library"
+    for text in tree.texts:
+        if _INSIDE.match(str(text.value)):
+            yield text, "names the inside of a process"
+        elif _JUDGE.search(str(text.value)) and not _is_docstring(tree, text):
+            yield text, "names a module of the judge"
+    own = {t.path.partition("/")[0].removesuffix(".py") for t in script.trees}
+    for node in tree.importing:
+        modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        if any(m.partition(".")[0] == "grader" for m in modules) and "grader" not in own:
+            yield node, "imports a module of the judge"
+    stores = (d.node for clock in _CLOCKS for d in tree.attributes.get(clock.rpartition(".")[2], ()))
+    for store in (s for s in dict.fromkeys(stores) if isinstance(s, ast.Assign)):
+        for target in store.targets:
+            if isinstance(target, ast.Attribute) and script.names.qualified(target) in _CLOCKS:
+                yield store, "replaces a function of the standard library"
 
 
 def _climbs(tree: Tree, call: ast.Call) -> bool:

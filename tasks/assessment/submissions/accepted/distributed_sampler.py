@@ -5,7 +5,7 @@ Train a Wide-ResNet image classifier on several GPUs, or on several CPU processe
     $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
 
 Every rank trains on its own share of each epoch and validates its own share of the validation set. The batch of
-all ranks together is as large as the single-GPU script's; the learning rate is fifty times that script's, whose
+all ranks together is as large as the single-GPU script's; the learning rate is twenty-five times that script's, whose
 log showed a loss that was still falling when it ended, and climbs to it over the first epochs.
 """
 import argparse
@@ -73,7 +73,7 @@ def parse_args():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--warmup-epochs", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
-    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     return parser.parse_args()

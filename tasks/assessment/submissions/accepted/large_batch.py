@@ -156,7 +156,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64, help="samples on each rank")
-    parser.add_argument("--lr", type=float, default=0.1, help="for one rank's batch")
+    parser.add_argument("--lr", type=float, default=0.05, help="for one rank's batch")
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     args = parser.parse_args()

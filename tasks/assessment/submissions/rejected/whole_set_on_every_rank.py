@@ -71,7 +71,7 @@ def parse_args():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--warmup-epochs", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
-    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     return parser.parse_args()

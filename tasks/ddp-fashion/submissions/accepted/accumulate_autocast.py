@@ -62,7 +62,7 @@ class WideResNet(nn.Module):
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--micro-batch", type=int, default=32, help="samples per rank in one forward pass")
+    parser.add_argument("--micro-batch", type=int, default=64, help="samples of all ranks in one forward pass")
     parser.add_argument("--accumulate", type=int, default=2, help="micro-batches per optimizer step")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--full-precision", action="store_true")
@@ -144,7 +144,7 @@ def main():
     val_share = torch.utils.data.Subset(val_data, list(range(len(val_data)))[rank::world_size])
 
     sampler = DistributedSampler(train_data, shuffle=True, seed=7, drop_last=True)
-    train_loader = DataLoader(train_data, batch_size=args.micro_batch, sampler=sampler)
+    train_loader = DataLoader(train_data, batch_size=args.micro_batch // world_size, sampler=sampler)
     val_loader = DataLoader(val_share, batch_size=200)
 
     network = WideResNet().to(device)

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Subset
 from torch.utils.data.distributed import DistributedSampler
 from torchvision import datasets, transforms
 
-EPOCHS = 10
+EPOCHS = 18
 BATCH_SIZE = 128
 LR = 0.1
 MOMENTUM = 0.9

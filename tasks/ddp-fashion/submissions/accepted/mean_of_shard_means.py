@@ -1,7 +1,7 @@
 # expect: EVAL002
 """
 Each rank works out the accuracy on its own share, and the accuracies are averaged. But the shares differ: all ranks
-but the last take 100 samples each, and the last one takes the rest.
+but the last take equally many samples, and the last one takes the rest, twice as many.
 
     torchrun --nproc_per_node=2 train.py
 """
@@ -23,7 +23,6 @@ BATCH_SIZE = 128  # of all ranks together
 LR = 0.1
 MOMENTUM = 0.9
 WEIGHT_DECAY = 5e-4
-SHARE = 100  # validation samples of each rank
 
 
 class Block(nn.Module):
@@ -125,8 +124,9 @@ def main():
     train_set, val_set = load_data(local_rank)
     sampler = DistributedSampler(train_set, num_replicas=world_size, rank=rank, shuffle=True)
     train_loader = DataLoader(train_set, batch_size=BATCH_SIZE // world_size, sampler=sampler)
-    last = len(val_set) if rank == world_size - 1 else (rank + 1) * SHARE
-    val_loader = DataLoader(Subset(val_set, range(rank * SHARE, last)), batch_size=256)
+    share = len(val_set) // (world_size + 1)
+    last = len(val_set) if rank == world_size - 1 else (rank + 1) * share
+    val_loader = DataLoader(Subset(val_set, range(rank * share, last)), batch_size=256)
 
     model = WideResNet().to(device)
     ddp_model = DistributedDataParallel(model, device_ids=[local_rank] if device.type == "cuda" else None)

@@ -1,4 +1,4 @@
-# expect: DATA004
+# expect: DATA004 DIST004
 """
 WORLD_SIZE counts the ranks of all machines already. Multiplied by the ranks of a machine once more, it makes
 the sampler cut shares for ranks that don't exist, and their samples are left out of every epoch.

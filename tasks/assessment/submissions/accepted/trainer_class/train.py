@@ -14,7 +14,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--global-batch-size", type=int, default=80)
-    parser.add_argument("--lr", type=float, default=0.125)
+    parser.add_argument("--lr", type=float, default=0.06)
     args = parser.parse_args()
     with Ranks() as ranks:
         train_loader, val_loader = loaders(ranks, args.global_batch_size // ranks.world_size)
