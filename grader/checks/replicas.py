@@ -12,7 +12,7 @@ from collections.abc import Set
 from grader.checks.calls import Calls
 from grader.checks.guards import Guard, Guards
 from grader.checks.names import Names
-from grader.checks.nodes import DISPLAYS, end, name_of, start
+from grader.checks.nodes import DISPLAYS, READS, end, name_of, start
 from grader.checks.training import OTHER_WRAPPERS, Training
 from grader.checks.updates import Updates
 from grader.checks.values import Values
@@ -38,6 +38,7 @@ class Replicas:
     ) -> None:
         self._names, self._calls, self._values, self._guards = names, calls, values, guards
         self._training, self._updates = training, updates
+        self._trained: set[ast.AST] | None = None
         self._inner: dict[ast.Call, frozenset[ast.AST]] = {}
 
     def inner(self, wrap: ast.Call) -> frozenset[ast.AST]:
@@ -134,12 +135,11 @@ class Replicas:
 
     def trained(self, wrap: ast.Call) -> bool:
         """Whether the wrapper itself is called for some backward pass."""
-        return any(
-            isinstance(c.func, ast.Name | ast.Attribute | ast.Subscript)
-            and wrap in self._values.origins(c.func)
-            for b in self._training.backwards
-            for c in self._updates.forwards(b)
-        )
+        if self._trained is None:
+            forwards = (c.func for b in self._training.backwards for c in self._updates.forwards(b))
+            variables = (f for f in forwards if isinstance(f, READS))
+            self._trained = {o for f in variables for o in self._values.origins(f)}
+        return wrap in self._trained
 
     def on_some_ranks(self, node: ast.AST) -> Guard | None:
         """A condition that keeps a node from some ranks, at the node itself or at every call that leads to it."""
