@@ -7,9 +7,9 @@ Three parts, and what counts in each:
 * the rules' own folders: every line marked `# <- CODE` in `flagged_*.py` must be found by that rule and no other line
   may be; `clean_*.py` must stay silent. Each file is held against the rule of its folder.
 * `styles/`: honest scripts, held against all rules; only marked advice may appear.
-* the text of every task's submissions, held against the rules that the task asks for: what the text alone says at warning
-  or error level must be among the codes that the submission promises, or one that those explain. What only a run can show
-  is not counted as missed here.
+* the text of every task's submissions, held against the rules that the task asks for: what the text alone says at
+  warning or error level must be among the codes that the submission promises, or one that those explain. What only a
+  run can show is not counted as missed here.
 
 Exit code 1 unless both numbers are 1.0.
 """

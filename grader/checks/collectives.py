@@ -74,8 +74,10 @@ class Collectives:
     def running(self) -> dict[ast.Call, tuple[Collective, ...]]:
         """All calls that run collectives, themselves or in a function that they call, with `of` each."""
         if self._running is None:
-            every = (call for tree in self._trees for call in tree.calls)
-            self._running = {call: found for call in every if (found := self.of(call))} if self.direct else {}
+            direct = self.direct
+            every = (call for tree in self._trees for call in tree.calls) if direct else ()
+            likely = (call for call in every if call in direct or self._calls.targets(call))
+            self._running = {call: found for call in likely if (found := self.of(call))}
         return self._running
 
     def inside(self, node: ast.AST) -> tuple[Collective, ...]:

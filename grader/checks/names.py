@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+from functools import lru_cache
 
 from grader.checks.nodes import UNKNOWN, VARIABLES, Definition
 from grader.checks.tree import Tree
@@ -38,6 +39,7 @@ _STAR_NAMES = {
 _BUILTINS = frozenset(dir(builtins))
 
 
+@lru_cache(maxsize=4096)
 def canonical(dotted: str) -> str:
     """One spelling for the objects that torch exports under several names."""
     if not dotted.startswith("torch."):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from grader.checks.ledger import Ledger
 from grader.checks.source import Script
@@ -39,7 +39,7 @@ class Seen:
     num_train: int | None = None
     num_validation: int | None = None
     logs: tuple[tuple[str, str], ...] = ()
-    expected: Expected = Expected()
+    expected: Expected = field(default_factory=Expected)
     calibration: Calibration | None = None
 
     @property

@@ -160,7 +160,8 @@ class Tree:
                     stack.append(child)
         for names in self.definitions.values():
             for found in names.values():
-                found.sort(key=lambda d: d.since)
+                if len(found) > 1:
+                    found.sort(key=lambda d: d.since)
         outer = self.definitions.setdefault(self.root, {})
         for scope, declared in outer_names:
             for name in declared:
@@ -216,15 +217,12 @@ class Tree:
         for target in node.targets:
             self._bind(target, node, node.value, "assign", scope, end(node))
 
-    def _annotated(self, node: ast.AnnAssign, scope: ast.AST) -> None:
+    def _targeted(self, node: ast.AnnAssign | ast.NamedExpr, scope: ast.AST) -> None:
         if node.value is not None:
             self._bind(node.target, node, node.value, "assign", scope, end(node))
 
     def _augmented(self, node: ast.AugAssign, scope: ast.AST) -> None:
         self._bind(node.target, node, node.value, "augment", scope, end(node))
-
-    def _walrus(self, node: ast.NamedExpr, scope: ast.AST) -> None:
-        self._bind(node.target, node, node.value, "assign", scope, end(node))
 
     def _for(self, node: ast.For | ast.AsyncFor, scope: ast.AST) -> None:
         self.loops.append(node)
@@ -285,18 +283,18 @@ class Tree:
 
 
 def _listing(name: str) -> Any:
-    return lambda tree, node, scope: getattr(tree, name).append(node)
+    return lambda tree, node, _scope: getattr(tree, name).append(node)
 
 
 _NOTES: dict[type[ast.AST], Any] = {
     ast.Call: _listing("_calls"), ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
     ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
     ast.Subscript: Tree._subscript, ast.Constant: Tree._constant, ast.Assign: Tree._assign,
-    ast.AnnAssign: Tree._annotated, ast.AugAssign: Tree._augmented, ast.NamedExpr: Tree._walrus, ast.For: Tree._for,
+    ast.AnnAssign: Tree._targeted, ast.AugAssign: Tree._augmented, ast.NamedExpr: Tree._targeted, ast.For: Tree._for,
     ast.AsyncFor: Tree._for, ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with,
     ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named, ast.MatchStar: Tree._named,
     ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function, ast.ClassDef: Tree._class,
     ast.arg: Tree._parameter, ast.Return: Tree._return,
-    **dict.fromkeys((ast.Yield, ast.YieldFrom), lambda tree, node, scope: tree.yields.add(scope)),
+    **dict.fromkeys((ast.Yield, ast.YieldFrom), lambda tree, _node, scope: tree.yields.add(scope)),
     ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
 }  # fmt: skip

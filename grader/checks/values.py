@@ -82,8 +82,7 @@ class Values:
                 return (node,)
             known[node] = ()  # what a cycle adds to itself is nothing new
             found = dict.fromkeys(self._step(node, returns, depth + 1))
-            # `args.rank = rank` in a function called with `args.rank`: round in a circle, it is what it is called.
-            known[node] = tuple(found) or (node,)
+            known[node] = tuple(found) or (node,)  # round in a circle (`args.rank = rank`): itself
         return known[node]
 
     def _step(self, node: ast.AST, returns: bool, depth: int) -> Iterable[ast.AST]:

@@ -224,7 +224,9 @@ class Supervisor:
         if not self._launcher.over and not any(rank.alive for rank in self._ranks):
             # Only the launcher's own process is left, slow to go on a busy machine; it has nothing more to tell.
             self._sample()
-            send_all({p: one for p, one in self._seen.items() if p in self._launcher.own_pids}, signal.SIGKILL)
+            send_all(
+                {p: one for p, one in self._seen.items() if p in self._launcher.own_pids}, signal.SIGKILL
+            )
             self._turn_until(lambda: self._launcher.over, _KILL_GRACE_S)
         if not self._launcher.over:
             raise OSError("a rank outlived SIGKILL: it hangs inside the kernel")

@@ -152,7 +152,9 @@ class Task:
 
     def without_time(self) -> Task:
         """The same task for machines whose clock says nothing: time targets and the items they decide are gone."""
-        rubric = (replace(item, metric=None, steps=()) if item.metric == "time" else item for item in self.rubric)
+        rubric = (
+            replace(item, metric=None, steps=()) if item.metric == "time" else item for item in self.rubric
+        )
         return replace(
             self,
             targets=tuple(t for t in self.targets if t.metric != "time"),

@@ -45,14 +45,14 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
-from grader.checks.conditions import Which
 from grader.checks.divergence import Divergence
-from grader.checks.nodes import FUNCTIONS, LOOPS, end, start
+from grader.checks.nodes import FUNCTIONS
 from grader.checks.quote import at, count, listed, places, ranks
 from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
 from grader.checks.source import Script
+from grader.checks.tables import Tables
 from grader.checks.unequal import is_unordered
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending, RankRecord
@@ -123,17 +123,13 @@ def _own_roots(script: Script) -> Iterable[Hit]:
 
 def _uneven_tables(script: Script) -> Iterable[Hit]:
     """A loop with a collective over a table into which only some ranks put an entry."""
-    entries: list[tuple[str, ast.AST]] | None = None
+    tables = Tables(script)
     for tree in script.trees:
         for loop in tree.loops:
             if isinstance(loop, ast.While) or not script.collectives.inside(loop):
                 continue
             inside = [c for s in loop.body for c in script.collectives.inside(s)]
-            table = _table(loop.iter)
-            if not inside or table is None:
-                continue
-            entries = _partial_entries(script) if entries is None else entries
-            filled = _filled(script, table, loop, entries)
+            filled = tables.filled_by_some(loop) if inside else None
             if filled is not None:
                 yield Hit(
                     message=f"{script.at(inside[0].via)} runs `{inside[0].name}` once per entry of "
@@ -188,61 +184,6 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
                     )
                     break
             child, above = above, tree.parent.get(above)
-
-
-def _table(node: ast.expr) -> ast.Name | None:
-    while True:
-        if isinstance(node, ast.Name):
-            return node
-        if isinstance(node, ast.Attribute):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            node = node.args[0] if node.args else node.func
-        else:
-            return None
-
-
-def _comes_later(script: Script, node: ast.AST, loop: ast.For | ast.AsyncFor) -> bool:
-    """Whether an entry is made after the loop, in the same body, with no loop around both."""
-    tree = script.names.tree(loop)
-    if (
-        script.names.tree(node) is not tree
-        or tree.scope(node) is not tree.scope(loop)
-        or start(node) < end(loop)
-    ):
-        return False
-    above = tree.parent.get(loop)
-    while above is not None and not isinstance(above, LOOPS):
-        above = tree.parent.get(above)
-    return above is None or not tree.inside(node, above)
-
-
-def _partial_entries(script: Script) -> list[tuple[str, ast.AST]]:
-    """Statements that make an entry (`table["key"] = …`) on some ranks only, with the table's name."""
-    entries: list[tuple[str, ast.AST]] = []
-    for tree in script.trees:
-        for names in tree.definitions.values():
-            for name, found in names.items():
-                base, bracket, _ = name.partition("[")
-                for definition in found if bracket else ():
-                    guard = script.guards.partial(definition.node)
-                    if guard is not None and guard.condition.sure and guard.condition.which is not Which.ALL:
-                        entries.append((base, definition.node))
-    return entries
-
-
-def _filled(
-    script: Script, table: ast.Name, loop: ast.For | ast.AsyncFor, entries: list[tuple[str, ast.AST]]
-) -> ast.AST | None:
-    """The statement that makes such an entry in the table that a loop goes through."""
-    origins = set(script.values.origins(table))
-    for base, node in entries:
-        if _comes_later(script, node, loop):
-            continue
-        target = next((n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == base), None)
-        if target is not None and origins & set(script.values.origins(target)):
-            return node
-    return None
 
 
 def check_trace(seen: Seen) -> Look:

@@ -23,8 +23,8 @@ loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_s
 
 ## How it is seen
 From outside, by the kernel's count of processor time of the slowest rank, against the calibrated run of the starting
-script on one rank, each per sample it trained on; on GPUs by wall time. Machines differ from hour to hour, so it is said only where the difference is
-plain, and it never costs points by itself.
+script on one rank, each per sample that was trained on; on GPUs by wall time. Machines differ from hour to hour, so it
+is said only where the difference is plain, and it never costs points by itself.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def check_trace(seen: Seen) -> Look:
         return verified(f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample.", Evidence.OUTSIDE)
     return flagged(
         Hit(
-            message=f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample, where up to {ranks} × is there to "
-            "be had. The further devices bring nothing.",
+            message=f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample, where up to {ranks} × is "
+            "there to be had. The further devices bring nothing.",
             hint="See what ranks do instead of training: whole passes over the data on every rank, waiting for input, "
             "collectives in every step, validation by one rank while the others wait.",
             details={"seconds": took_s, "one_rank_s": calibration.one_rank_s, "speed_up": round(speed_up, 3)},

@@ -66,7 +66,16 @@ _CALLS = {
     "os.pidfd_getfd": "takes a descriptor from another process",
 }
 _FRAMES = {"sys._getframe", "inspect.currentframe", "inspect.stack"}
-_BY_NUMBER = {"os.write", "os.fdopen", "os.dup2", "os.close", "open", "os.sendfile", "os.ftruncate", "os.lseek"}
+_BY_NUMBER = {
+    "os.write",
+    "os.fdopen",
+    "os.dup2",
+    "os.close",
+    "open",
+    "os.sendfile",
+    "os.ftruncate",
+    "os.lseek",
+}
 _CLOCKS = {"time.time", "time.monotonic", "time.perf_counter", "time.process_time", "json.dumps", "os.write"}
 _INSIDE = re.compile(r"^/proc/(self|\d+|\{|%|$)(?!/(status|statm|stat|cgroup|limits|io)\b)")
 _JUDGE = re.compile(r"\bgrader\.(probe|launch|checks|run|evaluate)\b|_warm_parent|\bgrader/(probe|launch)\b")
@@ -134,9 +143,14 @@ def _foreign_descriptor(script: Script, call: ast.Call) -> bool:
     if isinstance(number, int) and not isinstance(number, bool):
         return number > 2
     tree = script.names.tree(call)
-    return isinstance(given, ast.Name) and any(
-        isinstance(d.node, ast.For) and _is_range(d.node.iter) for d in script.names.lookup(given.id, call)
-    ) and tree.function(call) is tree.function(given)
+    return (
+        isinstance(given, ast.Name)
+        and any(
+            isinstance(d.node, ast.For) and _is_range(d.node.iter)
+            for d in script.names.lookup(given.id, call)
+        )
+        and tree.function(call) is tree.function(given)
+    )
 
 
 def _is_range(node: ast.expr) -> bool:

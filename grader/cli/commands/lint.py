@@ -67,7 +67,6 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.printing import print_lint
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
     from grader.model.finding import Severity
-    from grader.report.sarif import to_sarif
 
     if args.json and args.format not in {None, "json"}:
         raise UsageError(f"--json and --format {args.format} contradict each other; give one of them")
@@ -80,7 +79,13 @@ def run(args: argparse.Namespace) -> int:
     )
     linted = [lint_script_as_asked(source, choice) for source in sources]
     print_lint(linted, form="json" if args.json else args.format or "text")
-    write_exports(args, {"sarif": lambda: to_sarif(linted)})
+
+    def sarif() -> str:
+        from grader.report.sarif import to_sarif
+
+        return to_sarif(linted)
+
+    write_exports(args, {"sarif": sarif})
     for source in sources:
         if source.problem:
             print(f"grader: {source.problem}", file=sys.stderr)

@@ -161,7 +161,10 @@ def test_branches_that_meet_in_different_collectives(tell: Any) -> None:
     story.wait(1, "broadcast", 7)
     look = story.look("DIST009")
     assert look.state is FLAGGED
-    assert "`all_reduce` at `train.py:5` on rank 0 and `broadcast` at `train.py:7` on rank 1" in look.hits[0].message
+    assert (
+        "`all_reduce` at `train.py:5` on rank 0 and `broadcast` at `train.py:7` on rank 1"
+        in look.hits[0].message
+    )
     assert story.look("DIST003").state is UNSEEN
 
 
