@@ -13,6 +13,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast inputs are made says something about the machine's other work, and nothing about what is tested.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _MAY_BE_ABSENT = ("gpu", "torch_matrix")
 _REQUIRED = "GRADER_REQUIRE_ALL is set"

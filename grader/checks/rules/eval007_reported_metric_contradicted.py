@@ -56,6 +56,11 @@ def check_trace(seen: Seen) -> Look:
     values = [e["val_accuracy"] for e in evaluation.reported.epochs if "val_accuracy" in e]
     if not values:
         return unseen("The reported metrics hold no `val_accuracy`.")
+    if {s.split for s in seen.ledger.validation} == {"train"}:
+        return unseen(
+            "The script validates on samples that it sets aside from the training split, so what it reports is another "
+            "figure than the one measured here."
+        )
     trusted = evaluation.validation["accuracy"]
     tolerance = _tolerance(seen)
     # Some write percentages; the unit is not what this rule is about.

@@ -3,8 +3,9 @@ Train a Wide-ResNet with a batch that grows with the number of GPUs.
 
     $ DATA_DIR=data OUTPUT_DIR=out torchrun --nproc_per_node=2 train.py
 
-64 samples on each rank. By the linear scaling rule k ranks take k times the learning rate of one; it rises to that
-over the first quarter of the run, because so large a step on untrained weights diverges, and falls to zero afterwards.
+64 samples on each rank, as long as ten batches or more make an epoch. By the linear scaling rule a batch k times as
+large takes k times the learning rate. It rises to that over the first quarter of the run, because so large a step on
+untrained weights diverges, and falls to zero afterwards.
 """
 import argparse
 import csv
@@ -111,14 +112,16 @@ def train(args, device, rank, world_size):
     train_set = FashionMNIST(root, train=True, transform=T.Compose([T.RandomCrop(28, padding=2), *plain]))
     val_set = FashionMNIST(root, train=False, transform=T.Compose(plain))
     sampler = DistributedSampler(train_set, shuffle=True, seed=7)
-    train_loader = DataLoader(train_set, args.batch_size, sampler=sampler, pin_memory=device.type == "cuda")
+    batch_size = min(args.batch_size, len(train_set) // (10 * world_size))
+    train_loader = DataLoader(train_set, batch_size, sampler=sampler, pin_memory=device.type == "cuda")
     # A sampler would repeat samples to make all parts equally long; a slice with a stride does not.
     val_loader = DataLoader(Subset(val_set, range(len(val_set))[rank::world_size]), 256)
 
     model = WideResNet().to(device)
     ddp = DistributedDataParallel(model, device_ids=[device.index] if device.type == "cuda" else None)
-    peak = args.lr * world_size
-    optimizer = SGD(ddp.parameters(), lr=peak, momentum=args.momentum, weight_decay=args.weight_decay)
+    peak = args.lr * batch_size * world_size / args.batch_size
+    optimizer = SGD(ddp.parameters(), lr=peak, momentum=args.momentum, weight_decay=args.weight_decay,
+                    nesterov=True)
     scheduler = OneCycleLR(
         optimizer, max_lr=peak, epochs=args.epochs, steps_per_epoch=len(train_loader), pct_start=0.25,
         cycle_momentum=False,
@@ -156,7 +159,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64, help="samples on each rank")
-    parser.add_argument("--lr", type=float, default=0.05, help="for one rank's batch")
+    parser.add_argument("--lr", type=float, default=0.08, help="for one rank's batch")
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     args = parser.parse_args()

@@ -151,7 +151,7 @@ def validate(network, loader):
 def main(args):
     train_set, val_set = load(True, transforms.RandomCrop(28, padding=2)), load(False)
     shard = EpochShard(len(train_set), shuffle=True)
-    train_loader = DataLoader(train_set, batch_size=args.batch_size_per_rank, sampler=shard)
+    train_loader = DataLoader(train_set, batch_size=args.batch_size // WORLD_SIZE, sampler=shard)
     val_loader = DataLoader(val_set, batch_size=256, sampler=EpochShard(len(val_set), shuffle=False))
 
     network = WideResNet().to(DEVICE)
@@ -195,7 +195,7 @@ def main(args):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--batch-size-per-rank", type=int, default=32)
+    parser.add_argument("--batch-size", type=int, default=64, help="of all ranks together")
     parser.add_argument("--lr", type=float, default=0.05)
     if ON_GPU:
         torch.cuda.set_device(DEVICE)
