@@ -24,7 +24,8 @@ metrics = {"schema": 1, "epochs": [{"val_accuracy": num_correct.item() / len(val
 ## How it is seen
 By the trusted scorer alone: it loads the saved weights and scores every sample of the validation set once. Any
 epoch's reported value may be the saved one's. Two samples or one percentage point are tolerated (autocast rounds),
-three where ranks scored their parts with BatchNorm statistics of their own.
+three where ranks scored their parts with BatchNorm statistics of their own. A script that validates on samples which it
+sets aside from the training split reports another figure and is not judged.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.finding import Evidence, Severity
 from grader.model.grade import State
@@ -268,3 +270,14 @@ def test_nothing_reported_or_nothing_scored(tell: Any) -> None:
     assert story.look("EVAL007").state is UNSEEN
     story.evaluation = scored(0.82)
     assert story.look("EVAL007").state is UNSEEN
+
+
+@pytest.mark.parametrize(("split", "state"), [("train", UNSEEN), ("validation", FLAGGED), (None, FLAGGED)])
+def test_a_split_of_ones_own_is_another_figure(tell: Any, split: str | None, state: State) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce", split=split)
+    story.evaluation = scored(0.99, 0.93)
+    assert story.look("EVAL007").state is state
