@@ -9,7 +9,7 @@ from grader.model.finding import Finding, Severity
 from grader.model.grade import RubricResult
 from grader.model.submission import Submission
 from grader.report.quote import Quote, quotes
-from grader.report.wording import EVIDENCES, SEVERITIES, points_text, ranks_text
+from grader.report.wording import EVIDENCES, SEVERITIES, mend_order, points_text, ranks_text
 
 _MAX_QUOTES = 4
 
@@ -55,8 +55,8 @@ def group_cards(
     titles: Mapping[str, str] | None = None,
     context: int = 2,
 ) -> tuple[Group, ...]:
-    """Groups in the order of what to mend first; inside a group the given order stays."""
-    ordered = sorted(findings, key=lambda finding: finding.severity.rank)
+    """Groups in the order of what to mend first; inside a family of rules the given order stays."""
+    ordered = sorted(findings, key=mend_order)
     cards = [
         _card(number, finding, submission, rubric, titles or {}, context)
         for number, finding in enumerate(ordered, start=1)

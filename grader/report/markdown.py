@@ -19,6 +19,7 @@ from grader.report.wording import (
     STATES,
     SYMBOLS,
     TONES,
+    mend_order,
     plural,
     points_text,
     ranks_text,
@@ -96,7 +97,7 @@ def cases_to_markdown(cases: Sequence[VerifyCase]) -> str:
 
 
 def _findings(findings: Iterable[Finding]) -> Iterable[str]:
-    ordered = sorted(findings, key=lambda finding: finding.severity.rank)
+    ordered = sorted(findings, key=mend_order)
     for severity in Severity:
         members = [finding for finding in ordered if finding.severity is severity]
         if members:

@@ -10,17 +10,7 @@ from dataclasses import dataclass
 
 from grader.model.finding import Evidence
 from grader.model.grade import CheckResult
-
-FAMILIES = {
-    "DIST": "Process group and launch",
-    "DATA": "Who trains on which sample",
-    "GRAD": "Gradients and replicas",
-    "EVAL": "Validation and metrics",
-    "IO": "Files, printing, downloads",
-    "DEV": "Devices",
-    "OPT": "Learning rate and batch size",
-    "PERF": "Time",
-}
+from grader.report.wording import FAMILIES, family_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +29,10 @@ class Praise:
 
 
 def praise(checks: Iterable[CheckResult], titles: Mapping[str, str]) -> tuple[Praise, ...]:
-    """Verified checks by family, in the order in which a script goes through them; other families last."""
+    """Verified checks by family, in the order in which one refactors a script; other families last."""
     by_family: dict[str, list[CheckResult]] = {family: [] for family in FAMILIES}
     for check in checks:
-        by_family.setdefault(check.code.rstrip("0123456789"), []).append(check)
+        by_family.setdefault(family_of(check.code), []).append(check)
     return tuple(
         Praise(
             FAMILIES.get(family, "Everything else"),

@@ -61,9 +61,32 @@ EVIDENCES = {
     Evidence.EVALUATION: ("evaluation", "Measured by the judge on the weights that your script left behind."),
 }
 
+# In the order in which one refactors a script: first a group, then averaged gradients, then shares of the data.
+FAMILIES = {
+    "DIST": "Process group and launch",
+    "DEV": "Devices",
+    "GRAD": "Gradients and replicas",
+    "DATA": "Who trains on which sample",
+    "EVAL": "Validation and metrics",
+    "IO": "Files, printing, downloads",
+    "OPT": "Learning rate and batch size",
+    "PERF": "Time",
+}
+
 _KIB = 1024
 _MINUTE_S = 60.0
 _MANY = 8
+
+
+def family_of(code: str) -> str:
+    """`DATA` for `DATA002`."""
+    return code.rstrip("0123456789")
+
+
+def mend_order(finding: Finding) -> tuple[int, int]:
+    """Sorts findings by what to mend first: the gravest, and among these what the rest builds on."""
+    family = family_of(finding.code)
+    return finding.severity.rank, list(FAMILIES).index(family) if family in FAMILIES else len(FAMILIES)
 
 
 def plural(num: int, noun: str) -> str:

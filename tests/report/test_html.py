@@ -139,6 +139,20 @@ def test_what_happened_is_explained_before_anything_else(reports: dict[str, str]
     assert len(tables) == 1, "the raw story stays on the page"
 
 
+def test_what_the_rest_builds_on_is_to_be_mended_first() -> None:
+    attempt = factory.rejected()
+    first, *rest = attempt.grade.findings
+    shuffled = (
+        first,
+        replace(first, code="IO001"),
+        replace(first, code="DIST001"),
+        replace(first, code="GRAD001"),
+    )
+    html = to_html(replace(attempt, grade=replace(attempt.grade, findings=(*shuffled, *rest))), factory.PAGES)
+    codes = [e.text for e in Document(html).all("span", class_="rule") if e.inside("article")]
+    assert codes[:4] == ["DIST001", "GRAD001", "DATA001", "IO001"]
+
+
 def test_what_was_right_is_grouped_and_what_was_only_read_is_folded() -> None:
     checks = (
         CheckResult("DATA003", State.VERIFIED, (Evidence.TRACE,), "No sample went to two ranks."),
@@ -154,7 +168,7 @@ def test_what_was_right_is_grouped_and_what_was_only_read_is_folded() -> None:
     doc = Document(html)
     section = html[html.index('<section id="right"') : html.index('<section id="points"')]
     headings = [e.text for e in doc.all("h3", class_="family")]
-    assert headings == ["Process group and launch", "Who trains on which sample", "Gradients and replicas"]
+    assert headings == ["Process group and launch", "Gradients and replicas", "Who trains on which sample"]
     assert "3 checks verified" in html
     assert "1 more fault looked for in the text and not found" in section
     assert "Not found: Clipping too early" in section
