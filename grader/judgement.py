@@ -9,9 +9,9 @@ from grader.attempts import AttemptFacts, read_facts, read_logs
 from grader.catalog import load_task
 from grader.checks.diagnosis import diagnose
 from grader.checks.judge import judge, judge_source_only
-from grader.checks.ledger import Ledger
 from grader.checks.seen import Seen
-from grader.checks.source import Script, parse
+from grader.checks.text.source import Script, parse
+from grader.checks.told.ledger import Ledger
 from grader.errors import UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.score import Outcome, score

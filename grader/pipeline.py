@@ -15,7 +15,7 @@ from typing import Self
 
 from grader.attempts import AttemptFacts, check_out, new_attempt_name, new_workspace, write_facts
 from grader.catalog import find_dataset
-from grader.checks.source import parse
+from grader.checks.text.source import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator

@@ -28,7 +28,7 @@ from grader.catalog import find_tasks, load_task, read_submission, submissions_o
 from grader.checks.judge import applicable
 from grader.checks.lint import lint
 from grader.checks.rule import Rule, load_rules
-from grader.checks.source import parse
+from grader.checks.text.source import parse
 from grader.model.finding import Severity
 from grader.model.submission import SourceFile, Submission
 

@@ -20,8 +20,8 @@ from functools import cache
 from types import ModuleType
 
 from grader.checks import diagnoses as diagnoses_package
-from grader.checks.case import Case
 from grader.checks.seen import Seen
+from grader.checks.told.case import Case
 from grader.errors import GraderError, InfraError
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from grader.checks.rule import Hit, Look, Rule, load_rules
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.source import Script
 from grader.errors import GraderError, InfraError
 from grader.model.finding import Evidence, Finding, Location, Severity
 from grader.model.grade import CheckResult, State

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from grader.catalog.scripts import NamedScript
 from grader.checks.choice import Choice
-from grader.checks.noqa import Silenced
 from grader.checks.rule import Hit, Rule, load_rules
-from grader.checks.source import Script, parse
+from grader.checks.text.noqa import Silenced
+from grader.checks.text.source import Script, parse
 from grader.model.finding import Evidence, Finding, Severity
 from grader.model.submission import Submission
 

@@ -29,7 +29,7 @@ from grader.model.grade import State
 
 if TYPE_CHECKING:
     from grader.checks.seen import Seen
-    from grader.checks.source import Script
+    from grader.checks.text.source import Script
 
 
 @dataclass(frozen=True, slots=True)

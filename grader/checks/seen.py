@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from grader.checks.ledger import Ledger
-from grader.checks.source import Script
+from grader.checks.text.source import Script
+from grader.checks.told.ledger import Ledger
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.run import RunRecord

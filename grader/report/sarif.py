@@ -17,7 +17,7 @@ from urllib.parse import quote
 from grader import __version__
 from grader.checks.lint import LintedScript
 from grader.checks.rule import Rule, load_rules
-from grader.checks.source import SYNTAX
+from grader.checks.text.source import SYNTAX
 from grader.model.finding import Finding, Location, Severity
 from grader.model.submission import Submission
 from grader.report.safe_text import visible

@@ -42,7 +42,7 @@ def test_the_skeleton_under_torchrun_misses_both_targets_and_is_told_so(
     assert attempt.grade.points == 0
     accuracy, time = item(attempt, "accuracy"), item(attempt, "time")
     assert accuracy.state is time.state is State.CONTRADICTED
-    assert "on 359 hidden samples; at least 0.947 is asked for" in accuracy.reason
+    assert "on 359 hidden samples; at least 0.933 is asked for" in accuracy.reason
     assert "is allowed, and a time counts only for a run whose network comes near the accuracy" in time.reason
     metrics = attempt.grade.metrics
     assert metrics["time_s"] is not None

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.case import Case
-from grader.checks.fall import shown
 from grader.checks.quote import count, listed
+from grader.checks.told.case import Case
+from grader.checks.told.fall import shown
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20

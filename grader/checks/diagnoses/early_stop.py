@@ -15,9 +15,9 @@ then `if stop.item(): break` on every rank.
 
 from __future__ import annotations
 
-from grader.checks.case import Case, named, told
-from grader.checks.parting import exits, left_epoch, stopped_training
 from grader.checks.quote import count, place, ranks
+from grader.checks.told.case import Case, named, told
+from grader.checks.told.parting import exits, left_epoch, stopped_training
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

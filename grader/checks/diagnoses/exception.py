@@ -13,8 +13,8 @@ Start with the rank that failed first.
 
 from __future__ import annotations
 
-from grader.checks.case import Case
 from grader.checks.quote import ranks
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 95

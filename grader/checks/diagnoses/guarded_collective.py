@@ -13,10 +13,10 @@ Call it on all ranks; put under the test only what one rank does alone, such as 
 
 from __future__ import annotations
 
-from grader.checks.blocked import guarded_ranks, stuck_ranks
-from grader.checks.case import Case, named, told
 from grader.checks.quote import ranks
-from grader.checks.stand import operation_name
+from grader.checks.told.blocked import guarded_ranks, stuck_ranks
+from grader.checks.told.case import Case, named, told
+from grader.checks.told.stand import operation_name
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

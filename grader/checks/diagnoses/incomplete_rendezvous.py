@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.case import Case, named, told
-from grader.checks.collectives import INIT
 from grader.checks.quote import listed, ranks
-from grader.checks.stand import Stand
+from grader.checks.text.collectives import INIT
+from grader.checks.told.case import Case, named, told
+from grader.checks.told.stand import Stand
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.run import Ending

@@ -13,7 +13,7 @@ were still in it.
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
+from grader.checks.told.case import Case, told
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

@@ -13,9 +13,9 @@ same length, decisions on values that all ranks share.
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
 from grader.checks.quote import ranks
-from grader.checks.stand import Fate
+from grader.checks.told.case import Case, told
+from grader.checks.told.stand import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

@@ -14,8 +14,8 @@ The same calls in the same order, with equal shapes; gather lengths first and pa
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
 from grader.checks.quote import ranks
+from grader.checks.told.case import Case, told
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 45

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.case import Case
 from grader.checks.quote import places
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 from grader.model.trace import Event
 

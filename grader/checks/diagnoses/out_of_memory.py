@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.case import Case
 from grader.checks.quote import ranks
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 from grader.model.trace import RankTrace

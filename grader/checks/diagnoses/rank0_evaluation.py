@@ -14,9 +14,9 @@ share, and add up the counts with `dist.all_reduce`.
 
 from __future__ import annotations
 
-from grader.checks.case import Case, named, told
 from grader.checks.quote import place, ranks
-from grader.checks.stand import Stand
+from grader.checks.told.case import Case, named, told
+from grader.checks.told.stand import Stand
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.trace import RankTrace

@@ -13,7 +13,7 @@ Find out what ended this one rank; the others only followed.
 
 from __future__ import annotations
 
-from grader.checks.case import Case
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 80

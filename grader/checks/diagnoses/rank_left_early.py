@@ -13,9 +13,9 @@ Let all ranks run the same collectives to the end; end them with `dist.barrier()
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
 from grader.checks.quote import ranks
-from grader.checks.stand import Fate
+from grader.checks.told.case import Case, told
+from grader.checks.told.stand import Fate
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 60

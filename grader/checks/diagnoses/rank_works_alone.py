@@ -13,9 +13,9 @@ Share the work among the ranks, shorten it, or do it before the process group is
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
 from grader.checks.quote import ranks
-from grader.checks.stand import Fate
+from grader.checks.told.case import Case, told
+from grader.checks.told.stand import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

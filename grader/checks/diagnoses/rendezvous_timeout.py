@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.case import Case
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 25

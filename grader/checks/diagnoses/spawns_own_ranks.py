@@ -13,9 +13,9 @@ Call the training function directly and take rank and world size from torchrun's
 
 from __future__ import annotations
 
-from grader.checks.case import Case
 from grader.checks.quote import places, ranks
-from grader.checks.stand import Fate
+from grader.checks.told.case import Case
+from grader.checks.told.stand import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace

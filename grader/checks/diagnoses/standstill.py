@@ -12,7 +12,7 @@ Look at the line where it waits: who was to send, set or end what it waits for?
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
+from grader.checks.told.case import Case, told
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

@@ -12,8 +12,8 @@ Fewer epochs, a loader that keeps up, all ranks sharing the data; or mend the li
 
 from __future__ import annotations
 
-from grader.checks.case import Case, told
 from grader.checks.quote import count
+from grader.checks.told.case import Case, told
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 

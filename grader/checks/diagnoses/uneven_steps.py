@@ -14,9 +14,9 @@ Give all ranks shards of one length (`DistributedSampler` pads or drops for that
 
 from __future__ import annotations
 
-from grader.checks.case import Case, named, told
-from grader.checks.parting import left_epoch
 from grader.checks.quote import count, listed, place, ranks
+from grader.checks.told.case import Case, named, told
+from grader.checks.told.parting import left_epoch
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 36

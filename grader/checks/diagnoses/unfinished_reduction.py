@@ -18,8 +18,8 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.checks.case import Case
 from grader.checks.quote import count
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

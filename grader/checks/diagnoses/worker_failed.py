@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.case import Case
-from grader.checks.fall import shown
+from grader.checks.told.case import Case
+from grader.checks.told.fall import shown
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 

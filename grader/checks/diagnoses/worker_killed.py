@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.case import Case
+from grader.checks.told.case import Case
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 14

@@ -57,15 +57,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grader.checks.division import Division, Kind, divisions
-from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.shard import Epoch
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
-from grader.checks.training import SAMPLER
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.text.training import SAMPLER
+from grader.checks.told.division import Division, Kind, divisions
+from grader.checks.told.ledger import Stream
+from grader.checks.told.shard import Epoch
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR

@@ -61,12 +61,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.ledger import Stream
 from grader.checks.quote import count, epochs, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.shard import Shard
-from grader.checks.source import Script
+from grader.checks.text.source import Script
+from grader.checks.told.ledger import Stream
+from grader.checks.told.shard import Shard
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -42,13 +42,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from grader.checks.deals import misdeals
-from grader.checks.division import Division, Kind, divisions
-from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.deals import misdeals
+from grader.checks.text.source import Script
+from grader.checks.told.division import Division, Kind, divisions
+from grader.checks.told.ledger import Stream
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR

@@ -35,12 +35,12 @@ all epochs together have seen.
 
 from __future__ import annotations
 
-from grader.checks.division import Division, Kind, divisions, expected_size
-from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, epochs, place, share
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.shard import first
+from grader.checks.told.division import Division, Kind, divisions, expected_size
+from grader.checks.told.ledger import Stream
+from grader.checks.told.shard import first
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR

@@ -57,17 +57,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.ledger import Stream
-from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, listed, place
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.shard import Epoch
-from grader.checks.source import UNKNOWN, Script
-from grader.checks.steps import compare_finals, trainers
-from grader.checks.training import Draw
-from grader.checks.unequal import bounds as literal_bounds
-from grader.checks.unequal import differs, last_takes_rest, made_apart
+from grader.checks.text.nodes import LOOPS
+from grader.checks.text.source import UNKNOWN, Script
+from grader.checks.text.training import Draw
+from grader.checks.text.unequal import bounds as literal_bounds
+from grader.checks.text.unequal import differs, last_takes_rest, made_apart
+from grader.checks.told.ledger import Stream
+from grader.checks.told.shard import Epoch
+from grader.checks.told.steps import compare_finals, trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace

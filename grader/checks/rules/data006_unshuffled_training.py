@@ -59,13 +59,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.ledger import Stream
-from grader.checks.making import parts_of
-from grader.checks.nodes import name_of
 from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.making import parts_of
+from grader.checks.text.nodes import name_of
+from grader.checks.text.source import Script
+from grader.checks.told.ledger import Stream
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

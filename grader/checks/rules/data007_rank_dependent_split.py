@@ -51,15 +51,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.making import in_order, parts_of
-from grader.checks.membership import Disagreement, Leak, different_roots, different_splits, leaks
-from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seeding import Seeded, Seeding
 from grader.checks.seen import Seen
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
+from grader.checks.text.making import in_order, parts_of
+from grader.checks.text.nodes import LOOPS
+from grader.checks.text.seeding import Seeded, Seeding
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.told.membership import Disagreement, Leak, different_roots, different_splits, leaks
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR

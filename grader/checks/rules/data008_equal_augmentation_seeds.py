@@ -56,14 +56,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.making import parts_of
-from grader.checks.nodes import name_of
 from grader.checks.quote import listed, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seeding import Seeded, Seeding
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.making import parts_of
+from grader.checks.text.nodes import name_of
+from grader.checks.text.seeding import Seeded, Seeding
+from grader.checks.text.source import Script
+from grader.checks.told.steps import trainers
 from grader.model.finding import Location, Severity
 from grader.model.trace import RankTrace
 

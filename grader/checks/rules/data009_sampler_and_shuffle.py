@@ -38,11 +38,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import UNKNOWN
-from grader.checks.quote import ranks
+from grader.checks.quote import places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.nodes import UNKNOWN
+from grader.checks.text.source import Script
+from grader.checks.told.raised import raised_at
 from grader.model.finding import Location, Severity
 
 SEVERITY = Severity.ERROR
@@ -82,8 +83,7 @@ def check_trace(seen: Seen) -> Look:
         for event in rank.events("exception"):
             if event.fields.get("type") == "ValueError" and _SAID in str(event.fields.get("message", "")):
                 hit.append(rank.rank)
-                frames = event.fields.get("frames")
-                where += _places(frames if isinstance(frames, list) else [])
+                where += places(raised_at(event)[:1])
     if hit:
         return flagged(
             Hit(
@@ -97,10 +97,3 @@ def check_trace(seen: Seen) -> Look:
     if any(rank.loaders for rank in seen.trace.ranks):
         return verified("Every loader could be built.")
     return unseen("No loader was built.")
-
-
-def _places(frames: list[object]) -> list[Location]:
-    innermost = frames[0] if frames else None
-    if isinstance(innermost, list) and len(innermost) == 3 and isinstance(innermost[1], int):
-        return [Location(str(innermost[0]), innermost[1])]
-    return []

@@ -52,16 +52,16 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from grader.checks.collectives import INIT
-from grader.checks.devices import device_numbers
-from grader.checks.literal_ranks import environment_writes
-from grader.checks.nodes import start
 from grader.checks.quote import at, places, ranks
-from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import UNKNOWN, Script
-from grader.checks.training import DDP
+from grader.checks.text.collectives import INIT
+from grader.checks.text.devices import device_numbers
+from grader.checks.text.literal_ranks import environment_writes
+from grader.checks.text.nodes import start
+from grader.checks.text.ranks import Strength
+from grader.checks.text.source import UNKNOWN, Script
+from grader.checks.text.training import DDP
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 

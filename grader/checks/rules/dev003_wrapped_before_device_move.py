@@ -47,12 +47,12 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.nodes import DISPLAYS, UNKNOWN, start
-from grader.checks.placement import Placement
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.nodes import DISPLAYS, UNKNOWN, start
+from grader.checks.text.placement import Placement
+from grader.checks.text.source import Script
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.ERROR

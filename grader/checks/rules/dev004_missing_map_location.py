@@ -44,11 +44,11 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.paths import of_others
 from grader.checks.quote import at, listed, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.text.paths import of_others
+from grader.checks.text.source import UNKNOWN, Script
 from grader.model.finding import Severity
 from grader.model.trace import Event
 

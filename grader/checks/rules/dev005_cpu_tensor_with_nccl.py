@@ -43,12 +43,12 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
-from grader.checks.placement import Made, Placement
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.text.collectives import INIT
+from grader.checks.text.placement import Made, Placement
+from grader.checks.text.source import UNKNOWN, Script
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.WARNING

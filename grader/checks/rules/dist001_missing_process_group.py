@@ -52,13 +52,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.collectives import ALL
-from grader.checks.nodes import start
 from grader.checks.quote import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.training import SAMPLER
+from grader.checks.text.collectives import ALL
+from grader.checks.text.nodes import start
+from grader.checks.text.source import Script
+from grader.checks.text.training import SAMPLER
 from grader.model.finding import Evidence, Severity
 from grader.model.run import RankRecord
 from grader.model.trace import RankTrace

@@ -41,12 +41,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
 from grader.checks.quote import at, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.strangers import may_set_up
+from grader.checks.text.collectives import INIT
+from grader.checks.text.source import Script
+from grader.checks.text.strangers import may_set_up
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace

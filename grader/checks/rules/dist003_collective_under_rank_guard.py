@@ -49,15 +49,15 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.blocked import Stuck, guarded_ranks, stuck_ranks
-from grader.checks.collectives import Collective
-from grader.checks.conditions import Which
-from grader.checks.exits import leaves_a_loop
-from grader.checks.guards import Guard
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.collectives import Collective
+from grader.checks.text.conditions import Which
+from grader.checks.text.exits import leaves_a_loop
+from grader.checks.text.guards import Guard
+from grader.checks.text.source import Script
+from grader.checks.told.blocked import Stuck, guarded_ranks, stuck_ranks
 from grader.model.finding import Evidence, Location, Severity
 from grader.model.run import Ending
 

@@ -39,12 +39,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grader.checks.literal_ranks import Literal, literals
 from grader.checks.quote import at, listed, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.literal_ranks import Literal, literals
+from grader.checks.text.source import Script
+from grader.checks.told.steps import trainers
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending
 from grader.model.trace import Loader

@@ -41,13 +41,13 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
-from grader.checks.literal_ranks import environment_writes, falls_back
-from grader.checks.nodes import UNKNOWN, start
 from grader.checks.quote import places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.collectives import INIT
+from grader.checks.text.literal_ranks import environment_writes, falls_back
+from grader.checks.text.nodes import UNKNOWN, start
+from grader.checks.text.source import Script
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending
 

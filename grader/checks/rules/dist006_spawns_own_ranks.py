@@ -48,11 +48,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.collectives import INIT
+from grader.checks.text.source import Script
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
 

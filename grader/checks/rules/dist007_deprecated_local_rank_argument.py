@@ -45,12 +45,12 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
 from grader.checks.quote import at, places, ranks
-from grader.checks.removed_apis import Removed, removed
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.collectives import INIT
+from grader.checks.text.removed_apis import Removed, removed
+from grader.checks.text.source import Script
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Frame, RankRecord
 

@@ -63,13 +63,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.departures import Departure, departures
-from grader.checks.exits import Exits, Parting, leaves_a_loop
-from grader.checks.nodes import LOOPS
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.exits import Exits, Parting, leaves_a_loop
+from grader.checks.text.nodes import LOOPS
+from grader.checks.text.source import Script
+from grader.checks.told.departures import Departure, departures
 from grader.model.finding import Evidence, Location, Severity
 from grader.model.run import Ending
 

@@ -44,16 +44,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
-from grader.checks.divergence import Divergence
-from grader.checks.nodes import FUNCTIONS
 from grader.checks.quote import at, count, listed, places, ranks
-from grader.checks.ranks import Strength
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.tables import Tables
-from grader.checks.unequal import is_unordered
+from grader.checks.text.divergence import Divergence
+from grader.checks.text.nodes import FUNCTIONS
+from grader.checks.text.ranks import Strength
+from grader.checks.text.source import Script
+from grader.checks.text.tables import Tables
+from grader.checks.text.unequal import is_unordered
+from grader.checks.told.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending, RankRecord
 

@@ -38,11 +38,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
-from grader.checks.nodes import UNKNOWN, name_of, start, walk
 from grader.checks.rule import Hit
-from grader.checks.source import Script
-from grader.checks.training import SAMPLER
+from grader.checks.text.collectives import INIT
+from grader.checks.text.nodes import UNKNOWN, name_of, start, walk
+from grader.checks.text.source import Script
+from grader.checks.text.training import SAMPLER
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -45,11 +45,11 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
 from grader.checks.quote import places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
+from grader.checks.text.source import Script
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.ERROR

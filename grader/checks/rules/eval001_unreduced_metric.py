@@ -63,15 +63,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.ledger import Stream
-from grader.checks.nodes import name_of
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
-from grader.checks.strangers import may_reduce
-from grader.checks.validation import Parts, combined_after, combining, divided_passes, evaluated, whole_ranks
+from grader.checks.text.nodes import name_of
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.text.strangers import may_reduce
+from grader.checks.told.ledger import Stream
+from grader.checks.told.validation import (
+    Parts,
+    combined_after,
+    combining,
+    divided_passes,
+    evaluated,
+    whole_ranks,
+)
 from grader.model.finding import Location, Severity
 from grader.model.run import Ending
 

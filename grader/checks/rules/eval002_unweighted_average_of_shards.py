@@ -66,16 +66,16 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grader.checks import unequal
-from grader.checks.nodes import end, name_of, start, walk
-from grader.checks.outcomes import undivided
 from grader.checks.quote import count, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
-from grader.checks.training import SAMPLER, Draw
-from grader.checks.validation import combining, divided_passes
+from grader.checks.text import unequal
+from grader.checks.text.nodes import end, name_of, start, walk
+from grader.checks.text.outcomes import undivided
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.text.training import SAMPLER, Draw
+from grader.checks.told.validation import combining, divided_passes
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

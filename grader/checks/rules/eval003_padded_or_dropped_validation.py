@@ -43,13 +43,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.ledger import Stream
 from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.training import SAMPLER
-from grader.checks.validation import Parts, divided_passes
+from grader.checks.text.source import Script
+from grader.checks.text.training import SAMPLER
+from grader.checks.told.ledger import Stream
+from grader.checks.told.validation import Parts, divided_passes
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.HINT

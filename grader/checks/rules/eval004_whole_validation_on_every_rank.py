@@ -62,9 +62,9 @@ from collections.abc import Iterable
 from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
-from grader.checks.validation import divided_passes, whole_ranks
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.told.validation import divided_passes, whole_ranks
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -59,15 +59,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.blocked import Stuck, stuck_ranks
-from grader.checks.conditions import Which
-from grader.checks.evaluations import through_wrapper
-from grader.checks.lone_forward import LonePass, lone_pass
-from grader.checks.modules import Holds
 from grader.checks.quote import at, count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.conditions import Which
+from grader.checks.text.lone_forward import LonePass, lone_pass
+from grader.checks.text.modules import Holds
+from grader.checks.text.source import Script
+from grader.checks.told.blocked import Stuck, stuck_ranks
+from grader.checks.told.evaluations import through_wrapper
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace, Wrap

@@ -64,15 +64,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.evaluations import during_validation, validated_as_training
-from grader.checks.modes import callers, mode_switches, reaches
-from grader.checks.modules import Holds
-from grader.checks.nodes import Loop, name_of
 from grader.checks.quote import at, count, place, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.tree import Tree
+from grader.checks.text.modes import callers, mode_switches, reaches
+from grader.checks.text.modules import Holds
+from grader.checks.text.nodes import Loop, name_of
+from grader.checks.text.source import Script
+from grader.checks.text.tree import Tree
+from grader.checks.told.evaluations import during_validation, validated_as_training
 from grader.model.finding import Severity
 from grader.model.trace import Event
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 from grader.checks.quote import count
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.validation import divided_passes
+from grader.checks.told.validation import divided_passes
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.WARNING

@@ -62,10 +62,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.outcomes import divided_again, grows, read_elsewhere, reductions, undivided
 from grader.checks.rule import Hit
-from grader.checks.source import Script
-from grader.checks.temporaries import lost
+from grader.checks.text.outcomes import divided_again, grows, read_elsewhere, reductions, undivided
+from grader.checks.text.source import Script
+from grader.checks.text.temporaries import lost
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

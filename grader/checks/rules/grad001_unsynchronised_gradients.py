@@ -54,13 +54,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
-from grader.checks.nodes import name_of, start
 from grader.checks.quote import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import Comparison, Difference, compare_gradients, sharded, trainers
+from grader.checks.text.collectives import INIT
+from grader.checks.text.nodes import name_of, start
+from grader.checks.text.source import Script
+from grader.checks.told.steps import Comparison, Difference, compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace, Site

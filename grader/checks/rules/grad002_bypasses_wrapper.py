@@ -53,12 +53,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import start
 from grader.checks.quote import at, count, place, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import compare_gradients, sharded, trainers
+from grader.checks.text.nodes import start
+from grader.checks.text.source import Script
+from grader.checks.told.steps import compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR

@@ -49,9 +49,9 @@ from collections.abc import Iterable
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
-from grader.checks.training import OTHER_WRAPPERS
+from grader.checks.text.source import Script
+from grader.checks.text.training import OTHER_WRAPPERS
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR

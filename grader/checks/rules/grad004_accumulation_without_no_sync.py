@@ -51,12 +51,12 @@ import ast
 from collections.abc import Iterable
 from statistics import median
 
-from grader.checks.nodes import start
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import sharded, trainers
+from grader.checks.text.nodes import start
+from grader.checks.text.source import Script
+from grader.checks.told.steps import sharded, trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -55,12 +55,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import Loop, start
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.nodes import Loop, start
+from grader.checks.text.source import Script
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Step
 

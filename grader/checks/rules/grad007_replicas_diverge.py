@@ -55,8 +55,8 @@ from collections.abc import Iterable
 from grader.checks.quote import at, count, every, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import Comparison, compare_finals, compare_parameters, sharded, trainers
+from grader.checks.text.source import Script
+from grader.checks.told.steps import Comparison, compare_finals, compare_parameters, sharded, trainers
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Site
 

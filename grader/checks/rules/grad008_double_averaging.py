@@ -45,13 +45,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.averaging import Average
-from grader.checks.nodes import start, walk
 from grader.checks.quote import count, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.averaging import Average
+from grader.checks.text.nodes import start, walk
+from grader.checks.text.source import Script
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -50,9 +50,9 @@ from collections.abc import Iterable
 from grader.checks.quote import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import sharded, trainers
-from grader.checks.tree import Tree
+from grader.checks.text.source import Script
+from grader.checks.text.tree import Tree
+from grader.checks.told.steps import sharded, trainers
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 

@@ -70,10 +70,10 @@ from collections.abc import Iterable
 from grader.checks.quote import at, listed, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.source import Script
+from grader.checks.told.raised import raised_at
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
-from grader.model.trace import Site
 
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("GRAD009",)
@@ -166,8 +166,7 @@ def check_trace(seen: Seen) -> Look:
     which = listed([f"`{n}`" for n in names], 4)
     if not which and indices:
         which = f"the parameters with the numbers {listed(indices[1].split(), 6)}"
-    frames = event.fields.get("frames") or ()
-    site = _site(frames[0]) if frames else event.site
+    site = next(iter(raised_at(event)), event.site)
     lines = [p for h in check_source(seen.script) for p in h.where]
     return flagged(
         Hit(
@@ -180,10 +179,3 @@ def check_trace(seen: Seen) -> Look:
             details={"without_gradient": names, "numbers": indices[1].split() if indices else []},
         )
     )
-
-
-def _site(frame: object) -> Site | None:
-    """A `[path, line, function]` of the exception's frames."""
-    if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int):
-        return Site(str(frame[0]), frame[1], str(frame[2]))
-    return None

@@ -49,9 +49,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import start
 from grader.checks.rule import Hit
-from grader.checks.source import Script
+from grader.checks.text.nodes import start
+from grader.checks.text.source import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -47,9 +47,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import name_of
 from grader.checks.rule import Hit
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.text.nodes import name_of
+from grader.checks.text.source import UNKNOWN, Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

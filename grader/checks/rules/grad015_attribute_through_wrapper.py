@@ -57,13 +57,13 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.nodes import name_of
 from grader.checks.quote import at, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
+from grader.checks.text.nodes import name_of
+from grader.checks.text.source import Script
+from grader.checks.told.raised import raised_at
 from grader.model.finding import Severity
-from grader.model.trace import Site
 
 SEVERITY = Severity.ERROR
 
@@ -172,11 +172,7 @@ def check_trace(seen: Seen) -> Look:
             return unseen("The script did not run to its end.")
         return verified("Nothing was read from the wrapper that only the network inside has.")
     _, event, match = failed[0]
-    frames = event.fields.get("frames") or ()
-    frame = frames[0] if frames else None
-    site = event.site
-    if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int):
-        site = Site(str(frame[0]), frame[1], str(frame[2]))
+    site = next(iter(raised_at(event)), event.site)
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r, _, _ in failed)} stopped at {at(site, 'a line of the script')}: "

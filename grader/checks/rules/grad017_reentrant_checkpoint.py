@@ -48,14 +48,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import name_of
 from grader.checks.quote import at, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.nodes import name_of
+from grader.checks.text.source import Script
+from grader.checks.told.raised import raised_at
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
-from grader.model.trace import Site
 
 SEVERITY = Severity.ERROR
 
@@ -104,11 +104,7 @@ def check_trace(seen: Seen) -> Look:
             return unseen("No step through DDP was seen.")
         return verified("DDP met every parameter once per backward pass.")
     calls = [c for c in seen.script.all_calls() if name_of(c) in ("checkpoint", "checkpoint_sequential")]
-    frames = failed[0][1].fields.get("frames") or ()
-    frame = frames[0] if frames else None
-    site = failed[0][1].site
-    if isinstance(frame, list) and len(frame) == 3 and isinstance(frame[1], int):
-        site = Site(str(frame[0]), frame[1], str(frame[2]))
+    site = next(iter(raised_at(failed[0][1])), failed[0][1].site)
     lines = [seen.script.location(c) for c in calls]
     cause = (
         "reentrant checkpointing runs a backward pass of its own"

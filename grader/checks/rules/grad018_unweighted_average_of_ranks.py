@@ -42,7 +42,7 @@ from __future__ import annotations
 from grader.checks.quote import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.steps import compare_gradients, sharded, trainers
+from grader.checks.told.steps import compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -37,7 +37,7 @@ from statistics import median
 from grader.checks.quote import at, count, place, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.steps import trainers
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -50,13 +50,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grader.checks.nodes import start
 from grader.checks.quote import count, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.scopes import leaves
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.strangers import may_set_up
+from grader.checks.text.nodes import start
+from grader.checks.text.scopes import leaves
+from grader.checks.text.source import Script
+from grader.checks.text.strangers import may_set_up
 from grader.model.finding import Evidence, Location, Severity
 
 SEVERITY = Severity.WARNING

@@ -49,12 +49,12 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grader.checks.nodes import start
 from grader.checks.quote import at, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.turns import in_turn
+from grader.checks.text.nodes import start
+from grader.checks.text.source import Script
+from grader.checks.text.turns import in_turn
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
 

@@ -48,15 +48,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.collectives import INIT
-from grader.checks.fall import Fall, falls
-from grader.checks.nodes import name_of, start
-from grader.checks.paths import same_for_all
 from grader.checks.quote import at, listed, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.turns import in_turn
+from grader.checks.text.collectives import INIT
+from grader.checks.text.nodes import name_of, start
+from grader.checks.text.paths import same_for_all
+from grader.checks.text.source import Script
+from grader.checks.text.turns import in_turn
+from grader.checks.told.fall import Fall, falls
 from grader.model.finding import Severity
 from grader.model.trace import FileWrite
 

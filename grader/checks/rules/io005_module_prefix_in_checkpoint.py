@@ -47,11 +47,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import start
 from grader.checks.quote import at, places
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.text.nodes import start
+from grader.checks.text.source import UNKNOWN, Script
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.HINT

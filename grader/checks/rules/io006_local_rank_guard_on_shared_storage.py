@@ -53,15 +53,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from grader.checks.collectives import INIT
-from grader.checks.guards import Guard
-from grader.checks.nodes import name_of, walk
-from grader.checks.paths import same_for_all
 from grader.checks.quote import ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.writes import checkpoints, files
+from grader.checks.text.collectives import INIT
+from grader.checks.text.guards import Guard
+from grader.checks.text.nodes import name_of, walk
+from grader.checks.text.paths import same_for_all
+from grader.checks.text.source import Script
+from grader.checks.text.writes import checkpoints, files
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

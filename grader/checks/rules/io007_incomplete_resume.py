@@ -65,10 +65,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.nodes import LOOPS, name_of, start, walk
-from grader.checks.paths import of_others
 from grader.checks.rule import Hit
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.text.nodes import LOOPS, name_of, start, walk
+from grader.checks.text.paths import of_others
+from grader.checks.text.source import UNKNOWN, Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -51,10 +51,10 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.collectives import INIT
-from grader.checks.nodes import end, start
 from grader.checks.rule import Hit
-from grader.checks.source import UNKNOWN, Script
+from grader.checks.text.collectives import INIT
+from grader.checks.text.nodes import end, start
+from grader.checks.text.source import UNKNOWN, Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -45,10 +45,10 @@ from __future__ import annotations
 from math import sqrt
 
 from grader.checks.quote import count
-from grader.checks.rates import batches, curve, optimizer_places
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.steps import trainers
+from grader.checks.told.rates import batches, curve, optimizer_places
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
 

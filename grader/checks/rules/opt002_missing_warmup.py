@@ -32,10 +32,10 @@ In the run alone, and only where the task asks for it: by the learning rate of e
 from __future__ import annotations
 
 from grader.checks.quote import count
-from grader.checks.rates import curve, optimizer_places
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.steps import trainers
+from grader.checks.told.rates import curve, optimizer_places
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

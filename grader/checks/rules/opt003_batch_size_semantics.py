@@ -62,13 +62,13 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.nodes import UNKNOWN, name_of
 from grader.checks.quote import count, listed, place
-from grader.checks.rates import batches
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
+from grader.checks.text.nodes import UNKNOWN, name_of
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.told.rates import batches
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

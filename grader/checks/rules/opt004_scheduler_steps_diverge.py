@@ -71,14 +71,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.nodes import LOOPS, name_of, walk
 from grader.checks.quote import count, listed, place
-from grader.checks.rates import same
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.sharding import Shared
-from grader.checks.source import Script
-from grader.checks.steps import sharded, trainers
+from grader.checks.text.nodes import LOOPS, name_of, walk
+from grader.checks.text.sharding import Shared
+from grader.checks.text.source import Script
+from grader.checks.told.rates import same
+from grader.checks.told.steps import sharded, trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace

@@ -65,13 +65,13 @@ import ast
 from collections.abc import Iterable
 from itertools import pairwise
 
-from grader.checks.nodes import UNKNOWN, name_of
 from grader.checks.quote import at, count, place
-from grader.checks.rates import curve, scheduler_calls
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
+from grader.checks.text.nodes import UNKNOWN, name_of
+from grader.checks.text.source import Script
+from grader.checks.told.rates import curve, scheduler_calls
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import Event

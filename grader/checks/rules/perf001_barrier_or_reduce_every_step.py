@@ -57,13 +57,13 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable
 
-from grader.checks.nodes import name_of, walk
 from grader.checks.quote import count, place
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.steps import trainers
-from grader.checks.training import Draw
+from grader.checks.text.nodes import name_of, walk
+from grader.checks.text.source import Script
+from grader.checks.text.training import Draw
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 from grader.model.trace import Collective, RankTrace
 

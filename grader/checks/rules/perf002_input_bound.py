@@ -40,7 +40,7 @@ from statistics import median
 from grader.checks.quote import listed, place
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.steps import trainers
+from grader.checks.told.steps import trainers
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 

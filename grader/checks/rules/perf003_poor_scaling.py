@@ -32,7 +32,7 @@ from __future__ import annotations
 from grader.checks.quote import count
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.steps import trainers
+from grader.checks.told.steps import trainers
 from grader.model.finding import Evidence, Severity
 from grader.model.run import Ending
 

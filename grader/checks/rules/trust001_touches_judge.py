@@ -41,8 +41,8 @@ from collections.abc import Iterable, Iterator
 from grader.checks.quote import count, places, ranks
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
-from grader.checks.source import Script
-from grader.checks.tree import Tree
+from grader.checks.text.source import Script
+from grader.checks.text.tree import Tree
 from grader.model.finding import Severity
 from grader.probe import events
 

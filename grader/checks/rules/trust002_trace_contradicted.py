@@ -29,10 +29,10 @@ Findings of this rule are for staff; the run is held for review only where hones
 
 from __future__ import annotations
 
-from grader.checks.contradictions import contradictions
 from grader.checks.quote import count
 from grader.checks.rule import Hit, Look, flagged, unseen, verified
 from grader.checks.seen import Seen
+from grader.checks.told.contradictions import contradictions
 from grader.model.finding import Evidence, Severity
 
 SEVERITY = Severity.REVIEW

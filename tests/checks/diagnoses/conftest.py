@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from grader.checks.ledger import Ledger
 from grader.checks.seen import Seen
-from grader.checks.source import parse
+from grader.checks.text.source import parse
+from grader.checks.told.ledger import Ledger
 from grader.launch.spec import LaunchSpec
 from grader.model.submission import SourceFile, Submission
 from grader.run.record_reader import read_record

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from grader.checks.conditions import Which
-from grader.checks.source import Script
+from grader.checks.text.conditions import Which
+from grader.checks.text.source import Script
 
 PRELUDE = """
 import os

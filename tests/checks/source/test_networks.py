@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from grader.checks.flow import reads_after
-from grader.checks.modules import Holds
-from grader.checks.source import Script
+from grader.checks.text.flow import reads_after
+from grader.checks.text.modules import Holds
+from grader.checks.text.source import Script
 
 Make = Callable[..., Script]
 

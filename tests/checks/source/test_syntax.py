@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.checks.lint import lint
-from grader.checks.source import parse
+from grader.checks.text.source import parse
 from grader.model.finding import Evidence, Severity
 from grader.model.submission import SourceFile, Submission
 

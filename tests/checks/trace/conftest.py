@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from grader.checks.ledger import Ledger
 from grader.checks.rule import Look, load_rules
 from grader.checks.seen import Seen
-from grader.checks.source import parse
+from grader.checks.text.source import parse
+from grader.checks.told.ledger import Ledger
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from grader.checks.diagnosis import diagnose
 from grader.checks.judge import judge
-from grader.checks.ledger import Ledger
 from grader.checks.rule import load_rules
+from grader.checks.told.ledger import Ledger
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import Severity
 from grader.model.grade import State

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from grader.checks.ledger import Ledger
+from grader.checks.told.ledger import Ledger
 
 
 def test_training_and_validation_are_told_apart_without_names(tell: Any) -> None:

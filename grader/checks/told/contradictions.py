@@ -1,0 +1,178 @@
+"""What the trace claims against what was seen from outside: each disagreement as one fact, with how sure it is.
+
+For staff. `held` marks what honest code cannot produce; everything else may have an honest reason (`os._exit`, a file
+copied by hand) and is only worth a look. Nothing here is a judgement of a person.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from grader.checks.seen import Seen
+from grader.checks.told.steps import compare_gradients, equal, sharded, trainers
+from grader.model.run import Ending, RankRecord
+from grader.model.trace import RankTrace, Sums
+
+MIN_STEP_S = 30e-6
+"""Python alone needs more than this for one backward pass and one optimizer step of the smallest model (measured about
+150 µs for one linear layer on a fast core)."""
+MAX_BYTES_PER_S = 50e9
+"""No core moves more memory than this per second; a step reads and writes every gradient at least once."""
+MIN_LOOPBACK_BYTES = 400_000
+"""Below this the packets' own bytes blur the count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One disagreement.
+
+    Attributes:
+        fact: one sentence with numbers, for staff.
+        held: True for what honest code cannot produce.
+        ranks: ranks concerned, empty for the whole run.
+        outside: True when it was seen from outside; False when the trace gives itself away.
+    """
+
+    fact: str
+    held: bool
+    ranks: tuple[int, ...] = ()
+    outside: bool = True
+
+
+def contradictions(seen: Seen) -> tuple[Contradiction, ...]:
+    """Everything that does not fit together in one run; empty is the usual case."""
+    found = [
+        Contradiction(f"Rank {r.rank}: {sentence}", True, (r.rank,), outside=False)
+        for r in seen.trace.ranks
+        for sentence in r.suspicions
+    ]
+    records = {r.rank: r for r in seen.record.ranks}
+    for trace in seen.trace.ranks:
+        record = records.get(trace.rank)
+        if record is not None:
+            found += _silence(seen, trace, record)
+            found += _pace(trace, record)
+    if seen.record.ending is Ending.COMPLETED:
+        found += _weights(seen)
+    found += _file_times(seen)
+    found += _traffic(seen)
+    return tuple(found)
+
+
+def _silence(seen: Seen, trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+    """A trace that is missing or stops early. A run that was killed truncates it honestly, and so does the cap."""
+    if record.exit_code != 0 or record.killed_by_judge or record.trace_cut or _unsupported(trace):
+        return []
+    if trace.num_lines == 0 and trace.start is None:
+        # The first event is written before the script's first line.
+        return [
+            Contradiction(
+                f"Rank {trace.rank} ended well and told nothing, not even that it started.",
+                True,
+                (trace.rank,),
+            )
+        ]
+    if not trace.ended:
+        # `os._exit` and `exec` skip the end of the script, and with it the last event.
+        leaves = any(word in f.text for f in seen.script.submission.files for word in ("_exit", "exec"))
+        why = "; the script has a call that leaves at once" if leaves else ""
+        fact = f"Rank {trace.rank} ended well, but its trace stops before the end{why}."
+        return [Contradiction(fact, not leaves, (trace.rank,))]
+    if trace.problems:
+        fact = f"Rank {trace.rank}'s trace holds lines that could not be read: {trace.problems[0]}"
+        return [Contradiction(fact, False, (trace.rank,), outside=False)]
+    return []
+
+
+def _unsupported(trace: RankTrace) -> bool:
+    """True where the probe said of torch itself that it is too old; a hook that failed is no reason for silence."""
+    return any(str(e.fields.get("reason", "")).startswith("torch ") for e in trace.events("unsupported"))
+
+
+def _pace(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+    """More steps than the kernel's CPU time has room for."""
+    steps = len(trace.steps)
+    on_device = any(not d.startswith("cpu") for w in trace.wraps for d in w.param_devices)
+    gradient_bytes = 0 if on_device else max((w.gradient_bytes for w in trace.wraps), default=0)
+    needed = steps * (MIN_STEP_S + max(0, gradient_bytes) * 2 / MAX_BYTES_PER_S)
+    if steps < 10 or needed <= record.cpu_s:
+        return []
+    fact = (
+        f"Rank {trace.rank} claims {steps:,} steps, which need at least {needed:.2f} s of CPU time, "
+        f"but the kernel counted {record.cpu_s:.2f} s."
+    )
+    return [Contradiction(fact, True, (trace.rank,))]
+
+
+def _weights(seen: Seen) -> list[Contradiction]:
+    """Weights that no rank saved, and that are not those with which training ended."""
+    evaluation = seen.evaluation
+    whole = bool(seen.trace.ranks) and all(r.ended and not r.problems for r in seen.trace.ranks)
+    cut = any(r.trace_cut for r in seen.record.ranks)
+    if evaluation is None or not evaluation.sums or not whole or cut or sharded(seen.trace):
+        return []
+    if any(r.events("process") for r in seen.trace.ranks):
+        # What other processes of the script do is not told: they may have trained and saved.
+        return []
+    saves = [s for r in seen.trace.ranks for s in r.saves]
+    if any(not s.sums or s.api == "dcp" for s in saves) or any(equal(s.sums, evaluation.sums) for s in saves):
+        # A save without a fingerprint (weights two levels deep, a sharded checkpoint) could be this file.
+        return []
+    finals = [f.sums for r in seen.trace.ranks for f in r.finals]
+    if any(_contains(evaluation.sums, sums) for sums in finals if sums):
+        return []
+    fact = (
+        f"The weights in `{evaluation.artifact}` are none of the {len(saves)} checkpoints that the ranks saved, "
+        "nor those with which training ended."
+    )
+    # With no save seen at all, a library that writes files in a way of its own may have made it.
+    return [Contradiction(fact, bool(saves), ())]
+
+
+def _contains(whole: Sums, part: Sums) -> bool:
+    """True when (nearly) all sums of one fingerprint are found in another that may hold more tensors, in any order."""
+    left = Counter(_rounded(x) for x in whole if x is not None)
+    wanted = Counter(_rounded(x) for x in part if x is not None)
+    return sum((wanted & left).values()) >= 0.9 * sum(wanted.values())
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.4e}"
+
+
+def _file_times(seen: Seen) -> list[Contradiction]:
+    """An artifact older than the first step; not held, since a start checkpoint may be all that a script saves."""
+    evaluation = seen.evaluation
+    first = min((r.steps[0].t for r in seen.trace.ranks if r.steps), default=None)
+    if evaluation is None or first is None:
+        return []
+    for file in seen.record.outputs:
+        if file.path == evaluation.artifact and file.mtime_s < first - 1:
+            fact = f"`{file.path}` was written {first - file.mtime_s:.1f} s before the first optimizer step."
+            return [Contradiction(fact, False, ())]
+    return []
+
+
+def _traffic(seen: Seen) -> list[Contradiction]:
+    """Gradients said to be averaged, over a wire that carried next to nothing."""
+    measured = seen.record.loopback_bytes
+    active = trainers(seen.trace)
+    wraps = [w for r in active for w in r.wraps if w.kind == "ddp"]
+    if measured is None or seen.profile != "cpu" or len(active) < 2 or not wraps or sharded(seen.trace):
+        return []
+    found = compare_gradients(seen.trace)
+    if not found.num_steps or found.difference is not None:
+        return []
+    # Hooks may compress what is sent, by a factor of hundreds.
+    if any("comm_hook" in f.text for f in seen.script.submission.files):
+        return []
+    steps = min(len(r.steps) for r in active)
+    expected = steps * min(w.gradient_bytes for w in wraps) * 2 * (len(active) - 1)
+    if expected < MIN_LOOPBACK_BYTES or measured >= 0.05 * expected:
+        return []
+    fact = (
+        f"{steps:,} steps of averaged gradients move {expected:,} bytes between {len(active)} ranks; "
+        f"{measured:,} bytes were counted."
+    )
+    return [Contradiction(fact, True, tuple(r.rank for r in active))]
