@@ -109,6 +109,10 @@ class Evaluator:
             InfraError: the scorer failed; the submission is not to blame.
             TaskError: the task's evaluate.py failed.
         """
+        if self._process is not None and self._process.poll() is not None:
+            # Killed from outside while it was idle: nothing of this attempt was lost with it.
+            self.__exit__(None, None, None)
+            self.__enter__()
         self.warm()
         request = _request("score", task, dataset, self.wall_s, workspace.outputs)
         answer = self._ask(request, task, self.wall_s + 10)

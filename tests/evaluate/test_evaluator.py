@@ -343,6 +343,21 @@ def test_leaving_ends_the_scorer_whatever_it_was_doing() -> None:
     assert set(children_of(os.getpid())) == before
 
 
+def test_a_scorer_that_was_killed_while_idle_is_replaced(
+    tiny_task: Task, workspace: Workspace, noise_data: PreparedDataset
+) -> None:
+    torch.save(perfect_state(), workspace.outputs / "model.pt")
+    before = set(children_of(os.getpid()))
+    with Evaluator() as evaluator:
+        (scorer,) = set(children_of(os.getpid())) - before
+        os.kill(scorer, signal.SIGKILL)
+        os.waitid(os.P_PID, scorer, os.WEXITED | os.WNOWAIT)
+        found = evaluator.evaluate(tiny_task, workspace, noise_data)
+        assert found.hidden["accuracy"] == 1.0
+        assert scorer not in set(children_of(os.getpid()))
+    assert set(children_of(os.getpid())) == before
+
+
 def test_the_scorer_ends_with_its_parent() -> None:
     code = (
         "import sys, time; from grader.evaluate.evaluator import Evaluator\n"

@@ -51,6 +51,8 @@ def check_trace(seen: Seen) -> Look:
         return unseen("The run did not come to its end.")
     if ranks < 2:
         return unseen("Fewer than two ranks trained.")
+    if seen.record.launcher != "fork":
+        return unseen("The ranks started cold, which costs processor time that the measured start did not.")
     samples = sum(step.samples for rank in trainers(seen.trace) for step in rank.steps)
     if calibration is None or not calibration.one_rank_s or not calibration.one_rank_samples or not samples:
         return unseen("The starting script's time on one rank has not been measured on this machine.")

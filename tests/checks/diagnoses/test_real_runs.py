@@ -34,7 +34,9 @@ def test_a_real_run_gets_its_own_explanation(script: Path, run_script: RunScript
     assert found.id == name, found
     lines = [number for number, line in enumerate(text.splitlines(), 1) if "# <- here" in line]
     assert [(p.path, p.line) for p in found.where][: len(lines)] == [("train.py", n) for n in lines], found
-    assert list(found.ranks) == [int(n) for n in re.findall(r"\d+", text.splitlines()[0])], found
+    # "or": the first to fail may end the run before the others come to it.
+    wanted = [[int(n) for n in re.findall(r"\d+", part)] for part in text.splitlines()[0].split(" or ")]
+    assert list(found.ranks) in wanted, found
     for number in lines:
         assert f"`train.py:{number}`" in found.explanation, found
     # Two sentences, whatever the script's own words between quotation marks hold.
