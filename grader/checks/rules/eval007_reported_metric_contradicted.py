@@ -41,6 +41,8 @@ EXPLAINED_BY = (
     "EVAL001", "EVAL002", "EVAL003", "EVAL006", "EVAL008",
     # Ranks with networks of their own: what they score together is the score of none that is saved.
     "GRAD001", "GRAD002", "GRAD003", "GRAD007", "GRAD009", "OPT004",
+    # Several writers: the metrics may be one's and the weights another's.
+    "DIST001", "DIST006", "IO001",
 )  # fmt: skip
 
 
