@@ -7,13 +7,15 @@ import os
 import platform
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from grader.catalog import find_tasks, load_task
 from grader.catalog.datasets import dataset_names, prepared
 from grader.errors import GraderError
+from grader.run.devices.device import cpu_list
+from grader.run.devices.leases import Devices
 from grader.run.registry import find_runtimes
 from grader.settings import settings
 
@@ -44,7 +46,7 @@ class Diagnosis:
 
 def diagnose() -> tuple[Diagnosis, ...]:
     """Look at everything; quick, nothing is started for longer than a self-test, nothing is left."""
-    return (*_python(), *_machine(), *_runtimes(), *_data(), *_tasks(), *_extras())
+    return (*_python(), *_machine(), *_devices(), *_runtimes(), *_data(), *_tasks(), *_extras())
 
 
 def _python() -> Iterator[Diagnosis]:
@@ -69,14 +71,6 @@ def _python() -> Iterator[Diagnosis]:
 
 
 def _machine() -> Iterator[Diagnosis]:
-    cores = len(os.sched_getaffinity(0))
-    yield Diagnosis(
-        "CPU cores",
-        cores >= 2,
-        False,
-        str(cores),
-        "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing",
-    )
     shm = shutil.disk_usage("/dev/shm")
     small = shm.free < ENOUGH_SHM_BYTES
     yield Diagnosis(
@@ -85,18 +79,6 @@ def _machine() -> Iterator[Diagnosis]:
         False,
         f"{shm.free >> 20} MiB free in /dev/shm",
         "make /dev/shm larger (in Docker: --shm-size=1g)" if small else "",
-    )
-    gpus = (
-        sorted(Path("/proc/driver/nvidia/gpus").glob("*"))
-        if Path("/proc/driver/nvidia/gpus").is_dir()
-        else []
-    )
-    yield Diagnosis(
-        "NVIDIA GPUs",
-        bool(gpus),
-        False,
-        f"{len(gpus)} found",
-        "" if gpus else "only cpu profiles can be judged here",
     )
     state = settings().state_dir
     parent = next(p for p in (state, *state.parents) if p.exists())
@@ -108,6 +90,40 @@ def _machine() -> Iterator[Diagnosis]:
         str(state),
         "" if writable else "set GRADER_STATE_DIR to a folder you may write to",
     )
+
+
+def _devices() -> Iterator[Diagnosis]:
+    devices = Devices(settings().state_dir)
+    inventory = devices.inventory()
+    cores = len(inventory.cores)
+    yield Diagnosis(
+        "CPU cores",
+        cores >= 2,
+        False,
+        f"{cores} (CPUs {cpu_list([cpu for core in inventory.cores for cpu in core.cpus])})",
+        "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing",
+    )
+    names = Counter(gpu.name or "nameless" for gpu in inventory.offered)
+    yield Diagnosis(
+        "NVIDIA GPUs",
+        bool(inventory.offered),
+        False,
+        ", ".join(f"{num} × {name}" for name, num in names.items())
+        or inventory.no_gpus
+        or "none is fit for use",
+        "" if inventory.offered else "only cpu profiles can be judged here",
+    )
+    for gpu in inventory.gpus:
+        if gpu.unfit:
+            yield Diagnosis(f"GPU {gpu.index}", False, False, f"not handed out: {gpu.unfit}", gpu.uuid)
+        elif gpu.notes:
+            yield Diagnosis(f"GPU {gpu.index}", True, False, "; ".join(gpu.notes))
+    try:
+        states = Counter(entry.state for entry in devices.listing())
+    except GraderError as error:
+        yield Diagnosis("leases", False, True, "can't be read", str(error))
+    else:
+        yield Diagnosis("leases", True, False, f"{states['holds']} held, {states['waits']} waiting")
 
 
 def _runtimes() -> Iterator[Diagnosis]:

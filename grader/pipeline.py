@@ -71,7 +71,7 @@ class Pipeline:
         self.options = options
         self.on_progress = on_progress
         self.runtime = open_runtime(options.runtime or settings().runtime)
-        self.evaluator = Evaluator()
+        self.evaluator = Evaluator(local=not self.runtime.isolates)
 
     def __enter__(self) -> Self:
         self.runtime.__enter__()
@@ -119,7 +119,7 @@ class Pipeline:
             InfraError: one of them never will.
         """
         self.on_progress(Progress("warm up", 0.0))
-        self.runtime.warm()
+        self.runtime.warm(self._job(setting, self._facts(setting, Submission("", ()))))
         self.evaluator.warm(setting.task, setting.dataset)
 
     def grade(self, task: Task, submission: Submission, out: Path | None = None) -> tuple[Attempt, Workspace]:
@@ -260,7 +260,15 @@ class Pipeline:
     def _run(self, setting: Setting, facts: AttemptFacts, workspace: Workspace) -> None:
         """Run and score; everything learned is in the workspace afterwards."""
         workspace.root.mkdir(parents=True, exist_ok=True)
-        job = Job(
+        try:
+            self.runtime.run(self._job(setting, facts), workspace, self.on_progress)
+            self.on_progress(Progress("evaluate", 0.0))
+            self.evaluator.evaluate(setting.task, workspace, setting.dataset, self.runtime.scorer)
+        finally:
+            self.runtime.release()
+
+    def _job(self, setting: Setting, facts: AttemptFacts) -> Job:
+        return Job(
             attempt=facts.attempt,
             submission=facts.submission,
             entry_point=setting.task.entry_point,
@@ -269,7 +277,5 @@ class Pipeline:
             limits=setting.profile.limits,
             launcher=facts.launcher,
             seed=facts.seed,
+            hidden_dir=setting.dataset.hidden_dir if setting.task.scored else None,
         )
-        self.runtime.run(job, workspace, self.on_progress)
-        self.on_progress(Progress("evaluate", 0.0))
-        self.evaluator.evaluate(setting.task, workspace, setting.dataset)

@@ -29,6 +29,8 @@ class Settings(BaseSettings):
     """Folder of task folders."""
     skeletons_dir: Path = _CHECKOUT / "skeletons"
     """Folder of skeleton folders, one per task."""
+    containers_dir: Path = _CHECKOUT / "containers"
+    """Folder of image recipes and the seccomp profile."""
     state_dir: Path = _default_state_dir()
     """Prepared data, calibrations and reports that were given no other place."""
     data_dir: Path | None = None
@@ -39,6 +41,15 @@ class Settings(BaseSettings):
     """Runtime used when the command names none."""
     profile: str = "cpu"
     """Profile used when the command names none."""
+    image_extras: bool = False
+    """Put accelerate and lightning-fabric into the train image, too."""
+
+    docker_runtime: str = ""
+    """OCI runtime that containers are run by, such as `runsc`; "" leaves it to the engine."""
+    pool_pairs: int = 1
+    """Pairs of containers kept warm for the next attempts; 0: every attempt starts cold."""
+    pool_bytes: int = 3 << 30
+    """Memory that idle pairs may take together; fewer are kept where they would take more."""
 
     @property
     def data_root(self) -> Path:

@@ -144,7 +144,7 @@ def _splits(name: str, source: Path | None, root: Path) -> Splits:
 
 def _make(root: Path, name: str, splits: Splits) -> PreparedDataset:
     """Write both trees, then say so in the manifest: whatever cuts it short, nothing half done is ever used."""
-    from grader.catalog.idx import images_bytes, labels_bytes
+    from grader.idx import images_bytes, labels_bytes
 
     sides = {
         "visible": {"train": splits.train, "t10k": splits.validation},

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.catalog.idx import read_split
+from grader.idx import read_split
 from grader.errors import InfraError, UsageError
 
 SEED = "grader splits, 1"

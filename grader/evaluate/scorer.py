@@ -48,7 +48,7 @@ def main() -> None:
     pending = b""
     while (line_and_rest := _next_line(pending, parent)) is not None:
         line, pending = line_and_rest
-        answers.write(json.dumps(_answer(json.loads(line), shelf, parent), allow_nan=False) + "\n")
+        answers.write(json.dumps(answer_request(json.loads(line), shelf, parent), allow_nan=False) + "\n")
 
 
 def _next_line(pending: bytes, parent: int) -> tuple[bytes, bytes] | None:
@@ -65,7 +65,8 @@ def _next_line(pending: bytes, parent: int) -> tuple[bytes, bytes] | None:
     return line, rest
 
 
-def _answer(message: dict[str, Any], shelf: Shelf, parent: int) -> dict[str, Any]:
+def answer_request(message: dict[str, Any], shelf: Shelf, parent: int) -> dict[str, Any]:
+    """The answer to one request; `parent`: process whose end ends the scoring."""
     try:
         names = {f.name for f in fields(Request)}
         request = Request(**{k: v for k, v in message.items() if k in names})

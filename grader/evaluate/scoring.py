@@ -74,7 +74,7 @@ class Shelf:
 
     def split(self, folder: str, version: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden."""
-        from grader.catalog.idx import read_split
+        from grader.idx import read_split
 
         key = (folder, version, "t10k")
         if key not in self.splits:

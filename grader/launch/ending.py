@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from grader.launch.failure import last_words
 from grader.launch.processes import descendants, send_all
@@ -27,7 +26,7 @@ def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool
     failed.sort(key=lambda rank: rank.ended_s or 0.0)
     for rank in failed:
         if rank.exit_code == -signal.SIGKILL and kernel_killed:
-            return "out_of_memory", f"The kernel ended rank {rank.rank}: the machine had no memory left."
+            return "out_of_memory", f"The kernel ended rank {rank.rank}: there was no memory left."
         words = last_words(rank.err.end_text())
         if words is not None and words.out_of_memory:
             return "out_of_memory", f"An allocation failed: {crash_reason(spec, rank)}."
@@ -38,15 +37,6 @@ def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool
         missing = ", ".join(str(rank.rank) for rank in ranks if rank.exit_code is None)
         return "crashed", f"The launcher ended without starting rank {missing}."
     return "completed", f"All {len(ranks)} ranks ended by themselves with exit code 0."
-
-
-def kernel_oom_kills() -> int:
-    """How many processes this kernel has ever ended for lack of memory; 0 where it does not say."""
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def end_descendants(limit_s: float, reap: Callable[[], None] | None = None, spared: int = 0) -> int:

@@ -23,6 +23,7 @@ from grader.launch.processes import die_with_parent
 from grader.launch.script import run_as_main
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import STACK_SIGNAL
+from grader.launch.user import die_first, drop_to
 
 # High numbers, so that a script that closes or counts low descriptors neither hits these nor sees a difference.
 _TRACE_FD = 1000
@@ -69,6 +70,11 @@ def become_rank(
         die_with_parent(parent)
         _keep_only(ends)
         trouble = _TROUBLE_FD
+        if spec.rank_uid and os.getuid() != spec.rank_uid:
+            # What needs our own rights comes first; a new user loses the tie to its parent's end.
+            die_first()
+            drop_to(spec.rank_uid, spec.rank_uid)
+            die_with_parent(parent)
         finished = _settle(spec, rank, environment, origin)
     except BaseException:  # noqa: BLE001
         os.write(trouble, traceback.format_exc().encode(errors="replace"))

@@ -23,7 +23,12 @@ _LONGEST_NAME = 300
 
 
 def write_run(
-    spec: LaunchSpec, ranks: list[WatchedRank], ending: tuple[str, str], wall_s: float, facts: dict[str, Any]
+    spec: LaunchSpec,
+    ranks: list[WatchedRank],
+    ending: tuple[str, str],
+    wall_s: float,
+    facts: dict[str, Any],
+    loopback_bytes: int | None,
 ) -> None:
     """Write the logs, then `record.json`, whose presence says that all the rest is there.
 
@@ -33,6 +38,7 @@ def write_run(
         ending: word and sentence.
         wall_s: start of the first rank to the exit of the last, seconds.
         facts: of the machine, taken at the start.
+        loopback_bytes: sent between ranks, None where not observable.
     """
     for rank in ranks:
         for name, stream in (("out", rank.out), ("err", rank.err)):
@@ -51,7 +57,7 @@ def write_run(
         "outputs": [],
         "phases_s": {},
         "environment": facts,
-        "loopback_bytes": None,
+        "loopback_bytes": loopback_bytes,
     }
     write_json(Path(spec.record_dir, "record.json"), record)
 

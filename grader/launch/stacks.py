@@ -92,7 +92,8 @@ class StackFile:
     @property
     def size_bytes(self) -> int:
         """Bytes that came since the last request; a dump is whole when this stands still."""
-        return os.fstat(self.file).st_size - self._read_bytes
+        # The rank may have shortened the file meanwhile: it is its own to write.
+        return max(0, os.fstat(self.file).st_size - self._read_bytes)
 
     def read(self) -> Stack | None:
         """The dump that was requested last, None where none came."""

@@ -13,10 +13,15 @@ import signal
 from typing import NoReturn
 
 from grader.launch.processes import die_with_parent
+from grader.launch.user import drop_to
 
 
-def start_store() -> tuple[int, int]:
+def start_store(uid: int = 0, address: str = "127.0.0.1") -> tuple[int, int]:
     """Fork the store's process.
+
+    Args:
+        uid: user that it becomes before anybody can talk to it; 0: stays what we are.
+        address: where it listens.
 
     Returns:
         Its process id and the port it listens on.
@@ -28,7 +33,7 @@ def start_store() -> tuple[int, int]:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _host(parent, writer)
+        _host(parent, writer, uid, address)
     os.close(writer)
     with open(reader, "rb") as pipe:
         answer = pipe.read().decode(errors="replace")
@@ -38,16 +43,18 @@ def start_store() -> tuple[int, int]:
     return pid, int(answer)
 
 
-def _host(parent: int, writer: int) -> NoReturn:
+def _host(parent: int, writer: int, uid: int, address: str) -> NoReturn:
     try:
         os.setsid()
+        if uid:
+            drop_to(uid, uid)
         die_with_parent(parent)
         os.dup2(writer, 3)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         from torch.distributed import TCPStore
 
         # No reader of this output exists before the port is known: an exception travels the same way.
-        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        store = TCPStore(address, 0, is_master=True, wait_for_workers=False)
         os.write(3, str(store.port).encode())
         os.close(3)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

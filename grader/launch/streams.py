@@ -145,12 +145,18 @@ class Capture(Source):
                 self._take(chunk)
 
     def text(self) -> str:
-        """All that is kept, safe, with a mark where it was cut."""
+        """All that is kept, safe, with a mark where it was cut; in UTF-8 no larger than the cap and its mark."""
         self._trim()
+        head, tail = safe_text(bytes(self._head)).encode(), safe_text(bytes(self._tail)).encode()
         if not self._num_lost:
-            return safe_text(bytes(self._head + self._tail))
-        mark = f"\n[… {self._num_lost:,} bytes cut here: the output was larger than is kept …]\n"
-        return safe_text(bytes(self._head)) + mark + safe_text(bytes(self._tail))
+            head = tail = safe_text(bytes(self._head + self._tail)).encode()
+            if len(head) <= self._head_bytes + self._tail_bytes:
+                return head.decode()
+        # What is no text takes more bytes to show than it had, so that it may have to be cut even if all was kept.
+        head, tail = head[: self._head_bytes], tail[-self._tail_bytes :]
+        lost = f"{self._num_lost:,} bytes cut" if self._num_lost else "Cut"
+        mark = f"\n[… {lost} here: the output was larger than is kept …]\n"
+        return head.decode(errors="ignore") + mark + tail.decode(errors="ignore")
 
     def end_text(self) -> str:
         """The last quarter of the cap alone, safe: where a traceback stands."""

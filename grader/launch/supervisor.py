@@ -17,20 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from grader.launch.deadlock import Look, describe, look, stands_still
-from grader.launch.ending import end_descendants, judge_ending, kernel_oom_kills
+from grader.launch.ending import end_descendants, judge_ending
 from grader.launch.environment import prepare_folders
 from grader.launch.launcher import ForkLauncher, Launcher
 from grader.launch.machine import environment_facts
+from grader.launch.memory import MemoryWatch
 from grader.launch.processes import (
     Usage,
     adopt_orphans,
     descendants,
-    proportional_bytes,
     send_all,
 )
 from grader.launch.record import write_run
 from grader.launch.spec import LaunchSpec
 from grader.launch.torchrun import TorchrunLauncher
+from grader.launch.traffic import sent_bytes
+from grader.launch.user import as_user
 from grader.launch.watched import WatchedRank, take_stacks
 
 _TICK_S = 0.04
@@ -58,6 +60,7 @@ class Supervisor:
             if spec.launcher == "torchrun"
             else ForkLauncher(spec, self._ranks, store_port)
         )
+        self._memory = MemoryWatch(contained=spec.contained)
         self._origin = 0.0
         self._interrupted = False
         self._ending = ""
@@ -76,10 +79,11 @@ class Supervisor:
             OSError: this machine could not start or record the run.
         """
         adopt_orphans()
-        prepare_folders(self._spec)
+        spec = self._spec
+        as_user(spec.rank_uid, lambda: prepare_folders(spec))
         self._watch_signals()
         facts = environment_facts()
-        oom_kills = kernel_oom_kills()
+        traffic = sent_bytes("lo") if spec.contained else None
         try:
             self._launcher.prepare()
             self._origin = time.monotonic()
@@ -102,8 +106,12 @@ class Supervisor:
                 raise OSError(f"rank {rank.rank} could not be set up: {trouble}")
         ending, reason = self._ending, self._reason
         if not ending:
-            ending, reason = judge_ending(self._spec, self._ranks, kernel_oom_kills() > oom_kills)
-        write_run(self._spec, self._ranks, (ending, reason), wall_s, facts)
+            ending, reason = judge_ending(spec, self._ranks, self._memory.kernel_killed)
+        if spec.contained:
+            facts["memory_peak_bytes"] = self._memory.peak_bytes
+        sent = sent_bytes("lo") if traffic is not None else None
+        moved = sent - traffic if sent is not None and traffic is not None else None
+        write_run(spec, self._ranks, (ending, reason), wall_s, facts, moved)
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -172,11 +180,8 @@ class Supervisor:
 
     def _decide_by_memory(self) -> None:
         limit = self._spec.memory_bytes
-        if not limit or sum(one.rss_bytes for one in self._seen.values()) <= limit:
-            return
-        # Resident sizes count shared pages once per process; only the honest sum ends a run.
-        used = sum(proportional_bytes(pid) for pid in self._seen)
-        if used > limit:
+        used = self._memory.used_bytes(self._seen, limit)
+        if limit and used > limit:
             self._ending = "out_of_memory"
             self._reason = (
                 f"All ranks together used {used / 2**20:,.0f} MiB; the limit is {limit / 2**20:,.0f} MiB."

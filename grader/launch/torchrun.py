@@ -24,6 +24,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from grader.launch import bootstrap
 from grader.launch.environment import job_environment
@@ -93,6 +94,8 @@ class TorchrunLauncher:
                 stdout=self._agent_writer,
                 stderr=self._agent_writer,
                 start_new_session=True,
+                # The agent unpickles what ranks wrote, so it must be no more than they are.
+                **_as(spec.rank_uid),
             )
         os.close(self._agent_writer)
         self._agent_pid = agent.pid
@@ -208,6 +211,10 @@ class TorchrunLauncher:
         for stream, name in ((rank.out, "stdout.log"), (rank.err, "stderr.log")):
             for path in self._log_dir.glob(f"*/attempt_0/{rank.rank}/{name}"):
                 stream.take_file(path)
+
+
+def _as(uid: int) -> dict[str, Any]:
+    return {"user": uid, "group": uid, "extra_groups": []} if uid else {}
 
 
 def _children_of(pid: int) -> list[int]:

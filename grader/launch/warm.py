@@ -14,6 +14,7 @@ import contextlib
 import gc
 import importlib
 import json
+import math
 import os
 import select
 import signal
@@ -70,7 +71,13 @@ def _forget_teardown() -> None:
 class WarmParent:
     """Serves runs until its input ends or its parent is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, once: bool = False, idle_s: float = math.inf, store_uid: int = 0) -> None:
+        """Take over the standard streams.
+
+        Args:
+            once: serve one run and end; idle_s: end when no run came for so long.
+            store_uid: user that rendezvous stores become; 0: stays what we are.
+        """
         # The protocol moves away from 0 and 1, where ranks and stray prints would find it.
         self._requests = os.dup(0)
         self._replies = os.dup(1)
@@ -83,6 +90,9 @@ class WarmParent:
         self._over = False
         self._store = 0
         self._store_port = 0
+        self._store_uid = store_uid
+        self._once = once
+        self._idle_s = idle_s
 
     def serve(self) -> None:
         """Answer requests one after the other."""
@@ -96,17 +106,28 @@ class WarmParent:
         if threads != 1:
             raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")
         self._next_store()
-        self._say({"event": "ready", "environment": environment_facts()})
+        self.say({"event": "ready", "environment": environment_facts()})
         while (request := self._next_request()) is not None:
-            if "stop" not in request:
-                self._run(request)
+            if "stop" in request:
+                continue
+            self.answer(request)
+            if self._once:
+                return
+            # A store knows what its ranks told it, so the next run gets another; nobody waits for this change.
+            end_descendants(_STOP_S)
+            self._next_store()
 
-    def _run(self, request: dict[str, Any]) -> None:
+    def answer(self, request: dict[str, Any]) -> None:
+        """Do what one request asks for."""
         try:
             spec = LaunchSpec.from_json(json.dumps(request))
         except (KeyError, TypeError, ValueError) as error:
-            self._say({"event": "failed", "reason": f"not a launch spec: {error}"})
+            self.say({"event": "failed", "reason": f"not a launch spec: {error}"})
             return
+        self.run(spec)
+
+    def run(self, spec: LaunchSpec) -> None:
+        """Have a supervisor do one run and say how that went; nothing of the run lives afterwards."""
         if not self._store_lives():
             self._next_store()
         parent = os.getpid()
@@ -116,20 +137,17 @@ class WarmParent:
         exit_code = self._wait(pid)
         left = end_descendants(_STOP_S, spared=self._store)
         if exit_code == 0 and not left:
-            self._say({"event": "ended", "attempt": spec.attempt})
+            self.say({"event": "ended", "attempt": spec.attempt})
         else:
             reason = f"the supervisor ended with {exit_code}" + (f", {left} processes left" if left else "")
-            self._say({"event": "failed", "attempt": spec.attempt, "reason": reason})
-        # A store knows what its ranks told it, so the next run gets another; nobody waits for this change.
-        end_descendants(_STOP_S)
-        self._next_store()
+            self.say({"event": "failed", "attempt": spec.attempt, "reason": reason})
 
     def _store_lives(self) -> bool:
         seen = usage(self._store)
         return seen is not None and not seen.zombie
 
     def _next_store(self) -> None:
-        self._store, self._store_port = start_store()
+        self._store, self._store_port = start_store(self._store_uid)
 
     def _become_supervisor(self, spec: LaunchSpec, parent: int) -> NoReturn:
         exit_code = 1
@@ -173,8 +191,9 @@ class WarmParent:
     def _next_request(self) -> dict[str, Any] | None:
         poller = select.poll()
         poller.register(self._requests, select.POLLIN)
+        deadline = time.monotonic() + self._idle_s
         while b"\n" not in self._received:
-            if self._over or os.getppid() != self._starter:
+            if self._over or os.getppid() != self._starter or time.monotonic() > deadline:
                 return None
             if poller.poll(_LOOK_S * 1000):
                 self._receive()
@@ -188,7 +207,8 @@ class WarmParent:
         self._over = not chunk
         return bool(chunk)
 
-    def _say(self, event: dict[str, Any]) -> None:
+    def say(self, event: dict[str, Any]) -> None:
+        """One line of the protocol."""
         os.write(self._replies, (json.dumps(event) + "\n").encode())
 
 

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 
 from grader.model.submission import Submission
 from grader.model.task import Limits
+from grader.run.scorer_end import ScorerEnd
 from grader.run.workspace import Workspace
 
 
@@ -24,6 +25,7 @@ class Job:
         attempt: unique name, letters, digits, dashes.
         submission: files to lay out; entry_point: script to launch; argv: its arguments.
         data_dir: prepared training and validation splits in the data set's own layout, mounted read-only.
+        hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
         launcher: `fork` or `torchrun`.
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
@@ -40,6 +42,7 @@ class Job:
     seed: int = 0
     probe: bool = True
     argv: tuple[str, ...] = ()
+    hidden_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,14 @@ class Runtime(Protocol):
     Attributes:
         name: as given to `--runtime`.
         isolates: False where a submission shares the judge's user and files (said loudly in reports).
+        scorer: the scorer that holds what the last run left, until `release`; None where the runtime has none.
     """
 
     name: str
     isolates: bool
+
+    @property
+    def scorer(self) -> ScorerEnd | None: ...
 
     def __enter__(self) -> Self: ...
 
@@ -88,8 +95,12 @@ class Runtime(Protocol):
         """Whether it can run here; quick (under a second), leaves nothing."""
         ...
 
-    def warm(self) -> None:
-        """Wait until the next job can start at once; raises InfraError if it never will."""
+    def warm(self, like: Job | None = None) -> None:
+        """Wait until the next job can start at once, in particular one like `like`; raises InfraError if none will."""
+        ...
+
+    def release(self) -> None:
+        """The last run was scored or never will be: let go of what was kept of it, get ready for the next."""
         ...
 
     def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:

@@ -15,6 +15,7 @@ from rich.table import Table
 from tests.bench.figures import Figure
 from tests.bench.judgement import measure_judgement
 from tests.bench.judging_overhead import measure_overhead
+from tests.bench.packing import measure_packing
 from tests.bench.probe_cost import measure_probe_cost
 from tests.bench.source_checks import measure_source_checks
 
@@ -22,6 +23,7 @@ MEASURES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "M1": measure_overhead,  # with M1r and M2, from the same attempts
     "M3": measure_probe_cost,
     "M4": measure_source_checks,
+    "M8": measure_packing,
     "M10": measure_judgement,  # an hour and more
 }
 

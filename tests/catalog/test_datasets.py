@@ -14,7 +14,7 @@ import pytest
 
 from grader.catalog import find_dataset, load_task, prepare
 from grader.catalog.datasets import prepared
-from grader.catalog.idx import images_bytes, labels_bytes, read_split
+from grader.idx import images_bytes, labels_bytes, read_split
 from grader.catalog.sources import enlarge
 from grader.errors import InfraError, TaskError, UsageError
 from grader.model.dataset import PreparedDataset

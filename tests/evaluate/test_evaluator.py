@@ -360,9 +360,9 @@ def test_a_scorer_that_was_killed_while_idle_is_replaced(
 
 def test_the_scorer_ends_with_its_parent() -> None:
     code = (
-        "import sys, time; from grader.evaluate.evaluator import Evaluator\n"
-        "with Evaluator() as e:\n"
-        "    e.warm(); print(e._process.pid, flush=True); time.sleep(600)\n"
+        "import time; from grader.evaluate.local_scorer import LocalScorer\n"
+        "scorer = LocalScorer()\n"
+        "scorer.start(); scorer.wait_ready(); print(scorer.pid, flush=True); time.sleep(600)\n"
     )
     environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)

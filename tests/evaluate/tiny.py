@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.catalog.idx import images_bytes, labels_bytes
+from grader.idx import images_bytes, labels_bytes
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
 
 EVALUATE = """\

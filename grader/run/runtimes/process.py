@@ -26,6 +26,7 @@ from grader.launch.record import write_json
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run.collect import Collection, collect
+from grader.run.layout import lay_out, make_empty
 from grader.run.runtime import Availability, Job, Progress
 from grader.run.warm_parent import ParentLostError, WarmParent
 from grader.run.workspace import Workspace
@@ -39,6 +40,7 @@ class ProcessRuntime:
 
     name = "process"
     isolates = False
+    scorer = None
 
     def __init__(self) -> None:
         self._parent: WarmParent | None = None
@@ -67,12 +69,15 @@ class ProcessRuntime:
             return Availability(False, "torch is not installed beside the grader")
         return Availability(True, "no isolation: a submission runs with your own rights")
 
-    def warm(self) -> None:
+    def warm(self, like: Job | None = None) -> None:
         """Wait until torch is imported; a parent that died meanwhile is replaced, once."""
         try:
             self._warm_parent().wait_ready()
         except ParentLostError:
             self._replace_parent().wait_ready()
+
+    def release(self) -> None:
+        """Nothing is kept between attempts but the warm parent."""
 
     def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
         """Run a job; see the protocol.
@@ -84,13 +89,13 @@ class ProcessRuntime:
             raise InfraError(f"The process runtime has one node; this job needs {job.nnodes}.")
         started = time.monotonic()
         for folder in (workspace.submission, workspace.outputs):
-            _make_empty(folder)
-        _lay_out(job, workspace.submission)
+            make_empty(folder)
+        lay_out(job.submission, workspace.submission)
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         try:
             spec = _spec(job, workspace, folder)
             # The script's own copy: what it writes beside itself must not change what is judged.
-            _lay_out(job, Path(spec.submission_dir))
+            lay_out(job.submission, Path(spec.submission_dir))
             self.warm()
             ready = time.monotonic()
             self._drive(spec, on_progress)
@@ -175,19 +180,6 @@ def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
         seed=job.seed,
         probe=job.probe,
     )
-
-
-def _lay_out(job: Job, folder: Path) -> None:
-    for file in job.submission.files:
-        path = folder / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text, encoding="utf-8", newline="")
-
-
-def _make_empty(folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
 
 
 def _remove(folder: Path) -> None:

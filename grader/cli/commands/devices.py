@@ -1,0 +1,128 @@
+"""Show this host's GPUs and cores: what is fit for use, who holds what, who waits, since when."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grader.run.devices.device import Inventory
+    from grader.run.devices.listing import Entry
+
+NAME = "devices"
+ORDER = 72
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`grader devices` takes no arguments of its own."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print inventory, leases and queue; looks only, changes nothing."""
+    from grader.cli.printing import emit_json
+    from grader.errors import EXIT_ACCEPTED
+    from grader.run.devices.leases import Devices
+    from grader.settings import settings
+
+    devices = Devices(settings().state_dir)
+    inventory, entries = devices.inventory(), devices.listing()
+    if args.json:
+        emit_json(_out(inventory, entries))
+    else:
+        _print(inventory, entries)
+    return EXIT_ACCEPTED
+
+
+def _holder(entries: Sequence[Entry], *, uuid: str = "", cpus: Sequence[int] = ()) -> Entry | None:
+    for entry in entries:
+        if uuid in entry.gpus or not set(cpus).isdisjoint(entry.cpus):
+            return entry
+    return None
+
+
+def _out(inventory: Inventory, entries: Sequence[Entry]) -> dict[str, object]:
+    from dataclasses import asdict
+
+    def token(entry: Entry | None) -> int | None:
+        return None if entry is None else entry.token
+
+    return {
+        "schema": 1,
+        "gpus": [
+            asdict(gpu) | {"distances": dict(gpu.distances), "token": token(_holder(entries, uuid=gpu.uuid))}
+            for gpu in inventory.gpus
+        ],
+        "no_gpus": inventory.no_gpus,
+        "cores": [
+            asdict(core) | {"token": token(_holder(entries, cpus=core.cpus))} for core in inventory.cores
+        ],
+        "leases": [asdict(entry) for entry in entries if entry.token is not None],
+        "queue": [asdict(entry) for entry in entries if entry.token is None],
+    }
+
+
+def _print(inventory: Inventory, entries: Sequence[Entry]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from grader.cli.printing import stdout_console
+    from grader.run.devices.device import cpu_list
+
+    console = stdout_console()
+    if inventory.no_gpus:
+        console.print(Text(f"GPUs   none: {inventory.no_gpus}"), soft_wrap=True)
+    else:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("GPU", "name", "memory", "node", "state", "UUID"):
+            table.add_column(heading, overflow="fold")
+        for gpu in inventory.gpus:
+            holder = _holder(entries, uuid=gpu.uuid)
+            state = f"not offered: {gpu.unfit}" if gpu.unfit else "free"
+            if holder is not None:
+                state = f"held by {holder.owner or holder.pid}" + (f" ({state})" if gpu.unfit else "")
+            elif gpu.num_processes and not gpu.unfit:
+                state = f"free, but {gpu.num_processes} processes compute on it without a lease"
+            node = "" if gpu.numa_node is None else str(gpu.numa_node)
+            memory = f"{gpu.memory_bytes >> 30} GiB" if gpu.memory_bytes else ""
+            cells = (str(gpu.index), gpu.name, memory, node, "; ".join((state, *gpu.notes)), gpu.uuid)
+            table.add_row(*map(Text, cells))
+        console.print(table)
+    free = [core for core in inventory.cores if _holder(entries, cpus=core.cpus) is None]
+    cpus = cpu_list([cpu for core in inventory.cores for cpu in core.cpus])
+    console.print(Text(f"cores  {len(inventory.cores)} (CPUs {cpus}), {len(free)} free"), soft_wrap=True)
+    if not entries:
+        console.print("nobody holds devices, nobody waits")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "owner", "process", "asked for", "since", "has"):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        table.add_row(*map(Text, _row(entry)))
+    console.print()
+    console.print(table)
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    import time
+
+    from grader.report.safe_text import one_line
+    from grader.run.devices.device import cpu_list
+
+    asked = " + ".join(
+        f"{num} {what}" for num, what in ((entry.num_gpus, "GPU"), (entry.num_cores, "cores")) if num
+    )
+    has = " ".join((*entry.gpus, f"CPUs {cpu_list(entry.cpus)}" if entry.cpus else ""))
+    if entry.token is not None:
+        has += f" (token {entry.token})"
+    since = time.strftime("%H:%M:%S", time.localtime(entry.since_unix_s))
+    seconds = max(0.0, time.time() - entry.since_unix_s)
+    return (
+        entry.state,
+        one_line(entry.owner),
+        str(entry.pid),
+        f"{asked}, {entry.wall_s:g} s",
+        f"{since} ({seconds:.0f} s)",
+        has.strip(),
+    )

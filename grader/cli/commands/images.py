@@ -1,0 +1,51 @@
+"""Build, list or remove the images that containers are started from.
+
+`build` makes what is not there yet and is done at once otherwise; `list` says what there is and how large; `remove
+--old` removes images of earlier versions (the engine's own build cache stays: `docker builder prune` empties that).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+NAME = "images"
+ORDER = 66
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader images`."""
+    parser.add_argument("action", choices=("build", "list", "remove"), help="what to do")
+    parser.add_argument(
+        "--offline", action="store_true", help="build: make the base from Debian's packages, not from a registry"
+    )
+    parser.add_argument("--base", metavar="IMAGE", help="build: base image to build upon")
+    parser.add_argument(
+        "--only", metavar="KIND", action="append", help="train, evaluate or service; may be given several times"
+    )
+    parser.add_argument("--old", action="store_true", help="remove: images of earlier versions")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do one of the three; 0 when it is done."""
+    from grader.cli.image_printing import print_images, print_removed
+    from grader.errors import EXIT_ACCEPTED, UsageError
+    from grader.run.images import KINDS, image_states, remove_old
+
+    kinds = tuple(args.only or KINDS)
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UsageError(f"there is no image `{kind}`; there are {', '.join(KINDS)}")
+    if args.offline and args.base:
+        raise UsageError("--offline makes the base itself; leave --base out")
+    if args.action == "remove":
+        if not args.old:
+            raise UsageError("say --old: `grader images remove` only removes images of earlier versions")
+        print_removed(*remove_old(), as_json=args.json)
+        return EXIT_ACCEPTED
+    if args.action == "build":
+        from grader.run.image_build import build
+
+        build(kinds, lambda line: print(line, file=sys.stderr), base=args.base, offline=args.offline)
+    print_images(image_states(kinds), as_json=args.json)
+    return EXIT_ACCEPTED

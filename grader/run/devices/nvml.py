@@ -1,0 +1,170 @@
+"""The GPUs of this host as NVIDIA's management library tells them: names, memory, neighbourhood, health.
+
+Starts no CUDA context, changes no setting, resets nothing, and never raises for what a driver does or lacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from grader.run.devices.device import Gpu
+
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+_ANSWERS = (pynvml.NVMLError, OSError, ValueError, UnicodeDecodeError)
+"""What a call may end with that the installed driver does not know, or not for this model."""
+
+
+def read_gpus() -> tuple[tuple[Gpu, ...], str]:
+    """All GPUs by index, unfit ones with the reason, and why there is none (or "")."""
+    try:
+        pynvml.nvmlInit()
+    except _ANSWERS as error:
+        return (), _no_driver(error)
+    try:
+        num = pynvml.nvmlDeviceGetCount()
+        handles = [_handle(index) for index in range(num)]
+        gpus = [_read(index, handle) for index, handle in enumerate(handles)]
+        gpus = [replace(gpu, distances=_distances(gpu, gpus, handles)) for gpu in gpus]
+    except _ANSWERS as error:
+        return (), f"the NVIDIA driver does not answer: {error}"
+    finally:
+        with contextlib.suppress(*_ANSWERS):
+            pynvml.nvmlShutdown()
+    if not gpus:
+        return (), "the NVIDIA driver is loaded, but shows no GPU"
+    return _visible(gpus, os.environ.get("CUDA_VISIBLE_DEVICES")), ""
+
+
+def _no_driver(error: Exception) -> str:
+    if isinstance(error, pynvml.NVMLError_LibraryNotFound | OSError):
+        return "no NVIDIA driver: its library libnvidia-ml.so.1 is not here"
+    if isinstance(error, pynvml.NVMLError_DriverNotLoaded):
+        return "the NVIDIA driver's library is here, but the driver is not loaded"
+    return f"the NVIDIA driver can't be asked: {error}"
+
+
+def _handle(index: int) -> Any:
+    """NVML's handle, or the error that stands in its place."""
+    try:
+        return pynvml.nvmlDeviceGetHandleByIndex(index)
+    except _ANSWERS as error:
+        return error
+
+
+def _read(index: int, handle: Any) -> Gpu:
+    if isinstance(handle, Exception):
+        return Gpu(f"index {index}", index, unfit=f"it can't be opened: {handle}")
+    try:
+        uuid = pynvml.nvmlDeviceGetUUID(handle)
+        name = pynvml.nvmlDeviceGetName(handle)
+        memory_bytes = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except _ANSWERS as error:
+        # A lost GPU answers nothing; its UUID may still be known to some drivers.
+        uuid = _ask(pynvml.nvmlDeviceGetUUID, handle) or f"index {index}"
+        return Gpu(uuid, index, unfit=f"it does not answer: {error}")
+    notes = []
+    if _ask(pynvml.nvmlDeviceGetPersistenceMode, handle) == pynvml.NVML_FEATURE_DISABLED:
+        notes.append("persistence mode is off: the first use of each attempt waits for the driver")
+    return Gpu(
+        uuid,
+        index,
+        name,
+        memory_bytes,
+        _numa_node(handle),
+        unfit="; ".join(_complaints(handle)),
+        notes=tuple(notes),
+        num_processes=len(_ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()),
+    )
+
+
+def _ask(question: Callable[..., Any], *arguments: Any) -> Any:
+    """An answer, or None where the driver or the model has none."""
+    try:
+        return question(*arguments)
+    except _ANSWERS:
+        return None
+
+
+def _complaints(handle: Any) -> Iterator[str]:
+    """Why a GPU that answers must not be handed out."""
+    mig = _ask(pynvml.nvmlDeviceGetMigMode, handle)
+    if mig is not None and mig[0] == pynvml.NVML_DEVICE_MIG_ENABLE:
+        yield "MIG is on, and NCCL can't join its slices: turn MIG off to use it here"
+    errors = _ask(
+        pynvml.nvmlDeviceGetTotalEccErrors,
+        handle,
+        pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+        pynvml.NVML_VOLATILE_ECC,
+    )
+    if errors:
+        yield f"{errors} uncorrected memory errors since its last reset"
+    remapped = _ask(pynvml.nvmlDeviceGetRemappedRows, handle)
+    if remapped is not None and remapped[3]:
+        yield "it ran out of spare memory rows: it has to be replaced"
+    elif remapped is not None and remapped[2]:
+        yield "memory rows wait to be remapped: reset it"
+    if _ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus, handle) == pynvml.NVML_FEATURE_ENABLED:
+        yield "memory pages wait to be retired: reset it"
+    if _ask(pynvml.nvmlDeviceGetComputeMode, handle) == pynvml.NVML_COMPUTEMODE_PROHIBITED:
+        yield "its compute mode forbids CUDA"
+
+
+def _numa_node(handle: Any) -> int | None:
+    pci = _ask(pynvml.nvmlDeviceGetPciInfo, handle)
+    if pci is None:
+        return None
+    # NVML writes the domain with eight digits, the kernel with four.
+    domain, _colon, rest = str(pci.busId).lower().partition(":")
+    try:
+        node = int((_PCI_DEVICES / f"{domain[-4:]}:{rest}" / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    # The firmware of a host with one node says -1.
+    return node if node >= 0 else None
+
+
+def _distances(gpu: Gpu, gpus: list[Gpu], handles: list[Any]) -> tuple[tuple[str, int], ...]:
+    if isinstance(handles[gpu.index], Exception):
+        return ()
+    found = []
+    for other in gpus:
+        if other.index != gpu.index and not isinstance(handles[other.index], Exception):
+            steps = _steps(handles[gpu.index], handles[other.index])
+            if steps is not None:
+                found.append((other.uuid, steps))
+    return tuple(found)
+
+
+def _steps(one: Any, other: Any) -> int | None:
+    if (
+        _ask(pynvml.nvmlDeviceGetP2PStatus, one, other, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
+        == pynvml.NVML_P2P_STATUS_OK
+    ):
+        return 0
+    level = _ask(pynvml.nvmlDeviceGetTopologyCommonAncestor, one, other)
+    # 0 internal, 10 one switch, 20 several, 30 one host bridge, 40 one node, 50 across sockets.
+    return None if level is None else int(level) // 10 + 1
+
+
+def _visible(gpus: list[Gpu], chosen: str | None) -> tuple[Gpu, ...]:
+    """Respect what a scheduler or a person left of the host to this process; numbers are NVML's."""
+    if chosen is None:
+        return tuple(gpus)
+    names = [name.strip() for name in chosen.split(",")]
+    reason = f"CUDA_VISIBLE_DEVICES={chosen} leaves it to others"
+    return tuple(
+        gpu
+        if any(
+            name and (name == str(gpu.index) or (name[0] == "G" and gpu.uuid.startswith(name)))
+            for name in names
+        )
+        else replace(gpu, unfit=gpu.unfit or reason)
+        for gpu in gpus
+    )

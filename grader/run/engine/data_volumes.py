@@ -1,0 +1,127 @@
+"""Data as volumes of the engine: filled once per content through the engine's own interface, mounted read-only.
+
+The engine may be on another machine than this process, so no folder of ours is ever mounted. A volume is named after
+what is in it; one that was only half filled is filled again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import secrets
+import tarfile
+from functools import cache
+from pathlib import Path
+
+from docker import DockerClient
+from docker.errors import NotFound
+from docker.models.containers import Container
+
+from grader.run.engine.client import engine_errors, gone_is_fine
+from grader.run.engine.ownership import ROLE, SITE, Ownership
+
+_MARK = ".complete"
+_AT = "/data"
+
+
+class DataVolumes:
+    """Volumes of one site."""
+
+    def __init__(self, client: DockerClient, ownership: Ownership, state_dir: Path, image: str) -> None:
+        self._client = client
+        self._ownership = ownership
+        self._image = image
+        self._lock = state_dir / "owners" / ".volumes"
+        self._known: dict[str, str] = {}
+
+    def of(self, folder: Path) -> str:
+        """Name of the volume that holds what a folder holds, filled if need be.
+
+        Raises:
+            InfraError: the engine refuses; OSError: the folder cannot be read.
+        """
+        digest = folder_digest(folder)
+        if digest not in self._known:
+            name = f"grader-data-{digest}"
+            # One process at a time fills; the others find it full.
+            with self._lock.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                with engine_errors("The data could not be put where containers find it"):
+                    self._fill(name, folder)
+            self._known[digest] = name
+        return self._known[digest]
+
+    def _fill(self, name: str, folder: Path) -> None:
+        client = self._client
+        labels = {SITE: self._ownership.site, ROLE: "data"}
+        client.volumes.create(name, labels=labels)
+        # Never started: it only lends the engine a place to unpack into.
+        helper = client.containers.create(
+            self._image,
+            command=["true"],
+            name=f"grader-fill-{secrets.token_hex(4)}",
+            labels=self._ownership.labels("fill", name),
+            network_mode="none",
+            volumes={name: {"bind": _AT, "mode": "rw"}},
+        )
+        try:
+            if not _is_complete(helper):
+                helper.put_archive(_AT, packed(folder))
+                helper.put_archive(_AT, _mark())
+        finally:
+            with gone_is_fine():
+                helper.remove(force=True)
+
+
+def _is_complete(container: Container) -> bool:
+    try:
+        container.get_archive(f"{_AT}/{_MARK}")
+    except NotFound:
+        return False
+    return True
+
+
+def folder_digest(folder: Path) -> str:
+    """A name for what is in a folder: names and contents of all its files."""
+    files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
+    seen = tuple((str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files)
+    return _content_digest(folder, seen)
+
+
+@cache
+def _content_digest(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> str:
+    sha = hashlib.sha256()
+    for name, size, _mtime in seen:
+        sha.update(f"{len(name)} {name} {size}\n".encode())
+        with (folder / name).open("rb") as file:
+            while chunk := file.read(1 << 20):
+                sha.update(chunk)
+    return sha.hexdigest()[:16]
+
+
+def packed(folder: Path) -> bytes:
+    """A folder as a tar archive: owned by root, readable by everybody, writable by nobody."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path in sorted(folder.rglob("*")):
+            info = archive.gettarinfo(path, str(path.relative_to(folder)))
+            if not (info.isreg() or info.isdir()):
+                continue
+            info.uid = info.gid = 0
+            info.uname = info.gname = "root"
+            info.mode = 0o755 if info.isdir() else 0o644
+            if info.isdir():
+                archive.addfile(info)
+            else:
+                with path.open("rb") as file:
+                    archive.addfile(info, file)
+    return buffer.getvalue()
+
+
+def _mark() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo(_MARK))
+    return buffer.getvalue()
+

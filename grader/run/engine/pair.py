@@ -1,0 +1,202 @@
+"""One attempt's containers: those that run ranks, the one that scores, and the volumes between them.
+
+Made for one attempt and never used for a second. Making takes seconds, so it is done ahead (see `pool`); taking it
+apart is always possible, whatever state it is in. Judges nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from typing import Any
+
+from docker import DockerClient
+from docker.models.containers import Container
+from docker.models.networks import Network
+
+from grader.errors import InfraError
+from grader.launch.box import FIRST_RANK_UID, NUM_RANK_UIDS
+from grader.run.engine.client import engine_errors, gone_is_fine
+from grader.run.engine.containers import (
+    PairKey,
+    output_volume,
+    record_volume,
+    scorer_container,
+    train_container,
+)
+from grader.run.engine.ownership import Ownership
+from grader.run.engine.wire import Wire
+
+READY_S = 120.0
+
+
+class Pair:
+    """Containers of one attempt, started and importing torch from the moment this object exists.
+
+    Attributes:
+        key: what it was made for.
+        token: names everything that belongs to it; never given twice.
+        uid: user of its ranks.
+        trains: one wire per node; scorer: the scorer's.
+    """
+
+    def __init__(self, client: DockerClient, ownership: Ownership, key: PairKey) -> None:
+        self.key = key
+        self.token = secrets.token_hex(8)
+        self.uid = FIRST_RANK_UID + secrets.randbelow(NUM_RANK_UIDS)
+        self.made_at = time.monotonic()
+        self._client = client
+        self._ownership = ownership
+        self._volumes: list[str] = []
+        self._network: Network | None = None
+        self._containers: list[Container] = []
+        self._ready = False
+        self._closed = False
+        self._closing = threading.Lock()
+        self.trains: list[Wire] = []
+        try:
+            with engine_errors("The containers of an attempt could not be started"):
+                self._make()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self) -> None:
+        key = self.key
+        output = self._volume("out", output_volume(key.output_bytes, self.uid))
+        records = [self._volume(f"record{node}", record_volume()) for node in range(key.nnodes)]
+        if key.nnodes > 1:
+            self._network = self._client.networks.create(
+                f"grader-{self.token}",
+                driver="bridge",
+                internal=True,
+                labels=self._ownership.labels("network", self.token),
+            )
+        wires = []
+        for node, record in enumerate(records):
+            network = self._network.name if self._network is not None else None
+            settings = train_container(key, self.uid, (output, record), network)
+            if network is not None:
+                settings["hostname"] = f"node{node}"
+            wires.append(self._start(f"train{node}", settings))
+        self.trains = wires
+        self.scorer = self._start("scorer", scorer_container(key, self.uid, (output, *records)))
+
+    def _volume(self, role: str, settings: dict[str, Any]) -> str:
+        name = f"grader-{role}-{self.token}"
+        self._client.api.create_volume(
+            name,
+            driver=settings["driver"],
+            driver_opts=settings["driver_opts"],
+            labels=self._ownership.labels(role, self.token),
+        )
+        self._volumes.append(name)
+        return name
+
+    def _start(self, role: str, settings: dict[str, Any]) -> Wire:
+        container = self._client.containers.create(
+            name=f"grader-{role}-{self.token}", labels=self._ownership.labels(role, self.token), **settings
+        )
+        self._containers.append(container)
+        wire = Wire(container)
+        container.start()
+        return wire
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where each node is reached by the others, where there are several."""
+        if self._network is None:
+            return ("127.0.0.1",)
+        found = []
+        for container in self._containers[: self.key.nnodes]:
+            container.reload()
+            networks = container.attrs["NetworkSettings"]["Networks"]
+            found.append(networks[self._network.name]["IPAddress"])
+        return tuple(found)
+
+    def wait_ready(self, deadline: float | None = None) -> None:
+        """Wait until a job would start at once.
+
+        Raises:
+            InfraError: that never happens.
+        """
+        deadline = time.monotonic() + READY_S if deadline is None else deadline
+        if self._ready:
+            return
+        for wire in (*self.trains, self.scorer):
+            event = wire.event(deadline)
+            if event is None or event.get("event") != "ready":
+                raise InfraError(f"A container did not get ready in time.{wire.last_words()}")
+        self._ready = True
+
+    @property
+    def usable(self) -> bool:
+        """Whether all its containers still run; asks the engine."""
+        try:
+            with engine_errors("The containers of an attempt could not be looked at"):
+                for container in self._containers:
+                    container.reload()
+        except InfraError:
+            return False
+        return bool(self._containers) and all(one.status == "running" for one in self._containers)
+
+    @property
+    def idle_bytes(self) -> int:
+        """Memory its containers hold now, page cache left out; 0 where the engine does not say."""
+        total = 0
+        with engine_errors("The memory of idle containers could not be looked at"):
+            for container in self._containers:
+                counted = self._client.api.stats(str(container.id), stream=False, one_shot=True)
+                detail = dict(counted).get("memory_stats", {}).get("stats", {})
+                total += int(detail.get("total_rss", detail.get("anon", 0)))
+        return total
+
+    def pin(self, cores: tuple[int, ...]) -> None:
+        """Let the ranks' containers use these cores only."""
+        with engine_errors("The containers of an attempt could not be given their cores"):
+            for container in self._containers[: self.key.nnodes]:
+                container.update(cpuset_cpus=",".join(map(str, cores)))
+
+    def kill(self) -> None:
+        """End every process of the learner's side, at once."""
+        with engine_errors("A container could not be ended"), gone_is_fine():
+            for container in self._containers[: self.key.nnodes]:
+                container.reload()
+                if container.status == "running":
+                    container.kill()
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel ended a process of the learner's side for lack of memory, as the engine saw it."""
+        with engine_errors("The containers of an attempt could not be looked at"):
+            for container in self._containers[: self.key.nnodes]:
+                container.reload()
+                if container.attrs["State"].get("OOMKilled"):
+                    return True
+        return False
+
+    def close(self) -> None:
+        """Remove everything; does nothing the second time.
+
+        Raises:
+            InfraError: the engine does not let us; the labels still say whose it is.
+        """
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            for wire in (*self.trains, *([self.scorer] if hasattr(self, "scorer") else [])):
+                wire.close()
+            with engine_errors("The containers of an attempt could not be removed"):
+                for container in self._containers:
+                    with gone_is_fine():
+                        container.remove(force=True, v=True)
+                if self._network is not None:
+                    with gone_is_fine():
+                        self._network.remove()
+                for name in self._volumes:
+                    with gone_is_fine():
+                        self._client.api.remove_volume(name, force=True)
+
+
+

@@ -1,0 +1,165 @@
+"""Build the images through the engine's command line, with BuildKit: secrets in no layer, layers shared and cached.
+
+Says each step as it begins. Never writes an address of an index into a file that stays, a layer or a history.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from grader.errors import InfraError
+from grader.run.image_context import BASE_RECIPE, context_of, recipe_path
+from grader.run.images import BASE_LABEL, KIND_LABEL, TAG_LABEL, base_name, engine, missing, repository
+from grader.run.pip_config import read_pip_config
+from grader.settings import settings
+
+_BUILD_S, _BASE_S, _ASK_S = 3600.0, 1200.0, 20.0
+_STEP = re.compile(r"#\d+ \[(?:[^\]]* )?(\d+/\d+)\] (.*)")
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_LAST_LINES = 15
+
+Say = Callable[[str], object]
+
+
+def build(kinds: Sequence[str], say: Say, *, base: str | None = None, offline: bool = False) -> None:
+    """Build what the engine does not have yet; returns at once when all is there.
+
+    Args:
+        kinds: which images.
+        say: hears one line per step.
+        base: base image; None for the recipes' own.
+        offline: make the base image from Debian's packages and build upon that.
+
+    Raises:
+        InfraError: no engine, no BuildKit, or a build failed (its last lines are in the message).
+    """
+    if not missing(tuple(kinds)):
+        return
+    docker = _docker_command()
+    if offline:
+        base = _offline_base(docker, say)
+    with tempfile.TemporaryDirectory(prefix="grader-images-") as scratch:
+        secrets = list(_secrets(Path(scratch)))
+        for kind in kinds:
+            _build_one(docker, kind, base, secrets, Path(scratch), say)
+
+
+def _build_one(
+    docker: str, kind: str, base: str | None, secrets: Sequence[str], scratch: Path, say: Say
+) -> None:
+    # Read again rather than by name: the tag must be that of the very bytes that are built.
+    context = context_of(kind, settings().image_extras)
+    folder = scratch / kind
+    folder.mkdir()
+    context.write(folder)
+    arguments = [*context.arguments, *([("BASE_IMAGE", base)] if base else [])]
+    command = [docker, "build", "--progress", "plain", "--network", "host", *secrets]
+    for name, value in arguments:
+        command += ["--build-arg", f"{name}={value}"]
+    for name in _PROXIES:
+        if os.environ.get(name):
+            # By name alone: such values are kept out of image, history and cache key.
+            command += ["--build-arg", name]
+    for name, value in ((KIND_LABEL, kind), (TAG_LABEL, context.tag), (BASE_LABEL, base or "as in its recipe")):
+        command += ["--label", f"{name}={value}"]
+    command += ["--tag", f"{repository(kind)}:{context.tag}", str(folder)]
+    say(f"{kind}: building {repository(kind)}:{context.tag}")
+    seen = set[str]()
+
+    def pass_on(line: str) -> None:
+        step = _STEP.match(line)
+        if step and step[1] not in seen:
+            seen.add(step[1])
+            say(f"{kind}: {step[1]} {step[2][:100]}")
+
+    code, last = _run(command, _BUILD_S, pass_on, DOCKER_BUILDKIT="1")
+    if code:
+        advice = "" if base else " Where no image registry can be reached, `make images OFFLINE=1` makes a base of its own."
+        raise InfraError(f"The {kind} image was not built.{advice} The last lines of the build:\n{last}")
+
+
+def _offline_base(docker: str, say: Say) -> str:
+    name = base_name()
+    with engine() as client:
+        if any(name in (image.get("RepoTags") or ()) for image in client.api.images()):
+            return name
+    if shutil.which("mmdebstrap") is None:
+        raise InfraError("An offline base is made by mmdebstrap, which is not installed; on Debian: apt install mmdebstrap.")
+    say(f"base: making {name} from Debian's packages")
+    code, last = _run([str(recipe_path(BASE_RECIPE)), name], _BASE_S, lambda _line: None, DOCKER=docker)
+    if code:
+        raise InfraError(f"The offline base was not made (is Debian's mirror reachable?). Its last lines:\n{last}")
+    return name
+
+
+def _docker_command() -> str:
+    """A docker command that can build with BuildKit: plug-ins come with some packages only, older ones have it inside."""
+    seen = []
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        candidate = shutil.which("docker", path=folder)
+        if candidate is None:
+            continue
+        version = _answer([candidate, "version", "--format", "{{.Client.Version}}"])
+        if not version[:2].isdigit():
+            continue
+        if int(version.split(".")[0]) < 23 or _answer([candidate, "buildx", "version"]):
+            return candidate
+        seen.append(f"{candidate} {version} lacks its buildx plug-in")
+    raise InfraError(
+        f"No docker command here can build images with BuildKit ({'; '.join(seen) or 'none is installed'}). "
+        "Install Docker's buildx plug-in (packages docker-buildx-plugin or docker-buildx)."
+    )
+
+
+def _answer(command: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _secrets(scratch: Path) -> Iterator[str]:
+    config = read_pip_config("/run/secrets/ca")
+    file = scratch / "pip.conf"
+    file.touch(mode=0o600)
+    file.write_text(config.text, encoding="utf-8")
+    yield from ("--secret", f"id=pip,src={file}")
+    if config.certificates is not None:
+        yield from ("--secret", f"id=ca,src={config.certificates}")
+
+
+def _run(command: Sequence[str], limit_s: float, on_line: Callable[[str], object], **variables: str) -> tuple[int, str]:
+    """Run a command; returns its exit code and the last lines of both its outputs."""
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=os.environ | variables,
+    ) as process:
+        watch = threading.Timer(limit_s, process.kill)
+        watch.start()
+        try:
+            for line in process.stdout or ():
+                if line.strip():
+                    last.append(line.rstrip()[:400])
+                on_line(line)
+            code = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            watch.cancel()
+    return code, "\n".join(last)

@@ -1,0 +1,167 @@
+"""What goes into an image: its recipe, its lock files and the part of this package that belongs inside.
+
+Everything is read once, hashed and handed to the build as it was read, so that a tag always names what is in the image.
+Imports nothing of what it reads and never talks to an engine.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.errors import InfraError
+
+_CHECKOUT = Path(__file__).resolve().parent.parent.parent
+_RECIPES = "containers"
+BASE_RECIPE = "base.sh"
+"""Makes the base image where no registry can be reached; part of every tag, used or not."""
+SCORER = "grader.evaluate.box"
+"""Where the evaluate image starts: what this module imports is all of ours that is in there."""
+
+_LOCKS = {
+    "train": ("torch.lock", "train.lock", "extras.lock"),
+    "evaluate": ("torch.lock",),
+    "service": ("service.lock",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The files that a build sees.
+
+    Attributes:
+        kind: `train`, `evaluate` or `service`.
+        files: content by path inside the context; `Dockerfile` is the recipe, our code lies below `code/`.
+        arguments: build arguments.
+    """
+
+    kind: str
+    files: Mapping[str, bytes]
+    arguments: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def tag(self) -> str:
+        """First 12 hex digits of a SHA-256 over everything that goes in."""
+        digest = hashlib.sha256()
+        for name, content in (
+            *self.arguments_as_bytes(),
+            *sorted(self.files.items()),
+            (BASE_RECIPE, _recipe(BASE_RECIPE)),
+        ):
+            for part in (name.encode(), content):
+                digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.hexdigest()[:12]
+
+    def arguments_as_bytes(self) -> Iterator[tuple[str, bytes]]:
+        """Build arguments as they are hashed."""
+        for name, value in self.arguments:
+            yield f"--build-arg {name}", value.encode()
+
+    def write(self, folder: Path) -> None:
+        """Lay the context out in an empty folder."""
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+def context_of(kind: str, extras: bool = False) -> Context:
+    """What goes into an image of this kind; `extras` adds accelerate and lightning-fabric to `train`.
+
+    Raises:
+        InfraError: the recipes are not beside the package, which is not a checkout then.
+    """
+    files = {name: _recipe(name) for name in _LOCKS[kind]}
+    files["Dockerfile"] = _recipe(f"{kind}.Dockerfile")
+    for path in sorted(_code(kind)):
+        files[f"code/{path.relative_to(_CHECKOUT).as_posix()}"] = path.read_bytes()
+    return Context(kind, files, (("EXTRAS", "1"),) if extras and kind == "train" else ())
+
+
+def base_tag() -> str:
+    """Tag of the base image that `base.sh` makes: follows its recipe."""
+    return hashlib.sha256(_recipe(BASE_RECIPE)).hexdigest()[:12]
+
+
+def recipe_path(name: str) -> Path:
+    """Where a file of `containers/` lies."""
+    return _CHECKOUT / _RECIPES / name
+
+
+def imported_modules(start: str) -> dict[str, Path]:
+    """Modules of ours that `start` imports, directly or not, itself included, read from their text.
+
+    Imports for type checkers alone are left out, those inside functions are not. Importing a module runs the packages
+    above it, so they are in as well.
+
+    Returns:
+        Path of each module by its dotted name.
+    """
+    found: dict[str, Path] = {}
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        path = None if name in found else _module_path(name)
+        if path is None:
+            continue
+        found[name] = path
+        todo.extend(_imports(ast.parse(path.read_bytes())))
+        if "." in name:
+            todo.append(name.rpartition(".")[0])
+    return found
+
+
+def _recipe(name: str) -> bytes:
+    try:
+        return recipe_path(name).read_bytes()
+    except FileNotFoundError:
+        raise InfraError(
+            f"Images are built from a checkout; {recipe_path(name)} is not here. "
+            "Run the grader from a clone of its repository."
+        ) from None
+
+
+def _code(kind: str) -> Iterator[Path]:
+    package = _CHECKOUT / "grader"
+    if kind == "train":
+        yield package / "__init__.py"
+        yield from _files(package / "launch")
+        yield from _files(package / "probe")
+    elif kind == "evaluate":
+        start = SCORER if _module_path(SCORER) else "grader.evaluate.scorer"
+        yield from imported_modules(start).values()
+    else:
+        # A worker computes the names of the other images, so their recipes go along.
+        for name in ("grader", "tasks", "skeletons", _RECIPES):
+            yield from _files(_CHECKOUT / name)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder).parts
+        if path.is_file() and "__pycache__" not in inside and not any(part[0] == "." for part in inside):
+            yield path
+
+
+def _module_path(name: str) -> Path | None:
+    path = _CHECKOUT.joinpath(*name.split("."))
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "grader")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "grader":
+            yield node.module
+            # A name may be a module of its own; one that is not has no file and is dropped.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from _imports(node)

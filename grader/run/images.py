@@ -1,0 +1,168 @@
+"""The images that containers are started from: their names, and which of them the engine has.
+
+A tag follows what goes into its image (recipe, lock files, our code), so an image whose name is there is up to date by
+construction. Names are computed without an engine. Never builds anything (`image_build` does).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from grader.errors import InfraError
+from grader.run.image_context import base_tag, context_of
+from grader.settings import settings
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+KINDS = ("train", "evaluate", "service")
+"""Learner's code · scorer · web service and workers."""
+NEEDED_TO_GRADE = ("train", "evaluate")
+"""Without these nothing is graded in containers."""
+
+KIND_LABEL, TAG_LABEL, BASE_LABEL = "grader.image", "grader.tag", "grader.base"
+BUILD = "run `make images` (or `make images OFFLINE=1` where no image registry can be reached)"
+"""What to do about an image that is not there."""
+_PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageState:
+    """One kind of image, and what the engine has of it.
+
+    Attributes:
+        kind: see `KINDS`.
+        name: the current name with its tag.
+        state: `present`, `missing`, or `out of date` (only older tags are there).
+        size_bytes: of the current image with all its layers, None when it is not there.
+        shared_bytes: part of these that other current images have, too, and that the disk holds once.
+        base: image that it was built upon, "" when it is not there.
+        old: names of other tags of this kind.
+    """
+
+    kind: str
+    name: str
+    state: str
+    size_bytes: int | None
+    shared_bytes: int | None
+    base: str
+    old: tuple[str, ...]
+
+
+def repository(kind: str) -> str:
+    """Name of an image without its tag."""
+    return f"grader-{kind}"
+
+
+@cache
+def image_name(kind: str) -> str:
+    """Current name of an image, `grader-<kind>:<tag>`; read from the files once per process.
+
+    Raises:
+        InfraError: this is not a checkout.
+    """
+    return f"{repository(kind)}:{context_of(kind, settings().image_extras).tag}"
+
+
+def base_name() -> str:
+    """Name of the base image that is made from Debian's packages."""
+    return f"{repository('base')}:{base_tag()}"
+
+
+def missing(kinds: tuple[str, ...] = NEEDED_TO_GRADE) -> tuple[str, ...]:
+    """Names of current images that the engine does not have.
+
+    Raises:
+        InfraError: no engine answers, or this is not a checkout.
+    """
+    return tuple(state.name for state in image_states(kinds) if state.state != "present")
+
+
+def image_states(kinds: tuple[str, ...] = KINDS) -> tuple[ImageState, ...]:
+    """What the engine has of each kind.
+
+    Raises:
+        InfraError: no engine answers, or this is not a checkout.
+    """
+    from docker.errors import DockerException
+
+    names = {kind: image_name(kind) for kind in kinds}
+    try:
+        with engine() as client:
+            tags = [tag for image in client.api.images() for tag in image.get("RepoTags") or ()]
+            found = {kind: client.api.inspect_image(name) for kind, name in names.items() if name in tags}
+            layers = {kind: _layers(client, names[kind]) for kind in found}
+    except (DockerException, OSError) as error:
+        raise InfraError(f"The container engine did not list its images: {error}") from error
+    states = []
+    for kind, name in names.items():
+        old = tuple(sorted(tag for tag in tags if tag.startswith(repository(kind) + ":") and tag != name))
+        if kind not in found:
+            states.append(ImageState(kind, name, "out of date" if old else "missing", None, None, "", old))
+            continue
+        elsewhere = {layer for other, held in layers.items() if other != kind for layer in held}
+        shared = sum(size for layer, size in layers[kind].items() if layer in elsewhere)
+        base = (found[kind]["Config"].get("Labels") or {}).get(BASE_LABEL, "")
+        states.append(ImageState(kind, name, "present", found[kind]["Size"], shared, base, old))
+    return tuple(states)
+
+
+def remove_old() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Remove images of ours whose tag is not the current one.
+
+    Returns:
+        Names that were removed; names that stay because a container uses them.
+
+    Raises:
+        InfraError: no engine answers, or this is not a checkout.
+    """
+    from docker.errors import APIError, DockerException
+
+    current = {base_name(), *(image_name(kind) for kind in KINDS)}
+    removed, kept = [], []
+    try:
+        with engine() as client:
+            ours = client.api.images(filters={"label": KIND_LABEL})
+            for tag in sorted(tag for image in ours for tag in image.get("RepoTags") or ()):
+                if tag in current or not tag.startswith("grader-"):
+                    continue
+                try:
+                    client.api.remove_image(tag)
+                    removed.append(tag)
+                except APIError:
+                    kept.append(tag)
+    except (DockerException, OSError) as error:
+        raise InfraError(f"The container engine did not remove its images: {error}") from error
+    return tuple(removed), tuple(kept)
+
+
+@contextlib.contextmanager
+def engine() -> Iterator[DockerClient]:
+    """A client of the container engine, closed at the end.
+
+    Raises:
+        InfraError: the engine does not answer.
+    """
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        client = docker.from_env(timeout=_PATIENCE_S)
+        client.ping()
+    except (DockerException, OSError) as error:
+        raise InfraError(
+            f"No container engine answers ({error}). Start it, or say where it is with DOCKER_HOST."
+        ) from error
+    with contextlib.closing(client):
+        yield client
+
+
+def _layers(client: DockerClient, name: str) -> dict[tuple[int, str, int], int]:
+    # Two images that were built from the same cached steps tell the same time, command and size of them.
+    return {
+        (step["Created"], step["CreatedBy"], step["Size"]): step["Size"] for step in client.api.history(name)
+    }

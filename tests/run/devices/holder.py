@@ -1,0 +1,101 @@
+"""A process that asks for devices and does as it is told, line by line; `python holder.py STATE SETTINGS`.
+
+Says in JSON lines what happens to it. The host is simulated, so that these tests mean the same on every machine; the
+processes, files, locks and signals are real.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from grader.errors import GraderError
+from grader.run.devices.device import Core, Gpu, Inventory
+from grader.run.devices.leases import Devices
+from grader.run.devices.need import Need
+
+
+def host(num_gpus: int = 4, num_cores: int = 4) -> Inventory:
+    return Inventory(
+        tuple(Gpu(f"GPU-{i}", i, numa_node=0) for i in range(num_gpus)),
+        tuple(Core((i,), 0) for i in range(num_cores)),
+    )
+
+
+def say(event: str, **more: Any) -> None:
+    print(json.dumps({"event": event, **more}), flush=True)
+
+
+def main() -> None:
+    state, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
+    devices = Devices(
+        state,
+        inventory=host,
+        reclaim=lambda left: say("reclaim", token=left.token, owner=left.owner, hung=left.hung),
+        overdue_s=settings.get("overdue_s", 60.0),
+    )
+    need = Need(
+        settings.get("wall_s", 60.0),
+        settings.get("num_gpus", 0),
+        settings.get("num_cores", 0),
+        settings["owner"],
+    )
+    if settings.get("rounds"):
+        take_turns(devices, need, settings["rounds"], state / "marks")
+        return
+    waits = 0
+
+    def tell(wait: Any) -> None:
+        nonlocal waits
+        waits += 1
+        if waits == 1:
+            say("waits", ahead=wait.ahead)
+
+    with devices.lease(need, on_wait=tell) as lease:
+        say("has", token=lease.token, gpus=lease.gpus, cpus=lease.cpus)
+        for line in sys.stdin:
+            if line == "check\n":
+                try:
+                    lease.check()
+                except GraderError as error:
+                    say("lost", kind=type(error).__name__, message=str(error))
+                else:
+                    say("ours")
+            elif line == "fork\n":
+                # Two ways to leave a child behind: with and without another program in it.
+                child = os.fork()
+                if child == 0:
+                    time.sleep(60)
+                    os._exit(0)
+                other = subprocess.Popen(["sleep", "60"], close_fds=False)
+                say("forked", pids=[child, other.pid])
+            elif line == "end\n":
+                break
+    say("released")
+
+
+def take_turns(devices: Devices, need: Need, rounds: int, marks: Path) -> None:
+    """Take and give back, and make sure each time that nobody else uses the devices."""
+    last = 0
+    for _ in range(rounds):
+        with devices.lease(need) as lease:
+            assert lease.token > last
+            last = lease.token
+            mine = [marks / str(device) for device in (*lease.gpus, *lease.cpus)]
+            for mark in mine:
+                # Fails where another process holds the same device.
+                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+            time.sleep(0.002)
+            for mark in mine:
+                mark.unlink()
+            lease.check()
+    say("done", last=last)
+
+
+if __name__ == "__main__":
+    main()

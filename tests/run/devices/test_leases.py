@@ -1,0 +1,415 @@
+"""Leases between real processes: never shared, in turn, and back however a holder ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.errors import InfraError, UsageError
+from grader.launch.processes import usage
+from grader.run.devices import sweep
+from grader.run.devices.device import Core, Gpu, Inventory
+from grader.run.devices.lease import LeaseLostError
+from grader.run.devices.leases import Devices, Wait
+from grader.run.devices.listing import Entry
+from grader.run.devices.need import Need
+from grader.run.devices.sweep import Abandoned
+from tests.run.devices.holder import host
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+LONG_S = 60.0
+
+
+class Holder:
+    """A process of `holder.py`; whoever is waited for gets a generous time, and nobody else is measured."""
+
+    def __init__(self, state: Path, owner: str, **settings: Any) -> None:
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.run.devices.holder",
+                str(state),
+                json.dumps({"owner": owner, **settings}),
+            ],
+            cwd=REPOSITORY,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+
+    def hear(self, event: str) -> dict[str, Any]:
+        """The next thing it says, which has to be this."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "it ended instead"
+        said: dict[str, Any] = json.loads(line)
+        assert said["event"] == event, said
+        return said
+
+    def tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+
+    def end(self) -> None:
+        self.tell("end")
+        self.hear("released")
+        assert self.process.wait(LONG_S) == 0
+
+    def signal(self, signum: int) -> None:
+        self.process.send_signal(signum)
+        if signum == signal.SIGKILL:
+            self.process.wait(LONG_S)
+        elif signum == signal.SIGSTOP:
+            until(
+                lambda: (
+                    Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+                )
+            )
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LONG_S
+    while not true():
+        assert time.monotonic() < deadline, "it never came to pass"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Holder]]:
+    holders: list[Holder] = []
+
+    def begin(owner: str, **settings: Any) -> Holder:
+        holders.append(Holder(tmp_path, owner, **settings))
+        return holders[-1]
+
+    yield begin
+    for holder in holders:
+        holder.process.kill()
+        holder.process.communicate()
+
+
+@pytest.fixture
+def devices(tmp_path: Path) -> Devices:
+    return Devices(tmp_path, inventory=host)
+
+
+def left_on_disk(state: Path) -> set[str]:
+    return {path.name for path in (state / "devices").iterdir()}
+
+
+def test_processes_never_share_a_device(
+    tmp_path: Path, start: Callable[..., Holder], devices: Devices
+) -> None:
+    (tmp_path / "marks").mkdir()
+    needs = [(1, 1), (2, 1), (4, 2), (0, 3), (1, 4), (3, 0)]
+    holders = [
+        start(f"h{i}", num_gpus=gpus, num_cores=cores, wall_s=5, rounds=12)
+        for i, (gpus, cores) in enumerate(needs)
+    ]
+    tokens = [holder.hear("done")["last"] for holder in holders]
+    assert len(set(tokens)) == len(tokens)
+    assert devices.listing() == ()
+    assert left_on_disk(tmp_path) == {"lock", "book.json"}
+
+
+def test_devices_of_a_killed_holder_come_back_once_what_it_left_is_ended(
+    tmp_path: Path, start: Callable[..., Holder]
+) -> None:
+    victim = start("victim", num_gpus=4)
+    token = victim.hear("has")["token"]
+    seen: list[Abandoned] = []
+
+    def reclaim(left: Abandoned) -> None:
+        # Not handed on before this returns.
+        assert [(e.state, e.token) for e in devices.listing() if e.gpus] == [("holds", token)]
+        seen.append(left)
+
+    devices = Devices(tmp_path, inventory=host, reclaim=reclaim)
+    with pytest.raises(InfraError, match=r"did not come free within .* In use by: victim \(process \d+\)"):
+        devices.lease(Need(60, 1, 0), timeout_s=0)
+    victim.signal(signal.SIGKILL)
+    assert [entry.state for entry in devices.listing()] == ["ended"]
+    with devices.lease(Need(60, 4, 0, "heir"), timeout_s=LONG_S) as lease:
+        assert lease.token > token
+        assert [(one.token, one.owner, one.pid, one.hung) for one in seen] == [
+            (token, "victim", victim.process.pid, False)
+        ]
+        assert seen[0].gpus == lease.gpus
+    assert left_on_disk(tmp_path) == {"lock", "book.json"}
+
+
+def test_children_of_a_killed_holder_keep_nothing(start: Callable[..., Holder], devices: Devices) -> None:
+    victim = start("victim", num_gpus=4)
+    victim.hear("has")
+    victim.tell("fork")
+    children = victim.hear("forked")["pids"]
+    try:
+        victim.signal(signal.SIGKILL)
+        assert all(usage(pid) is not None for pid in children)
+        devices.lease(Need(60, 4, 0), timeout_s=LONG_S).release()
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_one_that_hangs_beyond_its_limit_loses_its_lease_and_is_told(
+    tmp_path: Path, start: Callable[..., Holder]
+) -> None:
+    stopped = start("stopped", num_gpus=4, wall_s=0.3)
+    token = stopped.hear("has")["token"]
+    stopped.tell("check")
+    stopped.hear("ours")
+    stopped.signal(signal.SIGSTOP)
+    seen: list[Abandoned] = []
+    devices = Devices(tmp_path, inventory=host, reclaim=seen.append, overdue_s=0.3)
+    with devices.lease(Need(60, 4, 0, "next"), timeout_s=LONG_S) as lease:
+        assert [(one.token, one.hung) for one in seen] == [(token, True)]
+        assert lease.token > token
+        stopped.signal(signal.SIGCONT)
+        stopped.tell("check")
+        said = stopped.hear("lost")
+        assert said["kind"] == "LeaseLostError"
+        assert "over its limit of 0.3 s" in said["message"]
+        assert not devices.is_current(token)
+        # What it believes to release is not its own any more.
+        stopped.end()
+        lease.check()
+        assert devices.is_current(lease.token)
+        assert [entry.owner for entry in devices.listing()] == ["next"]
+    assert left_on_disk(tmp_path) == {"lock", "book.json"}
+
+
+def test_within_its_limit_and_the_grace_after_it_nobody_loses_a_lease(
+    start: Callable[..., Holder], devices: Devices
+) -> None:
+    late = start("late", num_gpus=4, wall_s=0.01)
+    late.hear("has")
+    with pytest.raises(InfraError, match="In use by: late"):
+        devices.lease(Need(60, 4, 0), timeout_s=0.5)
+    late.tell("check")
+    late.hear("ours")
+    late.end()
+
+
+def test_in_turn_unless_one_is_done_before_it_would_matter(start: Callable[..., Holder]) -> None:
+    holder = start("holder", num_gpus=3, wall_s=50)
+    holder.hear("has")
+    wide = start("wide", num_gpus=4)
+    assert wide.hear("waits")["ahead"] == 0
+    long = start("long", num_gpus=1, wall_s=100)
+    assert long.hear("waits")["ahead"] == 1
+    # The fourth GPU is free for less than the holder's 50 s.
+    short = start("short", num_gpus=1, wall_s=20)
+    short.hear("has")
+    short.end()
+    holder.end()
+    wide.hear("has")
+    wide.end()
+    long.hear("has")
+    long.end()
+
+
+def test_dead_and_stopped_waiters_hold_nobody_up(
+    start: Callable[..., Holder], devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_SILENT_S", 1.0)
+    holder = start("holder", num_gpus=4)
+    holder.hear("has")
+    dead, stopped = start("dead", num_gpus=4), start("stopped", num_gpus=4)
+    for one in (dead, stopped):
+        one.hear("waits")
+    dead.signal(signal.SIGKILL)
+    stopped.signal(signal.SIGSTOP)
+    holder.end()
+    with devices.lease(Need(60, 4, 0), timeout_s=LONG_S):
+        assert [entry.owner for entry in devices.listing()] == ["stopped", ""]
+        # It kept its place.
+        stopped.signal(signal.SIGCONT)
+    stopped.hear("has")
+    stopped.end()
+
+
+def test_while_something_a_dead_holder_left_still_runs_its_devices_stay_out(
+    tmp_path: Path, start: Callable[..., Holder]
+) -> None:
+    victim = start("victim", num_gpus=3)
+    victim.hear("has")
+    victim.signal(signal.SIGKILL)
+    tries: list[int] = []
+
+    def reclaim(left: Abandoned) -> None:
+        tries.append(left.token)
+        if len(tries) == 1:
+            raise InfraError("the engine does not answer")
+
+    devices = Devices(tmp_path, inventory=host, reclaim=reclaim)
+    with devices.lease(Need(60, 1, 0), timeout_s=LONG_S) as lease:
+        assert lease.gpus == ("GPU-3",)
+    with pytest.raises(InfraError, match="What victim left can't be ended: the engine does not answer"):
+        Devices(tmp_path, inventory=host, reclaim=raises).lease(Need(60, 4, 0), timeout_s=0.2)
+    devices.lease(Need(60, 4, 0), timeout_s=LONG_S).release()
+    assert len(tries) == 2
+
+
+def raises(left: Abandoned) -> None:
+    raise InfraError("the engine does not answer")
+
+
+def test_killed_at_any_moment_they_leave_nothing_taken(tmp_path: Path, start: Callable[..., Holder]) -> None:
+    (tmp_path / "marks").mkdir()
+    devices = Devices(tmp_path, inventory=host, reclaim=lambda left: clear(left, tmp_path / "marks"))
+    for number in range(12):
+        crowd = [
+            start(f"{number}.{i}", num_gpus=width, num_cores=width, wall_s=5, rounds=10_000)
+            for i, width in enumerate((1, 2, 3))
+        ]
+        until(lambda: len(devices.listing()) > 0)
+        time.sleep(0.013 * number)
+        for one in crowd:
+            one.signal(signal.SIGKILL)
+        with devices.lease(Need(5, 4, 4), timeout_s=LONG_S) as lease:
+            assert (len(lease.gpus), lease.num_cores) == (4, 4)
+        assert devices.listing() == ()
+        assert left_on_disk(tmp_path) <= {"lock", "book.json", "book.json.new"}
+
+
+def clear(left: Abandoned, marks: Path) -> None:
+    for device in (*left.gpus, *left.cpus):
+        (marks / str(device)).unlink(missing_ok=True)
+
+
+def test_interrupted_while_waiting_one_leaves_no_ticket(tmp_path: Path, devices: Devices) -> None:
+    def interrupt(wait: Wait) -> None:
+        raise KeyboardInterrupt
+
+    with devices.lease(Need(60, 4, 0)):
+        with pytest.raises(KeyboardInterrupt):
+            devices.lease(Need(60, 1, 0), on_wait=interrupt)
+        assert len(devices.listing()) == 1
+    assert left_on_disk(tmp_path) == {"lock", "book.json"}
+
+
+def test_one_that_waits_is_told_how_long(devices: Devices) -> None:
+    waits: list[Wait] = []
+    with devices.lease(Need(1000, 4, 0, "long")), pytest.raises(InfraError):
+        devices.lease(Need(60, 1, 0), timeout_s=0.3, on_wait=waits.append)
+    assert all(900 < (wait.expected_s or 0) <= 1000 for wait in waits)
+    assert all(wait.ahead == 0 for wait in waits)
+    assert len(waits) >= 2
+
+
+def test_a_lease_given_back_or_forked_away_is_worth_nothing(devices: Devices) -> None:
+    lease = devices.lease(Need(60, 1, 1))
+    child = os.fork()
+    if child == 0:
+        lost = False
+        try:
+            lease.check()
+        except LeaseLostError:
+            lost = True
+        lease.release()
+        os._exit(0 if lost else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    lease.check()
+    lease.release()
+    lease.release()
+    with pytest.raises(LeaseLostError, match="was given back"):
+        lease.check()
+
+
+def test_a_host_with_fewer_cores_gives_all_it_has_to_one(tmp_path: Path) -> None:
+    small = Devices(tmp_path, inventory=lambda: Inventory((), (Core((0, 2)), Core((1, 3))), "no driver"))
+    with small.lease(Need(60, num_cores=4)) as lease:
+        assert lease.cpuset == "0-3"
+        assert lease.facts | {"token": 0, "waited_s": 0} == {
+            "token": 0, "gpus": [], "cpus": "0-3", "num_cores": 2, "num_cores_asked": 4, "waited_s": 0,
+        }  # fmt: skip
+        with pytest.raises(InfraError):
+            small.lease(Need(60, num_cores=1), timeout_s=0)
+
+
+def test_what_a_host_can_never_give_is_refused_at_once_with_the_reason(tmp_path: Path) -> None:
+    cores = (Core((0,)),)
+    none = Devices(tmp_path, inventory=lambda: Inventory((), cores, "no NVIDIA driver"))
+    with pytest.raises(UsageError, match="1 GPU is needed, and this host has none: no NVIDIA driver"):
+        none.lease(Need(60, 1))
+    fit, ill = Gpu("GPU-a", 0), Gpu("GPU-b", 1, unfit="3 uncorrected memory errors since its last reset")
+    two = Devices(tmp_path, inventory=lambda: Inventory((fit, ill), cores))
+    with pytest.raises(UsageError, match="4 GPUs are needed, and this host has 2"):
+        two.lease(Need(60, 4))
+    with pytest.raises(InfraError, match=r"only 1 can be handed out here. GPU 1 \(GPU-b\): 3 uncorrected"):
+        two.lease(Need(60, 2))
+    with two.lease(Need(60, 1)) as lease:
+        assert lease.gpus == ("GPU-a",)
+    assert two.listing() == ()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"num_cores": 0}, {"num_gpus": -1}, {"wall_s": 0}, {"wall_s": float("inf")}]
+)
+def test_a_need_that_makes_no_sense_is_the_callers_mistake(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="can't be leased|needs a time limit"):
+        Need(**{"wall_s": 60.0} | wrong)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{", '{"schema": 99}', "[]", '{"schema": 1, "boot": "another", "counter": 7, "tickets": []}'],
+)
+def test_a_book_of_no_use_starts_anew_but_never_under_a_holder(
+    tmp_path: Path, devices: Devices, damage: str
+) -> None:
+    book = tmp_path / "devices" / "book.json"
+    with devices.lease(Need(60, 1, 0)) as lease:
+        kept = book.read_text()
+        book.write_text(damage)
+        with pytest.raises(InfraError, match="devices are in use"):
+            devices.lease(Need(60, 1, 0), timeout_s=0)
+        with pytest.raises(InfraError, match="devices are in use"):
+            devices.listing()
+        book.write_text(kept)
+        lease.check()
+        token = lease.token
+    book.write_text(damage)
+    with devices.lease(Need(60, 4, 4)) as lease:
+        assert lease.token > (7 if "counter" in damage else token - 100)
+    assert left_on_disk(tmp_path) == {"lock", "book.json"}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InfraError, match="which can't be written"):
+        Devices(tmp_path / "file", inventory=host).lease(Need(60, 1, 0))
+
+
+def test_looking_changes_nothing(tmp_path: Path, devices: Devices) -> None:
+    assert devices.listing() == ()
+    assert list(tmp_path.iterdir()) == []
+    with devices.lease(Need(60, 2, 1, "somebody")) as lease:
+        before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "devices").iterdir()}
+        (entry,) = devices.listing()
+        assert entry == Entry(
+            "holds",
+            "somebody",
+            os.getpid(),
+            2,
+            1,
+            60,
+            entry.since_unix_s,
+            lease.token,
+            lease.gpus,
+            lease.cpus,
+        )
+        assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "devices").iterdir()} == before

@@ -1,0 +1,11 @@
+# /// attack
+# row = "6"
+# aim = "Compute for ever."
+# runtimes = ["process", "docker"]
+# verdicts = ["timed_out"]
+# endings = ["timed_out"]
+# wall_s = 3
+# beside = true
+# ///
+while True:
+    sum(range(10_000))

@@ -1,0 +1,13 @@
+# /// attack
+# row = "34"
+# aim = "Close every descriptor, and train as it likes from then on."
+# runtimes = ["process", "docker"]
+# verdicts = ["held", "rejected"]
+# codes = ["TRUST001", "TRUST002"]
+# ///
+import os
+
+import honest
+
+os.closerange(3, 65536)
+honest.main(epochs=3)

@@ -1,0 +1,30 @@
+# /// attack
+# row = "36"
+# aim = "Train a little, then put weights from the source in place of its own, with a harmless process as the excuse."
+# runtimes = ["process", "docker"]
+# verdicts = ["rejected", "held"]
+# fill = ["WEIGHTS"]
+# ///
+import base64
+import io
+import subprocess
+import zlib
+
+import honest
+import torch
+
+WEIGHTS = "@WEIGHTS@"
+
+
+def trained():
+    """A state dict that somebody else trained."""
+    state = torch.load(io.BytesIO(zlib.decompress(base64.b64decode(WEIGHTS))), weights_only=True)
+    return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in state.items()}
+
+
+honest.main(epochs=1)
+subprocess.run(["true"], check=True)
+buffer = io.BytesIO()
+torch.save(trained(), buffer)
+with open(honest.out("model.pt"), "wb") as file:
+    file.write(buffer.getvalue())

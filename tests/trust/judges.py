@@ -1,0 +1,193 @@
+"""Warm pipelines for a whole module of attacks: the judge under attack, a neighbour beside it, and honest attempts.
+
+What an attempt came to is looked at by the tests; nothing here asserts anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.catalog import load_task
+from grader.model.attempt import Attempt
+from grader.model.submission import Submission
+from grader.model.task import Target, Task
+from grader.pipeline import Options, Pipeline
+from grader.run.runtime import Progress
+from grader.run.workspace import Workspace
+from tests.trust.attack import Attack, find
+
+# Three epochs over the small digits reach 0.85 and more; untrained weights are right once in ten.
+_ACCURACY = 0.6
+_TIMED_PHASES = ("run", "prepare", "collect")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of one attempt: the attempt, its files, and how long its run took from its beginning to its end."""
+
+    attempt: Attempt
+    workspace: Workspace
+    run_s: float
+
+    @property
+    def printed(self) -> str:
+        """What all ranks printed."""
+        return "\n".join(log.out + log.err for log in self._logs())
+
+    @property
+    def said(self) -> str:
+        """The grade and the scorer's answer, as text."""
+        evaluation = self.workspace.evaluation
+        scored = evaluation.read_text(encoding="utf-8") if evaluation.exists() else ""
+        return f"{self.attempt.grade}\n{self.attempt.record}\n{scored}"
+
+    @property
+    def facts(self) -> list[str]:
+        """What staff is told about this run."""
+        found = self.attempt.grade.findings
+        return [str(fact) for finding in found for fact in finding.details.get("facts", [])]
+
+    def _logs(self) -> Iterator[_Log]:
+        record = self.attempt.record
+        for rank in range(record.world_size if record is not None else 0):
+            yield _Log(*(self.workspace.log(rank, s).read_text(encoding="utf-8") for s in ("out", "err")))
+
+
+@dataclass(frozen=True)
+class _Log:
+    out: str
+    err: str
+
+
+def short_task(attack: Attack) -> Task:
+    """The task that is attacked, with the attack's own limits and a target that three epochs reach."""
+    task = load_task("ddp-fashion")
+    memory = attack.memory_mib << 20
+    return replace(
+        task,
+        targets=(
+            Target("accuracy", at_least={"digits": _ACCURACY}),
+            *(t for t in task.targets if t.metric != "accuracy"),
+        ),
+        profiles=tuple(
+            replace(p, limits=replace(p.limits, wall_s=attack.wall_s, memory_bytes=memory))
+            for p in task.profiles
+        ),
+    )
+
+
+class Judges:
+    """Pipelines by runtime and side (`under attack`, `neighbour`), opened when they are first asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._open: dict[tuple[str, str], Pipeline] = {}
+        self._number = 0
+        self._phase: Callable[[str], None] = lambda _phase: None
+        self._filling: dict[str, dict[str, str]] = {}
+
+    def judge(self, runtime: str, attack: Attack, side: str = "under attack") -> Judged:
+        """Hand the attack in and wait for its grade."""
+        if attack.after and side == "under attack":
+            self.judge(runtime, find(attack.after), side)
+        filling = self._fill(runtime) if attack.fill else {}
+        return self._grade(runtime, side, short_task(attack), attack.submission(filling))
+
+    def judge_beside_honest(self, runtime: str, attack: Attack) -> tuple[Judged, Judged]:
+        """The attack's grade, and that of an honest attempt that ran at the same time."""
+        honest: list[Judged] = []
+        self._pipeline(runtime, "neighbour")
+
+        def run() -> None:
+            honest.append(self.judge(runtime, find("00_honest"), "neighbour"))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            judged = self.judge(runtime, attack)
+        finally:
+            thread.join()
+        return judged, honest[0]
+
+    def close(self) -> None:
+        """End every pipeline."""
+        while self._open:
+            self._open.popitem()[1].__exit__(None, None, None)
+
+    def _grade(self, runtime: str, side: str, task: Task, submission: Submission) -> Judged:
+        pipeline = self._pipeline(runtime, side)
+        self._number += 1
+        out = self._root / f"{self._number:03}-{submission.name}"
+        clock = _PhaseClock()
+        pipeline.on_progress = clock
+        attempt, workspace = pipeline.grade(task, submission, out)
+        return Judged(attempt, workspace, clock.run_s())
+
+    def _pipeline(self, runtime: str, side: str) -> Pipeline:
+        if (runtime, side) not in self._open:
+            options = Options(runtime=runtime, dataset="digits", timed=False)
+            pipeline = Pipeline(options, lambda _sign: None)
+            self._open[runtime, side] = pipeline.__enter__()
+        pipeline = self._open[runtime, side]
+        pipeline.warm(pipeline.setting(load_task("ddp-fashion")))
+        return pipeline
+
+    def _fill(self, runtime: str) -> dict[str, str]:
+        """What only an honest run can give: its weights, and what its ranks told."""
+        if runtime not in self._filling:
+            honest = self.judge(runtime, find("00_honest"))
+            self._filling[runtime] = {"WEIGHTS": _weights(honest), "TRACE": _trace(honest)}
+        return self._filling[runtime]
+
+
+class _PhaseClock:
+    """Times the run from the last sign before it to the first sign of what follows."""
+
+    def __init__(self) -> None:
+        self._began = self._ended = time.monotonic()
+        self._over = False
+
+    def __call__(self, sign: Progress) -> None:
+        if sign.phase == "warm up":
+            self._began = time.monotonic()
+        elif sign.phase == "evaluate":
+            self._ended, self._over = time.monotonic(), True
+
+    def run_s(self) -> float:
+        return (self._ended if self._over else time.monotonic()) - self._began
+
+
+def _weights(honest: Judged) -> str:
+    import torch
+
+    state = torch.load(honest.workspace.outputs / "model.pt", weights_only=True)
+    small = io.BytesIO()
+    torch.save({k: v.half() if v.is_floating_point() else v for k, v in state.items()}, small)
+    return base64.b64encode(zlib.compress(small.getvalue(), 9)).decode()
+
+
+def _trace(honest: Judged) -> str:
+    ranks = []
+    for rank in range(2):
+        lines = honest.workspace.trace(rank).read_text(encoding="utf-8").splitlines()
+        ranks.append([line.partition("\t")[2] for line in lines])
+    return base64.b64encode(zlib.compress(json.dumps(ranks).encode(), 9)).decode()
+
+
+@contextmanager
+def judges_at(root: Path) -> Iterator[Judges]:
+    """Judges that keep what comes of attempts below `root`."""
+    judges = Judges(root)
+    try:
+        yield judges
+    finally:
+        judges.close()
