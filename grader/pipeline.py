@@ -277,5 +277,7 @@ class Pipeline:
             limits=setting.profile.limits,
             launcher=facts.launcher,
             seed=facts.seed,
+            # NCCL wants a device for every rank.
+            gpus_per_node=facts.nproc_per_node if setting.profile.backend == "nccl" else 0,
             hidden_dir=setting.dataset.hidden_dir if setting.task.scored else None,
         )

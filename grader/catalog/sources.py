@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.idx import read_split
 from grader.errors import InfraError, UsageError
+from grader.idx import read_split
 
 SEED = "grader splits, 1"
 

@@ -15,7 +15,11 @@ def print_images(states: Sequence[ImageState], *, as_json: bool) -> None:
         print(json.dumps({"schema": 1, "images": [asdict(state) for state in states]}, indent=2))
         return
     for state in states:
-        size = "" if state.size_bytes is None else f"{_gb(state.size_bytes)}, {_gb(state.shared_bytes or 0)} of it shared"
+        size = (
+            ""
+            if state.size_bytes is None
+            else f"{_gb(state.size_bytes)}, {_gb(state.shared_bytes or 0)} of it shared"
+        )
         old = f"  ({len(state.old)} older)" if state.old else ""
         print(f"{state.name:32}  {state.state:11}  {size}{old}")
 

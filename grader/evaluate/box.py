@@ -26,8 +26,8 @@ from grader.run.collect import collect
 
 OUT, RECORDS, VISIBLE, HIDDEN = "/out", "/record", "/visible", "/hidden"
 """Mounted read-only: the ranks' output, the supervisors' records, both sides of the data."""
-COPY = "/tmp/outputs"  # noqa: S108  a file system of this container's own
-_TASK = Path("/tmp/task")  # noqa: S108
+COPY = "/tmp/outputs"
+_TASK = Path("/tmp/task")
 _IDLE_S = 3600.0
 _RECORD_BYTES = 1 << 30
 _CHUNK_BYTES = 1 << 20

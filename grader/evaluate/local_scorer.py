@@ -34,7 +34,7 @@ class LocalScorer:
 
     def start(self) -> None:
         """Start it without waiting; raises InfraError where that is not possible."""
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         # Isolated from the caller's folder and variables: only our own package is put on the path.
         start = (
             f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from grader.evaluate.scorer import main; main()"
@@ -137,4 +137,3 @@ class LocalScorer:
         size = os.fstat(descriptor).st_size
         lines = os.pread(descriptor, 4096, max(0, size - 4096)).decode(errors="replace").strip().splitlines()
         return f" Its last words: {lines[-1]}" if lines else ""
-

@@ -1,6 +1,7 @@
 """Memory of a run as the kernel counts it: used now, most ever, and whether the kernel had to end a process.
 
-In a container the run has a control group of its own and that counts; elsewhere processes are added up. Decides nothing.
+In a container the run has a control group of its own and that counts; elsewhere processes are added up. Decides
+nothing.
 """
 
 from __future__ import annotations

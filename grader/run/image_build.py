@@ -5,6 +5,7 @@ Says each step as it begins. Never writes an address of an index into a file tha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -16,10 +17,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from grader.errors import InfraError
-from grader.run.image_context import BASE_RECIPE, context_of, recipe_path
-from grader.run.images import BASE_LABEL, KIND_LABEL, TAG_LABEL, base_name, engine, missing, repository
+from grader.run.engine.client import connect, engine_errors
+from grader.run.image_context import BASE_RECIPE, recipe_path
+from grader.run.images import (
+    BASE_LABEL,
+    KIND_LABEL,
+    TAG_LABEL,
+    base_name,
+    current_context,
+    image_name,
+    image_states,
+)
 from grader.run.pip_config import read_pip_config
-from grader.settings import settings
 
 _BUILD_S, _BASE_S, _ASK_S = 3600.0, 1200.0, 20.0
 _STEP = re.compile(r"#\d+ \[(?:[^\]]* )?(\d+/\d+)\] (.*)")
@@ -29,7 +38,9 @@ _LAST_LINES = 15
 Say = Callable[[str], object]
 
 
-def build(kinds: Sequence[str], say: Say, *, base: str | None = None, offline: bool = False) -> None:
+def build(
+    kinds: Sequence[str], say: Say, *, base: str | None = None, offline: bool = False, fresh: bool = False
+) -> None:
     """Build what the engine does not have yet; returns at once when all is there.
 
     Args:
@@ -37,41 +48,52 @@ def build(kinds: Sequence[str], say: Say, *, base: str | None = None, offline: b
         say: hears one line per step.
         base: base image; None for the recipes' own.
         offline: make the base image from Debian's packages and build upon that.
+        fresh: build all anew, base included and nothing from caches: for security updates of the base.
 
     Raises:
         InfraError: no engine, no BuildKit, or a build failed (its last lines are in the message).
     """
-    if not missing(tuple(kinds)):
+    wanted = [state.kind for state in image_states(tuple(kinds)) if fresh or state.state != "present"]
+    if not wanted:
         return
     docker = _docker_command()
     if offline:
-        base = _offline_base(docker, say)
+        base = _offline_base(docker, say, fresh)
     with tempfile.TemporaryDirectory(prefix="grader-images-") as scratch:
-        secrets = list(_secrets(Path(scratch)))
-        for kind in kinds:
-            _build_one(docker, kind, base, secrets, Path(scratch), say)
+        options = list(_secrets(Path(scratch)))
+        for kind in wanted:
+            # One fresh build fills the cache that the next one shares its layers from.
+            anew = (
+                ["--no-cache", *([] if offline else ["--pull"])]
+                if fresh and kind in (wanted[0], "service")
+                else []
+            )
+            _build_one(docker, kind, base, [*options, *anew], Path(scratch), say)
 
 
 def _build_one(
-    docker: str, kind: str, base: str | None, secrets: Sequence[str], scratch: Path, say: Say
+    docker: str, kind: str, base: str | None, options: Sequence[str], scratch: Path, say: Say
 ) -> None:
-    # Read again rather than by name: the tag must be that of the very bytes that are built.
-    context = context_of(kind, settings().image_extras)
+    context, name = current_context(kind), image_name(kind)
     folder = scratch / kind
     folder.mkdir()
     context.write(folder)
     arguments = [*context.arguments, *([("BASE_IMAGE", base)] if base else [])]
-    command = [docker, "build", "--progress", "plain", "--network", "host", *secrets]
-    for name, value in arguments:
-        command += ["--build-arg", f"{name}={value}"]
-    for name in _PROXIES:
-        if os.environ.get(name):
+    command = [docker, "build", "--progress", "plain", "--network", "host", *options]
+    for argument, value in arguments:
+        command += ["--build-arg", f"{argument}={value}"]
+    for proxy in _PROXIES:
+        if os.environ.get(proxy):
             # By name alone: such values are kept out of image, history and cache key.
-            command += ["--build-arg", name]
-    for name, value in ((KIND_LABEL, kind), (TAG_LABEL, context.tag), (BASE_LABEL, base or "as in its recipe")):
-        command += ["--label", f"{name}={value}"]
-    command += ["--tag", f"{repository(kind)}:{context.tag}", str(folder)]
-    say(f"{kind}: building {repository(kind)}:{context.tag}")
+            command += ["--build-arg", proxy]
+    for label, value in (
+        (KIND_LABEL, kind),
+        (TAG_LABEL, context.tag),
+        (BASE_LABEL, base or "as in its recipe"),
+    ):
+        command += ["--label", f"{label}={value}"]
+    command += ["--tag", name, str(folder)]
+    say(f"{kind}: building {name}")
     seen = set[str]()
 
     def pass_on(line: str) -> None:
@@ -82,26 +104,38 @@ def _build_one(
 
     code, last = _run(command, _BUILD_S, pass_on, DOCKER_BUILDKIT="1")
     if code:
-        advice = "" if base else " Where no image registry can be reached, `make images OFFLINE=1` makes a base of its own."
+        advice = (
+            ""
+            if base
+            else " Where no image registry can be reached, `make images OFFLINE=1` makes a base of its own."
+        )
         raise InfraError(f"The {kind} image was not built.{advice} The last lines of the build:\n{last}")
 
 
-def _offline_base(docker: str, say: Say) -> str:
+def _offline_base(docker: str, say: Say, fresh: bool) -> str:
     name = base_name()
-    with engine() as client:
-        if any(name in (image.get("RepoTags") or ()) for image in client.api.images()):
-            return name
+    with (
+        contextlib.closing(connect()) as client,
+        engine_errors("The container engine did not list its images"),
+    ):
+        there = any(name in (image.get("RepoTags") or ()) for image in client.api.images())
+    if there and not fresh:
+        return name
     if shutil.which("mmdebstrap") is None:
-        raise InfraError("An offline base is made by mmdebstrap, which is not installed; on Debian: apt install mmdebstrap.")
+        raise InfraError(
+            "An offline base is made by mmdebstrap, which is not installed; on Debian: apt install mmdebstrap."
+        )
     say(f"base: making {name} from Debian's packages")
     code, last = _run([str(recipe_path(BASE_RECIPE)), name], _BASE_S, lambda _line: None, DOCKER=docker)
     if code:
-        raise InfraError(f"The offline base was not made (is Debian's mirror reachable?). Its last lines:\n{last}")
+        raise InfraError(
+            f"The offline base was not made (is Debian's mirror reachable?). Its last lines:\n{last}"
+        )
     return name
 
 
 def _docker_command() -> str:
-    """A docker command that can build with BuildKit: plug-ins come with some packages only, older ones have it inside."""
+    """A docker command that can build with BuildKit: newer ones need a plug-in that not every package brings."""
     seen = []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         candidate = shutil.which("docker", path=folder)
@@ -137,7 +171,9 @@ def _secrets(scratch: Path) -> Iterator[str]:
         yield from ("--secret", f"id=ca,src={config.certificates}")
 
 
-def _run(command: Sequence[str], limit_s: float, on_line: Callable[[str], object], **variables: str) -> tuple[int, str]:
+def _run(
+    command: Sequence[str], limit_s: float, on_line: Callable[[str], object], **variables: str
+) -> tuple[int, str]:
     """Run a command; returns its exit code and the last lines of both its outputs."""
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with subprocess.Popen(

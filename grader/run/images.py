@@ -7,17 +7,15 @@ construction. Names are computed without an engine. Never builds anything (`imag
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from grader.errors import InfraError
-from grader.run.image_context import base_tag, context_of
+from grader.run.image_context import Context, base_tag, context_of
 from grader.settings import settings
 
 if TYPE_CHECKING:
-    from docker import DockerClient
+    from docker.models.images import Image
 
 KINDS = ("train", "evaluate", "service")
 """Learner's code · scorer · web service and workers."""
@@ -27,7 +25,6 @@ NEEDED_TO_GRADE = ("train", "evaluate")
 KIND_LABEL, TAG_LABEL, BASE_LABEL = "grader.image", "grader.tag", "grader.base"
 BUILD = "run `make images` (or `make images OFFLINE=1` where no image registry can be reached)"
 """What to do about an image that is not there."""
-_PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +56,22 @@ def repository(kind: str) -> str:
 
 
 @cache
-def image_name(kind: str) -> str:
-    """Current name of an image, `grader-<kind>:<tag>`; read from the files once per process.
+def current_context(kind: str) -> Context:
+    """What goes into an image now; read once per process, so that a name and what is built under it never part.
 
     Raises:
         InfraError: this is not a checkout.
     """
-    return f"{repository(kind)}:{context_of(kind, settings().image_extras).tag}"
+    return context_of(kind, settings().image_extras)
+
+
+def image_name(kind: str) -> str:
+    """Current name of an image, `grader-<kind>:<tag>`.
+
+    Raises:
+        InfraError: this is not a checkout.
+    """
+    return f"{repository(kind)}:{current_context(kind).tag}"
 
 
 def base_name() -> str:
@@ -88,16 +94,16 @@ def image_states(kinds: tuple[str, ...] = KINDS) -> tuple[ImageState, ...]:
     Raises:
         InfraError: no engine answers, or this is not a checkout.
     """
-    from docker.errors import DockerException
+    from grader.run.engine.client import connect, engine_errors
 
     names = {kind: image_name(kind) for kind in kinds}
-    try:
-        with engine() as client:
-            tags = [tag for image in client.api.images() for tag in image.get("RepoTags") or ()]
-            found = {kind: client.api.inspect_image(name) for kind, name in names.items() if name in tags}
-            layers = {kind: _layers(client, names[kind]) for kind in found}
-    except (DockerException, OSError) as error:
-        raise InfraError(f"The container engine did not list its images: {error}") from error
+    with (
+        contextlib.closing(connect()) as client,
+        engine_errors("The container engine did not list its images"),
+    ):
+        tags = [tag for image in client.api.images() for tag in image.get("RepoTags") or ()]
+        found = {kind: client.images.get(name) for kind, name in names.items() if name in tags}
+        layers = {kind: _layers(image) for kind, image in found.items()}
     states = []
     for kind, name in names.items():
         old = tuple(sorted(tag for tag in tags if tag.startswith(repository(kind) + ":") and tag != name))
@@ -106,8 +112,8 @@ def image_states(kinds: tuple[str, ...] = KINDS) -> tuple[ImageState, ...]:
             continue
         elsewhere = {layer for other, held in layers.items() if other != kind for layer in held}
         shared = sum(size for layer, size in layers[kind].items() if layer in elsewhere)
-        base = (found[kind]["Config"].get("Labels") or {}).get(BASE_LABEL, "")
-        states.append(ImageState(kind, name, "present", found[kind]["Size"], shared, base, old))
+        base = found[kind].labels.get(BASE_LABEL, "")
+        states.append(ImageState(kind, name, "present", found[kind].attrs["Size"], shared, base, old))
     return tuple(states)
 
 
@@ -120,49 +126,27 @@ def remove_old() -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises:
         InfraError: no engine answers, or this is not a checkout.
     """
-    from docker.errors import APIError, DockerException
+    from docker.errors import APIError
+
+    from grader.run.engine.client import connect, engine_errors
 
     current = {base_name(), *(image_name(kind) for kind in KINDS)}
     removed, kept = [], []
-    try:
-        with engine() as client:
-            ours = client.api.images(filters={"label": KIND_LABEL})
-            for tag in sorted(tag for image in ours for tag in image.get("RepoTags") or ()):
-                if tag in current or not tag.startswith("grader-"):
-                    continue
-                try:
-                    client.api.remove_image(tag)
-                    removed.append(tag)
-                except APIError:
-                    kept.append(tag)
-    except (DockerException, OSError) as error:
-        raise InfraError(f"The container engine did not remove its images: {error}") from error
+    with contextlib.closing(connect()) as client, engine_errors("The container engine did not remove images"):
+        ours = client.api.images(filters={"label": KIND_LABEL})
+        for tag in sorted(tag for image in ours for tag in image.get("RepoTags") or ()):
+            if tag in current or not tag.startswith("grader-"):
+                continue
+            try:
+                client.api.remove_image(tag)
+                removed.append(tag)
+            except APIError as error:
+                if error.status_code != 409:
+                    raise
+                kept.append(tag)
     return tuple(removed), tuple(kept)
 
 
-@contextlib.contextmanager
-def engine() -> Iterator[DockerClient]:
-    """A client of the container engine, closed at the end.
-
-    Raises:
-        InfraError: the engine does not answer.
-    """
-    import docker
-    from docker.errors import DockerException
-
-    try:
-        client = docker.from_env(timeout=_PATIENCE_S)
-        client.ping()
-    except (DockerException, OSError) as error:
-        raise InfraError(
-            f"No container engine answers ({error}). Start it, or say where it is with DOCKER_HOST."
-        ) from error
-    with contextlib.closing(client):
-        yield client
-
-
-def _layers(client: DockerClient, name: str) -> dict[tuple[int, str, int], int]:
+def _layers(image: Image) -> dict[tuple[int, str, int], int]:
     # Two images that were built from the same cached steps tell the same time, command and size of them.
-    return {
-        (step["Created"], step["CreatedBy"], step["Size"]): step["Size"] for step in client.api.history(name)
-    }
+    return {(step["Created"], step["CreatedBy"], step["Size"]): step["Size"] for step in image.history()}

@@ -37,7 +37,7 @@ class PipConfig:
 
 
 def read_pip_config(certificates_at: str) -> PipConfig:
-    """pip's configuration on this machine.
+    """What pip is told on this machine.
 
     Args:
         certificates_at: path inside the build where `certificates` will lie.

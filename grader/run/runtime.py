@@ -25,6 +25,7 @@ class Job:
         attempt: unique name, letters, digits, dashes.
         submission: files to lay out; entry_point: script to launch; argv: its arguments.
         data_dir: prepared training and validation splits in the data set's own layout, mounted read-only.
+        gpus_per_node: devices that ranks of one node get to themselves; 0: none.
         hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
         launcher: `fork` or `torchrun`.
@@ -43,6 +44,7 @@ class Job:
     probe: bool = True
     argv: tuple[str, ...] = ()
     hidden_dir: Path | None = None
+    gpus_per_node: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ class Runtime(Protocol):
     isolates: bool
 
     @property
-    def scorer(self) -> ScorerEnd | None: ...
+    def scorer(self) -> ScorerEnd | None:
+        """See above."""
+        ...
 
     def __enter__(self) -> Self: ...
 

@@ -14,9 +14,9 @@ import pytest
 
 from grader.catalog import find_dataset, load_task, prepare
 from grader.catalog.datasets import prepared
-from grader.idx import images_bytes, labels_bytes, read_split
 from grader.catalog.sources import enlarge
 from grader.errors import InfraError, TaskError, UsageError
+from grader.idx import images_bytes, labels_bytes, read_split
 from grader.model.dataset import PreparedDataset
 
 RAW = Path("FashionMNIST") / "raw"

@@ -17,11 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader images`."""
     parser.add_argument("action", choices=("build", "list", "remove"), help="what to do")
     parser.add_argument(
-        "--offline", action="store_true", help="build: make the base from Debian's packages, not from a registry"
+        "--offline",
+        action="store_true",
+        help="build: make the base from Debian's packages, not from a registry",
+    )
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="build: anew and without caches, for security updates of the base",
     )
     parser.add_argument("--base", metavar="IMAGE", help="build: base image to build upon")
     parser.add_argument(
-        "--only", metavar="KIND", action="append", help="train, evaluate or service; may be given several times"
+        "--only",
+        metavar="KIND",
+        action="append",
+        help="train, evaluate or service; may be given several times",
     )
     parser.add_argument("--old", action="store_true", help="remove: images of earlier versions")
 
@@ -46,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "build":
         from grader.run.image_build import build
 
-        build(kinds, lambda line: print(line, file=sys.stderr), base=args.base, offline=args.offline)
+        def say(line: str) -> None:
+            print(line, file=sys.stderr, flush=True)
+
+        build(kinds, say, base=args.base, offline=args.offline, fresh=args.fresh)
     print_images(image_states(kinds), as_json=args.json)
     return EXIT_ACCEPTED

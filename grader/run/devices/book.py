@@ -67,12 +67,13 @@ class Book:
     """The book while its lock is held; changes are kept when `open_book` is left without an exception.
 
     Attributes:
-        counter: last number given. A new book starts it at the time in seconds, so that a lost book never repeats one.
+        counter: last number given. A new book starts it at the time in milliseconds, faster than which none are given,
+            so that a lost book repeats none.
         tickets: by number, which is first come first.
     """
 
     folder: Path
-    counter: int = field(default_factory=lambda: int(time.time()))
+    counter: int = field(default_factory=lambda: int(time.time() * 1000))
     tickets: dict[int, Ticket] = field(default_factory=dict)
 
     def next_number(self) -> int:
@@ -169,7 +170,7 @@ def _parse(folder: Path, text: str) -> Book:
     counter = int(value["counter"])
     if value["boot"] != boot_id():
         book = _fresh(folder, "was written on another host (each needs a GRADER_STATE_DIR of its own)")
-        book.counter = counter
+        book.counter = max(counter, book.counter)
         return book
     tickets = {}
     for one in value["tickets"]:

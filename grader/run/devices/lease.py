@@ -5,6 +5,7 @@ Holding it is nothing but an open, locked file; who uses a device under it check
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from types import TracebackType
@@ -99,9 +100,12 @@ def is_current(folder: Path, token: int) -> bool:
 
 
 def give_back(folder: Path, number: int, line: Lifeline) -> None:
-    """Take a ticket out of the book if it is still ours, and let go of its lifeline."""
+    """Take a ticket out of the book if it is still ours, and let go of its lifeline; never raises for a bad book.
+
+    Where the book can't be kept, the lifeline that was let go says enough: the next one that asks cleans up.
+    """
     try:
-        with open_book(folder) as book:
+        with contextlib.suppress(InfraError), open_book(folder) as book:
             if line.in_place():
                 book.tickets.pop(number, None)
                 line.remove()

@@ -21,6 +21,15 @@ _ANSWERS = (pynvml.NVMLError, OSError, ValueError, UnicodeDecodeError)
 """What a call may end with that the installed driver does not know, or not for this model."""
 
 
+_ACTIONS = {
+    1: "reset the GPU",
+    2: "restart the host",
+    3: "end peer-to-peer use",
+    4: "empty and reset the GPU",
+}
+"""nvmlDeviceGpuRecoveryAction_t, 0 being none."""
+
+
 def read_gpus() -> tuple[tuple[Gpu, ...], str]:
     """All GPUs by index, unfit ones with the reason, and why there is none (or "")."""
     try:
@@ -64,7 +73,7 @@ def _read(index: int, handle: Any) -> Gpu:
     try:
         uuid = pynvml.nvmlDeviceGetUUID(handle)
         name = pynvml.nvmlDeviceGetName(handle)
-        memory_bytes = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+        memory_bytes = _memory_bytes(handle)
     except _ANSWERS as error:
         # A lost GPU answers nothing; its UUID may still be known to some drivers.
         uuid = _ask(pynvml.nvmlDeviceGetUUID, handle) or f"index {index}"
@@ -82,6 +91,14 @@ def _read(index: int, handle: Any) -> Gpu:
         notes=tuple(notes),
         num_processes=len(_ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()),
     )
+
+
+def _memory_bytes(handle: Any) -> int:
+    try:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except pynvml.NVMLError_NotSupported:
+        # Models that share the host's memory have none of their own to tell.
+        return 0
 
 
 def _ask(question: Callable[..., Any], *arguments: Any) -> Any:
@@ -112,8 +129,20 @@ def _complaints(handle: Any) -> Iterator[str]:
         yield "memory rows wait to be remapped: reset it"
     if _ask(pynvml.nvmlDeviceGetRetiredPagesPendingStatus, handle) == pynvml.NVML_FEATURE_ENABLED:
         yield "memory pages wait to be retired: reset it"
+    if action := _recovery(handle):
+        yield f"the driver asks for recovery ({action}) after an error: see Xid in the kernel's log"
     if _ask(pynvml.nvmlDeviceGetComputeMode, handle) == pynvml.NVML_COMPUTEMODE_PROHIBITED:
         yield "its compute mode forbids CUDA"
+
+
+def _recovery(handle: Any) -> str:
+    """What the driver wants done before the GPU is used again, "" where nothing; known to drivers from 560 on."""
+    field = getattr(pynvml, "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", None)
+    answer = None if field is None else _ask(pynvml.nvmlDeviceGetFieldValues, handle, [field])
+    if answer is None or answer[0].nvmlReturn != pynvml.NVML_SUCCESS:
+        return ""
+    code = int(answer[0].value.uiVal)
+    return _ACTIONS.get(code, f"action {code}") if code else ""
 
 
 def _numa_node(handle: Any) -> int | None:

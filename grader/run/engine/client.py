@@ -49,7 +49,9 @@ def engine_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except ImageNotFound as error:
-        raise InfraError(f"{doing}: the image is missing; `make images` builds it ({_words(error)}).") from error
+        raise InfraError(
+            f"{doing}: the image is missing; `make images` builds it ({_words(error)})."
+        ) from error
     except (DockerException, requests.exceptions.RequestException, OSError) as error:
         raise InfraError(f"{doing}: {_words(error)}.") from error
 

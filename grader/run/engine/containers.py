@@ -55,9 +55,7 @@ def output_volume(output_bytes: int, uid: int) -> dict[str, Any]:
 
 def record_volume() -> dict[str, Any]:
     """Where the supervisor writes; ranks have no way in, the scorer's group may read."""
-    options = (
-        f"size={_RECORD_BYTES},nr_inodes=20000,nosuid,nodev,noexec,uid=0,gid={JUDGE_GID},mode=2750"
-    )
+    options = f"size={_RECORD_BYTES},nr_inodes=20000,nosuid,nodev,noexec,uid=0,gid={JUDGE_GID},mode=2750"
     return {"driver": "local", "driver_opts": {**_LOCAL_TMPFS, "o": options}}
 
 
@@ -82,21 +80,25 @@ def train_container(key: PairKey, uid: int, volumes: tuple[str, str], network: s
         if network is None
         else {"network": network}
     )
-    return _common(memory, "0:0") | wired | {
-        "image": key.train_image,
-        "command": ["python", "-u", "-m", "grader.launch.box"],
-        "cap_add": ["SETUID", "SETGID", "KILL"],
-        "volumes": mounts,
-        "shm_size": min(1 << 30, key.memory_bytes // 2),
-        "tmpfs": {
-            "/tmp": "rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=1777",  # noqa: S108
-            WORK: f"rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=0755,{own}",
-            # torch.compile loads what it has compiled.
-            SCRATCH: f"rw,nosuid,nodev,exec,size=512m,nr_inodes=40k,mode=0700,{own}",
-        },
-        "device_requests": _devices(key.gpus),
-        "environment": {"OMP_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
-    }
+    return (
+        _common(memory, "0:0")
+        | wired
+        | {
+            "image": key.train_image,
+            "command": ["python", "-u", "-m", "grader.launch.box"],
+            "cap_add": ["SETUID", "SETGID", "KILL"],
+            "volumes": mounts,
+            "shm_size": min(1 << 30, key.memory_bytes // 2),
+            "tmpfs": {
+                "/tmp": "rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=1777",
+                WORK: f"rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=0755,{own}",
+                # torch.compile loads what it has compiled.
+                SCRATCH: f"rw,nosuid,nodev,exec,size=512m,nr_inodes=40k,mode=0700,{own}",
+            },
+            "device_requests": _devices(key.gpus),
+            "environment": {"OMP_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+        }
+    )
 
 
 def scorer_container(key: PairKey, uid: int, volumes: tuple[str, ...]) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def scorer_container(key: PairKey, uid: int, volumes: tuple[str, ...]) -> dict[s
         "hostname": "scorer",
         "extra_hosts": {"scorer": "127.0.0.1"},
         "volumes": mounts,
-        "tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={room},nr_inodes=40k,mode=1777"},  # noqa: S108
+        "tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={room},nr_inodes=40k,mode=1777"},
         "environment": {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
     }
 

@@ -124,4 +124,3 @@ def _mark() -> bytes:
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.addfile(tarfile.TarInfo(_MARK))
     return buffer.getvalue()
-

@@ -53,7 +53,7 @@ class Ownership:
         def dead(labels: dict[str, str]) -> bool:
             owner = labels.get(OWNER, "")
             if owner and owner not in alive:
-                alive[owner] = self._lives(owner)
+                alive[owner] = self.lives(owner)
             return bool(owner) and not alive[owner]
 
         removed = clear(client, self.site, dead)
@@ -79,7 +79,8 @@ class Ownership:
                     return path.name, file
             os.close(file)
 
-    def _lives(self, owner: str) -> bool:
+    def lives(self, owner: str) -> bool:
+        """Whether an owner, ourselves included, is still there."""
         if owner == self.name:
             return True
         try:
@@ -96,7 +97,7 @@ class Ownership:
 
     def _forget_dead_files(self) -> None:
         for path in self._folder.iterdir():
-            if not self._lives(path.name):
+            if not self.lives(path.name):
                 path.unlink(missing_ok=True)
 
 

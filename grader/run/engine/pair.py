@@ -25,6 +25,7 @@ from grader.run.engine.containers import (
     scorer_container,
     train_container,
 )
+from grader.run.engine.inspection import memory_bytes
 from grader.run.engine.ownership import Ownership
 from grader.run.engine.wire import Wire
 
@@ -144,13 +145,8 @@ class Pair:
     @property
     def idle_bytes(self) -> int:
         """Memory its containers hold now, page cache left out; 0 where the engine does not say."""
-        total = 0
         with engine_errors("The memory of idle containers could not be looked at"):
-            for container in self._containers:
-                counted = self._client.api.stats(str(container.id), stream=False, one_shot=True)
-                detail = dict(counted).get("memory_stats", {}).get("stats", {})
-                total += int(detail.get("total_rss", detail.get("anon", 0)))
-        return total
+            return sum(memory_bytes(self._client, str(one.id)) for one in self._containers)
 
     def pin(self, cores: tuple[int, ...]) -> None:
         """Let the ranks' containers use these cores only."""
@@ -197,6 +193,3 @@ class Pair:
                 for name in self._volumes:
                     with gone_is_fine():
                         self._client.api.remove_volume(name, force=True)
-
-
-

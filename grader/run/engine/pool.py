@@ -126,9 +126,9 @@ class WarmPool:
     def _throw_away(self, future: Future[Pair]) -> None:
         if not future.cancel():
             future.add_done_callback(
-                lambda done: self._remover.submit(_close_quietly, done.result())
-                if done.exception() is None
-                else None
+                lambda done: (
+                    self._remover.submit(_close_quietly, done.result()) if done.exception() is None else None
+                )
             )
 
 

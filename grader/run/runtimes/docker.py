@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,6 +19,11 @@ from grader.launch.box import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run import images
+from grader.run.devices.lease import Lease
+from grader.run.devices.leases import Devices, Wait
+from grader.run.devices.need import Need
+from grader.run.devices.sweep import Abandoned
+from grader.run.engine.bring_back import FILES_S, bring_back, write_lost_record
 from grader.run.engine.client import connect, look
 from grader.run.engine.containers import PairKey
 from grader.run.engine.data_volumes import DataVolumes
@@ -34,14 +38,13 @@ from grader.run.workspace import Workspace
 from grader.settings import settings
 
 _ENDING_S = 12.0
-_FILES_S = 60.0
-_LARGEST_RECORD_BYTES = 1 << 30
+_SCORING_S = 75.0
 
 
 class PairScorer:
     """Our end of the scorer in a pair's second container."""
 
-    folders = ScorerFolders("/visible", "/hidden", "/tmp/outputs")  # noqa: S108  the container's own
+    folders = ScorerFolders("/visible", "/hidden", "/tmp/outputs")
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -65,6 +68,7 @@ class DockerRuntime:
         self._pool: WarmPool | None = None
         self._pair: Pair | None = None
         self._like: PairKey | None = None
+        self._lease: Lease | None = None
 
     def self_test(self) -> Availability:
         """An engine that answers, and the images of this version."""
@@ -82,9 +86,9 @@ class DockerRuntime:
         try:
             self._ownership.clear_dead(self._client)
             self._volumes = DataVolumes(self._client, self._ownership, state, images.image_name("train"))
-            self._pool = WarmPool(
-                self._client, self._ownership, settings().pool_pairs, settings().pool_bytes
-            )
+            # What a dead holder left running on its devices is ended before others get them.
+            self._devices = Devices(state, reclaim=self._clear_dead)
+            self._pool = WarmPool(self._client, self._ownership, settings().pool_pairs, settings().pool_bytes)
         except BaseException:
             self._ownership.close()
             self._client.close()
@@ -102,9 +106,13 @@ class DockerRuntime:
             if pair is not None:
                 pool.release(pair)
             pool.close()
+            self._give_back()
         finally:
             self._ownership.close()
             self._client.close()
+
+    def _clear_dead(self, _abandoned: Abandoned) -> None:
+        self._ownership.clear_dead(self._client)
 
     @property
     def scorer(self) -> PairScorer | None:
@@ -113,7 +121,8 @@ class DockerRuntime:
 
     def warm(self, like: Job | None = None) -> None:
         """Wait until a pair for such a job is ready; without one, for the kind of the last job."""
-        if like is not None:
+        if like is not None and not like.gpus_per_node:
+            # Which devices it will get is known only when it gets them.
             self._like = self._key(like)
         if self._like is not None:
             self._open_pool().expect(self._like)
@@ -124,6 +133,7 @@ class DockerRuntime:
         pair, self._pair = self._pair, None
         if pair is not None:
             self._open_pool().release(pair)
+        self._give_back()
         if self._like is not None:
             self._open_pool().expect(self._like)
 
@@ -138,21 +148,45 @@ class DockerRuntime:
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
         lay_out(job.submission, workspace.submission)
-        self._like = self._key(job)
+        self._lease = lease = self._lease_for(job, on_progress)
+        self._like = self._key(job, lease.gpus)
         self._pair = pair = self._open_pool().take(self._like)
+        if set(lease.cpus) != os.sched_getaffinity(0):
+            pair.pin(lease.cpus)
         ready = time.monotonic()
         try:
             ended = self._drive(pair, job, on_progress)
             ran = time.monotonic()
-            outputs, refused = _fetch(pair.scorer, job.limits.output_bytes, workspace)
+            outputs, refused = bring_back(pair.scorer, job.limits.output_bytes, workspace)
         except BaseException:
             # Ctrl-C too: the learner's processes end with their container, before anything else happens.
             pair.kill()
             self.release()
             raise
         if not ended:
-            _write_lost_record(workspace, job)
-        self._complete(workspace, outputs, refused, ready - started, time.monotonic() - ran)
+            write_lost_record(workspace, job)
+        lease.check()
+        waited_s = lease.waited_s
+        phases = {"lease": waited_s, "prepare": ready - started - waited_s, "collect": time.monotonic() - ran}
+        self._complete(workspace, outputs, refused, phases, lease.facts)
+
+    def _lease_for(self, job: Job, on_progress: Callable[[Progress], None]) -> Lease:
+        def tell(wait: Wait) -> None:
+            on_progress(Progress(f"wait for devices, {wait.ahead} ahead", wait.waited_s))
+
+        num_cores = min(job.nproc_per_node * job.nnodes, len(os.sched_getaffinity(0)))
+        need = Need(
+            wall_s=job.limits.wall_s + _ENDING_S + FILES_S + _SCORING_S,
+            num_gpus=job.gpus_per_node * job.nnodes,
+            num_cores=num_cores,
+            owner=job.attempt,
+        )
+        return self._devices.lease(need, on_wait=tell)
+
+    def _give_back(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
 
     def _drive(self, pair: Pair, job: Job, on_progress: Callable[[Progress], None]) -> bool:
         """Give the job and hear it out; False where memory ran out so badly that nobody could tell."""
@@ -183,8 +217,8 @@ class DockerRuntime:
         workspace: Workspace,
         outputs: list[WrittenFile],
         refused: list[list[str]],
-        prepare_s: float,
-        collect_s: float,
+        phases_s: dict[str, float],
+        lease: dict[str, Any],
     ) -> None:
         record = json.loads(workspace.record.read_text(encoding="utf-8"))
         origin = record["environment"].get("started_unix_s", 0.0)
@@ -193,11 +227,11 @@ class DockerRuntime:
             for file in outputs
         ]
         record |= {"runtime": self.name, "isolated": self.isolates, "outputs": timed}
-        record["phases_s"] |= {"prepare": round(prepare_s, 4), "collect": round(collect_s, 4)}
-        record["environment"]["refused_outputs"] = refused
+        record["phases_s"] |= {name: round(seconds, 4) for name, seconds in phases_s.items()}
+        record["environment"] |= {"refused_outputs": refused, "lease": lease}
         workspace.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
-    def _key(self, job: Job) -> PairKey:
+    def _key(self, job: Job, gpus: tuple[str, ...] = ()) -> PairKey:
         return PairKey(
             train_image=images.image_name("train"),
             evaluate_image=images.image_name("evaluate"),
@@ -205,6 +239,7 @@ class DockerRuntime:
             hidden_volume=self._volumes.of(job.hidden_dir) if job.hidden_dir is not None else "",
             memory_bytes=job.limits.memory_bytes,
             output_bytes=job.limits.output_bytes,
+            gpus=gpus,
             nnodes=job.nnodes,
         )
 
@@ -237,65 +272,3 @@ def _spec(job: Job, pair: Pair) -> LaunchSpec:
         rank_uid=pair.uid,
         contained=True,
     )
-
-
-def _fetch(
-    scorer: Wire, output_bytes: int, workspace: Workspace
-) -> tuple[list[WrittenFile], list[list[str]]]:
-    """Take what the second container hands out; mtime_s of the files is Unix time here.
-
-    Raises:
-        InfraError: it stopped, or sent what it must not.
-    """
-    scorer.send({"op": "files", "output_bytes": output_bytes})
-    deadline = time.monotonic() + _FILES_S
-    outputs: list[WrittenFile] = []
-    left = {"record": _LARGEST_RECORD_BYTES, "output": output_bytes}
-    while (event := scorer.event(deadline)) is not None:
-        if "files" in event:
-            return outputs, [[str(name), str(why)] for name, why in event["refused"]]
-        if "file" not in event:
-            raise InfraError(f"The files of the run could not be brought back.{scorer.last_words()}")
-        folder, size = str(event["folder"]), int(event["bytes"])
-        left[folder] -= size
-        if size < 0 or left[folder] < 0:
-            raise InfraError("More came back of the run than may be kept.")
-        name = PurePosixPath(str(event["file"]))
-        if name.is_absolute() or ".." in name.parts:
-            raise InfraError(f"A file came back under a name that leads out of its folder: {name}.")
-        if folder == "output":
-            path = workspace.outputs / name
-            outputs.append(WrittenFile(str(name), size, float(event["mtime_unix_s"])))
-        else:
-            path = workspace.root.joinpath(*name.parts[1:])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(scorer.take(size, deadline))
-    raise InfraError(f"The files of the run did not come back in time.{scorer.last_words()}")
-
-
-def _write_lost_record(workspace: Workspace, job: Job) -> None:
-    """What is known of a run whose supervisor was lost with its ranks, for lack of memory."""
-    world = job.nproc_per_node * job.nnodes
-    rank: dict[str, Any] = dict.fromkeys(
-        ("started_s", "ended_s", "cpu_user_s", "cpu_system_s"), 0.0
-    ) | dict.fromkeys(
-        ("peak_rss_bytes", "stdout_bytes", "stderr_bytes", "stdout_lines", "trace_bytes", "leftovers"), 0
-    )
-    rank |= {"exit_code": -9, "killed_by_judge": False, "output_cut": False, "trace_cut": False}
-    rank |= {"waiting": None, "failure": None}
-    record = {
-        "runtime": "",
-        "launcher": job.launcher,
-        "isolated": True,
-        "world_size": world,
-        "ending": "out_of_memory",
-        "ending_reason": "The kernel ended all processes of the container: there was no memory left.",
-        "wall_s": 0.0,
-        "deadline_s": job.limits.wall_s,
-        "ranks": [rank | {"rank": number} for number in range(world)],
-        "outputs": [],
-        "phases_s": {},
-        "environment": {"num_cores": len(os.sched_getaffinity(0))},
-        "loopback_bytes": None,
-    }
-    workspace.record.write_text(json.dumps(record), encoding="utf-8")

@@ -18,6 +18,7 @@ from grader.errors import GraderError
 from grader.run.devices.device import Core, Gpu, Inventory
 from grader.run.devices.leases import Devices
 from grader.run.devices.need import Need
+from grader.run.devices.sweep import Abandoned
 
 
 def host(num_gpus: int = 4, num_cores: int = 4) -> Inventory:
@@ -33,10 +34,16 @@ def say(event: str, **more: Any) -> None:
 
 def main() -> None:
     state, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
+
+    def reclaim(left: Abandoned) -> None:
+        say("reclaim", token=left.token)
+        if settings.get("stuck"):
+            time.sleep(60)
+
     devices = Devices(
         state,
         inventory=host,
-        reclaim=lambda left: say("reclaim", token=left.token, owner=left.owner, hung=left.hung),
+        reclaim=reclaim,
         overdue_s=settings.get("overdue_s", 60.0),
     )
     need = Need(
@@ -74,6 +81,17 @@ def main() -> None:
                     os._exit(0)
                 other = subprocess.Popen(["sleep", "60"], close_fds=False)
                 say("forked", pids=[child, other.pid])
+            elif line == "child releases\n":
+                child = os.fork()
+                if child == 0:
+                    lost = False
+                    try:
+                        lease.check()
+                    except GraderError:
+                        lost = True
+                    lease.release()
+                    os._exit(0 if lost else 1)
+                say("child", code=os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             elif line == "end\n":
                 break
     say("released")

@@ -9,6 +9,7 @@
 import atexit
 import base64
 import io
+import os
 import zlib
 
 import honest
@@ -25,6 +26,8 @@ def trained():
 
 def swap():
     """Runs after the last line of the script."""
+    if os.environ["RANK"] != "0":
+        return
     buffer = io.BytesIO()
     torch.save(trained(), buffer)
     with open(honest.out("model.pt"), "wb") as file:

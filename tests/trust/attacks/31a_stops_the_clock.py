@@ -4,7 +4,6 @@
 # runtimes = ["process", "docker"]
 # verdicts = ["accepted"]
 # harmless = "it trained, and what counts as its time is the kernel's"
-# codes = ["TRUST001"]
 # min_cpu_s = 1.0
 # ///
 import time

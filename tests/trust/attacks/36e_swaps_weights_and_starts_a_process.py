@@ -7,6 +7,7 @@
 # ///
 import base64
 import io
+import os
 import subprocess
 import zlib
 
@@ -24,7 +25,8 @@ def trained():
 
 honest.main(epochs=1)
 subprocess.run(["true"], check=True)
-buffer = io.BytesIO()
-torch.save(trained(), buffer)
-with open(honest.out("model.pt"), "wb") as file:
-    file.write(buffer.getvalue())
+if os.environ["RANK"] == "0":
+    buffer = io.BytesIO()
+    torch.save(trained(), buffer)
+    with open(honest.out("model.pt"), "wb") as file:
+        file.write(buffer.getvalue())

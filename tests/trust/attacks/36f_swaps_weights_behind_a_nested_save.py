@@ -7,6 +7,7 @@
 # ///
 import base64
 import io
+import os
 import zlib
 
 import honest
@@ -22,8 +23,9 @@ def trained():
 
 
 honest.main(epochs=1)
-torch.save({"a": {"b": {"c": trained()}}}, honest.out("backup.pt"))
-buffer = io.BytesIO()
-torch.save(trained(), buffer)
-with open(honest.out("model.pt"), "wb") as file:
-    file.write(buffer.getvalue())
+if os.environ["RANK"] == "0":
+    torch.save({"a": {"b": {"c": trained()}}}, honest.out("backup.pt"))
+    buffer = io.BytesIO()
+    torch.save(trained(), buffer)
+    with open(honest.out("model.pt"), "wb") as file:
+        file.write(buffer.getvalue())

@@ -1,0 +1,28 @@
+# /// attack
+# row = "own"
+# aim = "Search the memory that it inherited from the warm process for what others left there."
+# runtimes = ["docker"]
+# verdicts = ["rejected"]
+# must_print = ["\"reached\": []"]
+# must_not_print = ["\"reached\": [\""]
+# ///
+import json
+import os
+
+NEEDLES = [bytes(reversed(n)) for n in (b":tseggus_terces", b"slebal-neddih", b"rotaulave detsurT", b"=RID_ETATS_REDARG", b"//:sserder", b"//:lqsergtsop", b"kcos.rekcod", b"lmot.ksat", b"elbisiv/atad/")]
+found = set()
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
+    for line in maps:
+        span, rights, *_rest = line.split()
+        name = line.split(maxsplit=5)[5].strip() if len(line.split(maxsplit=5)) > 5 else ""
+        if "r" not in rights or name.startswith(("/usr", "/lib", "/opt", "/dev", "[v")):
+            continue
+        low, high = (int(part, 16) for part in span.split("-"))
+        for start in range(low, high, 8 << 20):
+            try:
+                memory.seek(start)
+                block = memory.read(min(8 << 20, high - start))
+            except (OSError, ValueError, OverflowError):
+                break
+            found |= {needle.decode() for needle in NEEDLES if needle in block}
+print("ATTACK", json.dumps({"reached": sorted(found)}), flush=True)
