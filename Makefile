@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench images lock clean
 
 help:
 	@echo "make setup   make .venv and install what requirements.lock pins"
@@ -12,7 +12,8 @@ help:
 	@echo "make test    run the whole test suite"
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make bench   measure, print a table, write build/bench.json"
-	@echo "make lock    pin the newest versions in requirements.lock and requirements-dev.lock"
+	@echo "make images  build the containers' images; OFFLINE=1 needs no image registry, only Debian's packages"
+	@echo "make lock    pin the newest versions in requirements.lock, requirements-dev.lock and containers/*.lock"
 	@echo "make clean   remove .venv and everything that was built or cached"
 
 setup: $(VENV)/.installed
@@ -34,6 +35,9 @@ check: $(VENV)/.installed-dev
 bench: setup
 	$(BIN)/python -m tests.bench
 
+images: setup
+	$(BIN)/grader images build $(if $(OFFLINE),--offline)
+
 # The stamps make a second call a no-op until a lock file changes.
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -47,12 +51,19 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	@touch $@
 
 # For every Python from 3.11 on and every platform; no address of an index ends up in the files.
-COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade --quiet \
-	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock"
+LOCKED = --universal --python-version 3.11 --upgrade --quiet --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock"
+COMPILE = $(BIN)/uv pip compile pyproject.toml $(LOCKED)
+# What goes into the images: groups alone, without the package's own dependencies, held to what is locked already.
+COMPILE_IMAGE = $(BIN)/uv pip compile $(LOCKED) --constraint requirements.lock
 
 lock: $(VENV)/.installed-dev
 	$(COMPILE) --group build --output-file requirements.lock
 	$(COMPILE) --group build --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE_IMAGE) --group image-torch --output-file containers/torch.lock
+	$(COMPILE_IMAGE) --group image-train --output-file containers/train.lock
+	$(COMPILE_IMAGE) --group image-extras --constraint containers/train.lock --output-file containers/extras.lock
+	$(COMPILE_IMAGE) --group image-service --output-file containers/service.lock
 
 clean:
 	rm -rf $(VENV) .grader build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

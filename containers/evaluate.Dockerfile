@@ -7,13 +7,14 @@ FROM ${BASE_IMAGE}
 # The lines from here to the torch layer are the same in train.Dockerfile and evaluate.Dockerfile, so that both images
 # share these layers and a disk holds torch once.
 
-# torch.compile needs a C++ compiler and Python's headers; nothing needs programs that change their user.
+# torch.compile needs a C++ compiler and Python's headers. Nothing needs programs that change their user, or files that
+# others may write.
 RUN if ! command -v g++ >/dev/null; then \
         apt-get update -qq && \
         apt-get install -y -qq --no-install-recommends g++ && \
         rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log; \
     fi; \
-    find / -xdev -type f -perm /6000 -exec chmod a-s {} +
+    find / -xdev -type f -perm /6022 -exec chmod a-s,go-w {} +
 
 # One user per slot, one for the rendezvous store, one group for who may read records. None can log in.
 RUN echo 'judge:x:19998:' >> /etc/group && \
@@ -31,9 +32,9 @@ ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 # How the host reaches its package index comes in as secrets: it stands in no layer and no history.
 COPY torch.lock /opt/locks/
-RUN --mount=type=secret,id=pip --mount=type=secret,id=ca --mount=type=cache,target=/root/.cache/pip,sharing=locked \
-    PIP_CONFIG_FILE=/run/secrets/pip pip install --quiet --disable-pip-version-check --root-user-action=ignore \
-        --require-hashes --requirement /opt/locks/torch.lock
+RUN --mount=type=secret,id=pip --mount=type=secret,id=ca --mount=type=cache,id=grader-pip,target=/var/cache/pip,sharing=locked \
+    PIP_CONFIG_FILE=/run/secrets/pip pip install --quiet --cache-dir /var/cache/pip --disable-pip-version-check \
+        --root-user-action=ignore --require-hashes --requirement /opt/locks/torch.lock
 
 # Our code: root's, written by nobody, found by every start of this Python.
 COPY code/ /opt/grader/

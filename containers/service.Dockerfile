@@ -4,7 +4,7 @@
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 FROM ${BASE_IMAGE}
 
-RUN find / -xdev -type f -perm /6000 -exec chmod a-s {} +
+RUN find / -xdev -type f -perm /6022 -exec chmod a-s,go-w {} +
 RUN echo 'grader:x:19990:' >> /etc/group && \
     echo 'grader:x:19990:19990::/var/lib/grader:/usr/sbin/nologin' >> /etc/passwd && \
     install -d -o 19990 -g 19990 -m 0750 /var/lib/grader
@@ -15,9 +15,9 @@ ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 # How the host reaches its package index comes in as secrets: it stands in no layer and no history.
 COPY service.lock /opt/locks/
-RUN --mount=type=secret,id=pip --mount=type=secret,id=ca --mount=type=cache,target=/root/.cache/pip,sharing=locked \
-    PIP_CONFIG_FILE=/run/secrets/pip pip install --quiet --disable-pip-version-check --root-user-action=ignore \
-        --require-hashes --requirement /opt/locks/service.lock
+RUN --mount=type=secret,id=pip --mount=type=secret,id=ca --mount=type=cache,id=grader-pip,target=/var/cache/pip,sharing=locked \
+    PIP_CONFIG_FILE=/run/secrets/pip pip install --quiet --cache-dir /var/cache/pip --disable-pip-version-check \
+        --root-user-action=ignore --require-hashes --requirement /opt/locks/service.lock
 
 # Our code: root's, written by nobody, found by every start of this Python.
 COPY code/ /opt/grader/
@@ -28,7 +28,8 @@ RUN chmod -R u=rX,go=rX /opt/grader && \
     python -m compileall -q --invalidation-mode unchecked-hash /opt/grader
 
 # State (prepared data, calibrations, attempts) lives in a volume.
-ENV GRADER_STATE_DIR=/var/lib/grader
+ENV GRADER_STATE_DIR=/var/lib/grader \
+    GRADER_RUNTIME=docker
 WORKDIR /var/lib/grader
 USER grader
 ENTRYPOINT ["python", "-m", "grader"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -23,6 +24,9 @@ OLDEST_TORCH = (2, 6)
 """The probe's hooks exist from here on."""
 ENOUGH_SHM_BYTES = 256 << 20
 """DataLoader workers and gloo share batches through /dev/shm; less than this and they fail oddly."""
+
+ENGINE_S = 5.0
+"""A container engine that is slower than this is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,16 @@ class Diagnosis:
 
 def diagnose() -> tuple[Diagnosis, ...]:
     """Look at everything; quick, nothing is started for longer than a self-test, nothing is left."""
-    return (*_python(), *_machine(), *_devices(), *_runtimes(), *_data(), *_tasks(), *_extras())
+    return (
+        *_python(),
+        *_machine(),
+        *_devices(),
+        *_runtimes(),
+        *_containers(),
+        *_data(),
+        *_tasks(),
+        *_extras(),
+    )
 
 
 def _python() -> Iterator[Diagnosis]:
@@ -58,16 +71,18 @@ def _python() -> Iterator[Diagnosis]:
         version,
         "" if sys.version_info >= (3, 11) else "install 3.11 or newer",
     )
+    # Where submissions run and are scored in containers, torch is in there and need not be here.
+    needed = settings().runtime == "process"
     for name in ("torch", "torchvision"):
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             yield Diagnosis(
-                name, False, True, "not installed", "run `make setup`, or install it into this environment"
+                name, False, needed, "not installed", "run `make setup`, or install it into this environment"
             )
             continue
         old = name == "torch" and tuple(int(part) for part in found.split(".")[:2]) < OLDEST_TORCH
-        yield Diagnosis(name, not old, True, found, "the probe needs torch 2.6 or newer" if old else "")
+        yield Diagnosis(name, not old, needed, found, "the probe needs torch 2.6 or newer" if old else "")
 
 
 def _machine() -> Iterator[Diagnosis]:
@@ -132,10 +147,47 @@ def _runtimes() -> Iterator[Diagnosis]:
         yield Diagnosis(
             f"runtime {name}",
             availability.usable,
-            name == "process",
+            name == settings().runtime,
             availability.reason,
             "" if availability.usable else "see the reason",
         )
+
+
+def _containers() -> Iterator[Diagnosis]:
+    from grader.run.engine.client import connect, engine_errors
+    from grader.run.images import BUILD, image_states
+
+    try:
+        client = connect(ENGINE_S)
+        with contextlib.closing(client), engine_errors("The container engine did not describe itself"):
+            engine = client.info()
+        states = image_states()
+    except GraderError as error:
+        remedy = "install and start Docker, or name its socket in DOCKER_HOST"
+        yield Diagnosis("container engine", False, False, str(error), remedy)
+        return
+    seccomp = any(option.startswith("name=seccomp") for option in engine.get("SecurityOptions") or ())
+    yield Diagnosis(
+        "container engine",
+        seccomp,
+        False,
+        f"{engine['ServerVersion']}, cgroup v{engine.get('CgroupVersion', '1')}, {engine['Driver']}, "
+        f"{'seccomp' if seccomp else 'no seccomp'}",
+        "" if seccomp else "submissions are not run without seccomp: use an engine and kernel that have it",
+    )
+    nvidia = "nvidia" in (engine.get("Runtimes") or {})
+    yield Diagnosis(
+        "NVIDIA runtime",
+        nvidia,
+        False,
+        "present" if nvidia else "no: only cpu profiles in containers",
+        "" if nvidia else "for gpu profiles install the NVIDIA Container Toolkit and restart the engine",
+    )
+    for image in states:
+        present = image.state == "present"
+        size = f", {image.size_bytes / 1e9:.1f} GB" if image.size_bytes is not None else ""
+        remedy = "" if present else BUILD
+        yield Diagnosis(f"image {image.kind}", present, False, f"{image.name}: {image.state}{size}", remedy)
 
 
 def _data() -> Iterator[Diagnosis]:

@@ -77,3 +77,18 @@ def chromium() -> str:
         if path := shutil.which(name):
             return path
     pytest.skip("no Chromium found; `apt-get install chromium` brings one")
+
+
+@pytest.fixture(scope="session")
+def docker_images() -> dict[str, str]:
+    """Names of the images that grading in containers needs, by kind: an engine has them, of this very version."""
+    from grader.errors import InfraError
+    from grader.run import images
+
+    try:
+        missing = images.missing()
+    except InfraError as error:
+        pytest.skip(f"{error} Then run `make images`.")
+    if missing:
+        pytest.skip(f"{' and '.join(missing)} not there; `make images` builds what is missing")
+    return {kind: images.image_name(kind) for kind in images.NEEDED_TO_GRADE}

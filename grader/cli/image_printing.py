@@ -1,4 +1,4 @@
-"""Print what there is of images: a table for people, JSON for programs. Computes nothing but sums."""
+"""Print what there is of images: a table for people, JSON for programs. Computes nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import asdict
 from grader.run.images import ImageState
 
 
-def print_images(states: Sequence[ImageState], *, as_json: bool) -> None:
-    """One line per image; `on_disk_bytes` counts what images share once."""
+def print_images(states: Sequence[ImageState], on_disk_bytes: int, *, as_json: bool) -> None:
+    """One line per image, and what they take together: what several share counts once."""
     if as_json:
-        print(json.dumps({"schema": 1, "images": [asdict(state) for state in states]}, indent=2))
+        listed = [asdict(state) for state in states]
+        print(json.dumps({"schema": 1, "images": listed, "on_disk_bytes": on_disk_bytes}, indent=2))
         return
     for state in states:
         size = (
@@ -22,6 +23,7 @@ def print_images(states: Sequence[ImageState], *, as_json: bool) -> None:
         )
         old = f"  ({len(state.old)} older)" if state.old else ""
         print(f"{state.name:32}  {state.state:11}  {size}{old}")
+    print(f"together {_gb(on_disk_bytes)} on disk")
 
 
 def print_removed(removed: Sequence[str], kept: Sequence[str], *, as_json: bool) -> None:

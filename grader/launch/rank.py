@@ -23,7 +23,7 @@ from grader.launch.processes import die_with_parent
 from grader.launch.script import run_as_main
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import STACK_SIGNAL
-from grader.launch.user import die_first, drop_to
+from grader.launch.user import die_first, drop_to, yield_to_supervisor
 
 # High numbers, so that a script that closes or counts low descriptors neither hits these nor sees a difference.
 _TRACE_FD = 1000
@@ -73,6 +73,7 @@ def become_rank(
         if spec.rank_uid and os.getuid() != spec.rank_uid:
             # What needs our own rights comes first; a new user loses the tie to its parent's end.
             die_first()
+            yield_to_supervisor()
             drop_to(spec.rank_uid, spec.rank_uid)
             die_with_parent(parent)
         finished = _settle(spec, rank, environment, origin)
@@ -162,5 +163,6 @@ def _install_probe(
         seed=seed,
         submission_dir=spec.submission_dir,
         output_dir=spec.output_dir,
+        secret=spec.secret,
     )
     return finish

@@ -27,6 +27,7 @@ class LaunchSpec:
             per rank.
         seed: base of the ranks' different seeds.
         probe: False runs the script without the probe (measurements and oracle tests).
+        secret: decides which steps the probe looks at closely; scripts are not told, nor in any variable.
         rank_uid: user and group that ranks become, once nothing of ours is open to them (0: they stay what we are).
         contained: True where network and control group are this run's own, so that what they count is the run's.
     """
@@ -49,6 +50,7 @@ class LaunchSpec:
     stack_gap_s: float = 5.0
     seed: int = 0
     probe: bool = True
+    secret: int = 0
     rank_uid: int = 0
     contained: bool = False
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from grader.launch.cpu import CpuWatch
 from grader.launch.deadlock import Look, describe, look, stands_still
 from grader.launch.ending import end_descendants, judge_ending
 from grader.launch.environment import prepare_folders
@@ -31,7 +32,7 @@ from grader.launch.processes import (
 from grader.launch.record import write_run
 from grader.launch.spec import LaunchSpec
 from grader.launch.torchrun import TorchrunLauncher
-from grader.launch.traffic import sent_bytes
+from grader.launch.traffic import TrafficWatch
 from grader.launch.user import as_user
 from grader.launch.watched import WatchedRank, take_stacks
 
@@ -83,7 +84,8 @@ class Supervisor:
         as_user(spec.rank_uid, lambda: prepare_folders(spec))
         self._watch_signals()
         facts = environment_facts()
-        traffic = sent_bytes("lo") if spec.contained else None
+        traffic = TrafficWatch(contained=spec.contained)
+        self._cpu = CpuWatch(whole_group=spec.contained and spec.launcher == "fork")
         try:
             self._launcher.prepare()
             self._origin = time.monotonic()
@@ -101,6 +103,7 @@ class Supervisor:
         for rank in self._ranks:
             rank.close(self._now())
         self._launcher.close(self._now())
+        self._cpu.settle(self._ranks)
         for rank in self._ranks:
             if trouble := rank.trouble():
                 raise OSError(f"rank {rank.rank} could not be set up: {trouble}")
@@ -109,9 +112,7 @@ class Supervisor:
             ending, reason = judge_ending(spec, self._ranks, self._memory.kernel_killed)
         if spec.contained:
             facts["memory_peak_bytes"] = self._memory.peak_bytes
-        sent = sent_bytes("lo") if traffic is not None else None
-        moved = sent - traffic if sent is not None and traffic is not None else None
-        write_run(spec, self._ranks, (ending, reason), wall_s, facts, moved)
+        write_run(spec, self._ranks, (ending, reason), wall_s, facts, traffic.moved_bytes())
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -148,6 +149,8 @@ class Supervisor:
             if owner is not None:
                 self._ranks[owner].cpu_user_s += used.ru_utime
                 self._ranks[owner].cpu_system_s += used.ru_stime
+            else:
+                self._cpu.orphans_s += used.ru_utime + used.ru_stime
 
     def _sample(self) -> None:
         self._sampled_s = self._now()
@@ -172,6 +175,7 @@ class Supervisor:
         elif now - self._sampled_s >= _SAMPLE_S:
             self._sample()
             self._decide_by_memory()
+            self._sampled_s += 4 * (self._now() - now)  # many processes take long to look at
         failed = [rank.ended_s for rank in self._ranks if rank.ended_s is not None and rank.exit_code]
         if not self._ending and failed and now - min(failed) >= _FAILURE_GRACE_S:
             self._ending = "failed"

@@ -19,3 +19,15 @@ def sent_bytes(interface: str) -> int | None:
         if colon and name.strip() == interface:
             return int(numbers.split()[8])
     return None
+
+
+class TrafficWatch:
+    """Counts from its making on; `contained`: the loopback interface is the run's own."""
+
+    def __init__(self, *, contained: bool) -> None:
+        self._before = sent_bytes("lo") if contained else None
+
+    def moved_bytes(self) -> int | None:
+        """Bytes sent over the loopback interface since then; None where that says nothing about the run."""
+        now = sent_bytes("lo")
+        return now - self._before if self._before is not None and now is not None else None

@@ -25,6 +25,11 @@ def die_first() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
+def yield_to_supervisor() -> None:
+    """Let the supervisor run first, however many compete with it; within a container, priorities count there alone."""
+    os.nice(19)
+
+
 def as_user(uid: int, work: Callable[[], None]) -> None:
     """Do something in a child that has become `uid` (0: here and now, as we are).
 

@@ -141,12 +141,16 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Hashes of samples fed to the model in training without known indices; `step` as in `Batch`."""
+    """Hashes of samples fed to the model in training without known indices; `step` as in `Batch`.
+
+    `spot`: their indices are known, and this is a look at what came for them.
+    """
 
     step: int
     hashes: tuple[str, ...]
     size: int
     t: float
+    spot: bool = False
 
 
 @dataclass(frozen=True, slots=True)

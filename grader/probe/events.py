@@ -43,7 +43,8 @@ PASS_END
     loader, pass, num_batches, exhausted (false after `break`).
 FEED
     samples that no loader's known indices explain: step, hashes (one hex string per sample, at most 256, of the
-    first tensor given to the model in training mode), size. On other devices than the CPU: the first 50 steps.
+    first tensor given to the model in training mode), size. On other devices than the CPU: the first 50 steps. With
+    spot true: a look at samples that known indices do explain, at the first 4 steps and one in 16 drawn by lot.
 BYPASS
     a wrapped module's inner module was called in training mode with gradients on, not through the wrapper, and a
     backward pass followed: wrap, site, n (from 0); the first 8.
@@ -64,7 +65,7 @@ STEP
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
     passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging).
-    On the first 8 steps of an optimizer and then every 32nd (rarer for huge tensors, the same ones on every rank)
+    On the first 8 steps of an optimizer and then one in 32, drawn by lot (rarer for huge tensors, equal on all ranks)
     also grads (fingerprint), grad_names, rss_bytes, device_bytes, site, num_params (tensors of the optimizer that
     require gradients), num_missing (of these, without a gradient), missing (names of the first four).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all

@@ -17,6 +17,7 @@ from grader.probe import (
     files,
     groups,
     loads,
+    lots,
     models,
     optimizers,
     passes,
@@ -47,6 +48,7 @@ def install(
     seed: int,
     submission_dir: str,
     output_dir: str,
+    secret: int = 0,
 ) -> None:
     """Begin to write down what this process does.
 
@@ -57,10 +59,12 @@ def install(
         seed: what the rank's generators were seeded with.
         submission_dir: folder whose files count as the script's.
         output_dir: folder that the script may write to.
+        secret: of this run, the same on all its ranks: decides which steps are looked at (see `lots`).
     """
     try:
         writer.open(fd, origin)
         sites.set_root(submission_dir)
+        lots.install(secret)
         version = _torch_version()
         writer.write(
             events.START,

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import events, sites
+from grader.probe import events, lots, sites
 from grader.probe.fingerprints import is_sharded, sample_hashes, sums
 from grader.probe.patches import guarded, replace
 from grader.probe.tally import tally
@@ -19,6 +19,8 @@ from grader.probe.writer import writer
 
 _MAX_BYPASSES = 8
 _MAX_DEVICE_FEED_STEPS = 50
+_FIRST_SPOTS = 4
+_SPOT_EVERY = 16
 _MAX_FINAL = 512
 _MAX_OWNERS = 256
 
@@ -190,10 +192,13 @@ def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str
     if wrapper is not None:
         tally.synced = bool(through and wrapper.require_backward_grad_sync)
         tally.bypass = None if through else (known.wrap or 0, sites.here())
-    if tally.explained or tally.credit > 0:
+    explained = tally.explained or tally.credit > 0
+    if explained:
         tally.credit = max(0, tally.credit - size)
-    elif batch is not None and size and (batch.device.type == "cpu" or tally.steps < _MAX_DEVICE_FEED_STEPS):
-        writer.write(events.FEED, step=tally.steps, hashes=sample_hashes(batch), size=size)
+        if not lots.drawn() or not (tally.steps < _FIRST_SPOTS or lots.falls(tally.steps, _SPOT_EVERY)):
+            return
+    if batch is not None and size and (batch.device.type == "cpu" or tally.steps < _MAX_DEVICE_FEED_STEPS):
+        writer.write(events.FEED, step=tally.steps, hashes=sample_hashes(batch), size=size, spot=explained)
 
 
 def _evaluate(known: Tracked, through: bool, training: bool, size: int) -> None:

@@ -13,7 +13,7 @@ import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import events, models, sites
+from grader.probe import events, lots, models, sites
 from grader.probe.fingerprints import choose, fingerprint
 from grader.probe.gradients import Watch, look_again, missing, watch
 from grader.probe.models import Tracked
@@ -77,7 +77,7 @@ class _Optimizer:
 
     def sampled(self) -> bool:
         """Whether the step that is about to be taken is fingerprinted."""
-        return self.steps < FIRST_SAMPLED or self.steps % self.every == 0
+        return self.steps < FIRST_SAMPLED or lots.falls(self.steps, self.every)
 
 
 _optimizers: dict[int, _Optimizer] = {}
@@ -144,7 +144,8 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
         known.due = tally.steps
         _due.append(known)
         known.watch = watch(p for _, p in known.chosen)
-        if known.steps & (known.steps - 1) == 0:  # after 0, 1, 2, 4, … steps: often enough, and cheap
+        count = known.steps if known.steps < FIRST_SAMPLED else known.steps // known.every
+        if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
             compare_structures(known.models)
     known.steps += 1
     tally.steps += 1

@@ -34,6 +34,7 @@ _BUILD_S, _BASE_S, _ASK_S = 3600.0, 1200.0, 20.0
 _STEP = re.compile(r"#\d+ \[(?:[^\]]* )?(\d+/\d+)\] (.*)")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _LAST_LINES = 15
+_STEP_CHARS = 90
 
 Say = Callable[[str], object]
 
@@ -48,7 +49,7 @@ def build(
         say: hears one line per step.
         base: base image; None for the recipes' own.
         offline: make the base image from Debian's packages and build upon that.
-        fresh: build all anew, base included and nothing from caches: for security updates of the base.
+        fresh: make or pull the base anew, for its security updates, and build upon that.
 
     Raises:
         InfraError: no engine, no BuildKit, or a build failed (its last lines are in the message).
@@ -60,15 +61,10 @@ def build(
     if offline:
         base = _offline_base(docker, say, fresh)
     with tempfile.TemporaryDirectory(prefix="grader-images-") as scratch:
-        options = list(_secrets(Path(scratch)))
+        # Another base is another key of the cache: everything upon it is then built anew by itself.
+        options = [*_secrets(Path(scratch)), *(["--pull"] if fresh and not offline else [])]
         for kind in wanted:
-            # One fresh build fills the cache that the next one shares its layers from.
-            anew = (
-                ["--no-cache", *([] if offline else ["--pull"])]
-                if fresh and kind in (wanted[0], "service")
-                else []
-            )
-            _build_one(docker, kind, base, [*options, *anew], Path(scratch), say)
+            _build_one(docker, kind, base, options, Path(scratch), say)
 
 
 def _build_one(
@@ -100,7 +96,7 @@ def _build_one(
         step = _STEP.match(line)
         if step and step[1] not in seen:
             seen.add(step[1])
-            say(f"{kind}: {step[1]} {step[2][:100]}")
+            say(f"{kind}: {step[1]} {_brief(step[2])}")
 
     code, last = _run(command, _BUILD_S, pass_on, DOCKER_BUILDKIT="1")
     if code:
@@ -110,6 +106,12 @@ def _build_one(
             else " Where no image registry can be reached, `make images OFFLINE=1` makes a base of its own."
         )
         raise InfraError(f"The {kind} image was not built.{advice} The last lines of the build:\n{last}")
+
+
+def _brief(instruction: str) -> str:
+    words = [word for word in instruction.split() if not word.startswith("--mount")]
+    text = " ".join(word for word in words if word != "\\")
+    return text if len(text) <= _STEP_CHARS else text[: _STEP_CHARS - 1] + "…"
 
 
 def _offline_base(docker: str, say: Say, fresh: bool) -> str:

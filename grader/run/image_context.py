@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.errors import InfraError
+from grader.settings import settings
 
 _CHECKOUT = Path(__file__).resolve().parent.parent.parent
-_RECIPES = "containers"
 BASE_RECIPE = "base.sh"
 """Makes the base image where no registry can be reached; part of every tag, used or not."""
 SCORER = "grader.evaluate.box"
@@ -88,7 +88,7 @@ def base_tag() -> str:
 
 def recipe_path(name: str) -> Path:
     """Where a file of `containers/` lies."""
-    return _CHECKOUT / _RECIPES / name
+    return settings().containers_dir / name
 
 
 def imported_modules(start: str) -> dict[str, Path]:
@@ -135,7 +135,7 @@ def _code(kind: str) -> Iterator[Path]:
         yield from imported_modules(start).values()
     else:
         # A worker computes the names of the other images, so their recipes go along.
-        for name in ("grader", "tasks", "skeletons", _RECIPES):
+        for name in ("grader", "tasks", "skeletons", "containers"):
             yield from _files(_CHECKOUT / name)
 
 

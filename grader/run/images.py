@@ -25,6 +25,7 @@ NEEDED_TO_GRADE = ("train", "evaluate")
 KIND_LABEL, TAG_LABEL, BASE_LABEL = "grader.image", "grader.tag", "grader.base"
 BUILD = "run `make images` (or `make images OFFLINE=1` where no image registry can be reached)"
 """What to do about an image that is not there."""
+_NAMELESS = "<none>:<none>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,27 @@ def image_states(kinds: tuple[str, ...] = KINDS) -> tuple[ImageState, ...]:
     return tuple(states)
 
 
+def on_disk_bytes(kinds: tuple[str, ...] = KINDS) -> int:
+    """Bytes that current images take together, layers that several share counted once.
+
+    Raises:
+        InfraError: no engine answers, or this is not a checkout.
+    """
+    from docker.errors import ImageNotFound
+
+    from grader.run.engine.client import connect, engine_errors
+
+    layers: dict[tuple[int, str, int], int] = {}
+    doing = "The container engine did not tell the size of its images"
+    with contextlib.closing(connect()) as client, engine_errors(doing):
+        for kind in kinds:
+            with contextlib.suppress(ImageNotFound):
+                layers |= _layers(client.images.get(image_name(kind)))
+    return sum(layers.values())
+
+
 def remove_old() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Remove images of ours whose tag is not the current one.
+    """Remove images of ours whose tag is not the current one, or that a newer build has taken the name of.
 
     Returns:
         Names that were removed; names that stay because a container uses them.
@@ -131,19 +151,20 @@ def remove_old() -> tuple[tuple[str, ...], tuple[str, ...]]:
     from grader.run.engine.client import connect, engine_errors
 
     current = {base_name(), *(image_name(kind) for kind in KINDS)}
-    removed, kept = [], []
+    removed: list[str] = []
+    kept: list[str] = []
     with contextlib.closing(connect()) as client, engine_errors("The container engine did not remove images"):
         ours = client.api.images(filters={"label": KIND_LABEL})
-        for tag in sorted(tag for image in ours for tag in image.get("RepoTags") or ()):
-            if tag in current or not tag.startswith("grader-"):
-                continue
+        named = {name for image in ours for name in image.get("RepoTags") or ()}
+        nameless = {image["Id"] for image in ours if (image.get("RepoTags") or [_NAMELESS]) == [_NAMELESS]}
+        for name in sorted({name for name in named if name.startswith("grader-")} - current | nameless):
             try:
-                client.api.remove_image(tag)
-                removed.append(tag)
+                client.api.remove_image(name)
+                removed.append(name)
             except APIError as error:
                 if error.status_code != 409:
                     raise
-                kept.append(tag)
+                kept.append(name)
     return tuple(removed), tuple(kept)
 
 

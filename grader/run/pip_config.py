@@ -17,8 +17,8 @@ from pathlib import Path
 _LINE = re.compile(r"(?P<section>:env:|[a-z]+)\.(?P<key>[a-z-]+)=(?P<value>.*)", re.DOTALL)
 _SECTIONS = ("global", "install", ":env:")
 """Later ones win, as pip has it."""
-_ADDRESSES = ("index-url", "extra-index-url", "find-links")
-_PLAIN = ("no-index", "trusted-host", "proxy", "retries", "timeout")
+_ADDRESSES = ("index_url", "extra_index_url", "find_links")
+_PLAIN = ("no_index", "trusted_host", "proxy", "retries", "timeout")
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _PATIENCE_S = 60.0
 
@@ -57,8 +57,11 @@ def _options(said: str) -> dict[str, str]:
         match = _LINE.fullmatch(line.strip())
         if match is None or match["section"] not in _SECTIONS:
             continue
-        key = "timeout" if match["key"] == "default-timeout" else match["key"]
-        value = str(ast.literal_eval(match["value"]))
+        key = match["key"].removeprefix("default-").replace("-", "_")
+        try:
+            value = str(ast.literal_eval(match["value"]))
+        except (SyntaxError, ValueError):
+            continue
         if key in _ADDRESSES:
             value = "\n".join(word for word in value.split() if word.startswith(("http://", "https://")))
         elif key not in (*_PLAIN, "cert"):

@@ -5,8 +5,9 @@ A runtime never judges; a submission that misbehaves is an ending in the record,
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -30,6 +31,7 @@ class Job:
         nproc_per_node: ranks on one node; nnodes: nodes.
         launcher: `fork` or `torchrun`.
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
+        secret: decides which steps the probe looks at closely; the same on all nodes, unknown to scripts.
     """
 
     attempt: str
@@ -45,6 +47,7 @@ class Job:
     argv: tuple[str, ...] = ()
     hidden_dir: Path | None = None
     gpus_per_node: int = 0
+    secret: int = field(default_factory=lambda: secrets.randbits(52))
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,8 @@ def batch(f: Fields, t: float, step: int) -> model.Batch:
 
 def feed(f: Fields, t: float, step: int) -> model.Feed:
     """FEED; `step`: optimizer steps before it."""
-    return model.Feed(step=step, hashes=f.texts("hashes"), size=f.whole("size"), t=t)
+    spot = f.maybe("spot", f.flag) or False
+    return model.Feed(step=step, hashes=f.texts("hashes"), size=f.whole("size"), t=t, spot=spot)
 
 
 def step(f: Fields, t: float) -> model.Step:

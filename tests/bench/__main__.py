@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.container_overhead import measure_container_overhead, measure_sizes, measure_throughput
 from tests.bench.figures import Figure
 from tests.bench.judgement import measure_judgement
 from tests.bench.judging_overhead import measure_overhead
@@ -21,10 +22,13 @@ from tests.bench.source_checks import measure_source_checks
 
 MEASURES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "M1": measure_overhead,  # with M1r and M2, from the same attempts
+    "M2": measure_container_overhead,  # M1 and M2 in containers
     "M3": measure_probe_cost,
     "M4": measure_source_checks,
+    "M5": measure_throughput,
     "M8": measure_packing,
     "M10": measure_judgement,  # an hour and more
+    "M11": measure_sizes,
 }
 
 

@@ -55,8 +55,8 @@ def _longest_wait_s(placed: Sequence[Placed]) -> float:
 
 
 def measure_packing(runs: int) -> Iterator[Figure]:
-    """Several seeds each: makespan over its bound; longest wait of 8-GPU ones, and that over the same in strict order."""
-    seeds = max(3, runs // 2)
+    """Several seeds each: makespan over its bound; longest wait of 8-GPU ones, and that over it in strict order."""
+    seeds = max(3, runs // 4)
     # Shares of 1-, 2-, 4- and 8-GPU attempts: a course's own mix, and one in which wide ones do most of the work.
     for mix, shares in (("mostly narrow", (4, 3, 2, 1)), ("mostly wide", (1, 1, 1, 1))):
         mean_s = _MEAN_S * sum(map(lambda w, s: w * s, _WIDTHS, shares)) / sum(shares) / _GPUS

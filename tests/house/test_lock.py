@@ -11,6 +11,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
+IMAGE_PARTS = ("torch", "train", "extras", "service")
+IMAGE_LOCKS = tuple(f"containers/{part}.lock" for part in IMAGE_PARTS)
 
 
 def entries(repository: Path, lock: str) -> list[tuple[Requirement, list[str]]]:
@@ -33,7 +35,7 @@ def pins(repository: Path, lock: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", LOCKS + IMAGE_LOCKS)
 def test_every_entry_is_pinned_and_hashed(repository: Path, lock: str) -> None:
     for requirement, hashes in entries(repository, lock):
         assert re.fullmatch(r"==[\w.!+]+", str(requirement.specifier)), f"{requirement} is not pinned"
@@ -41,7 +43,7 @@ def test_every_entry_is_pinned_and_hashed(repository: Path, lock: str) -> None:
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", digest) for digest in hashes), requirement
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", LOCKS + IMAGE_LOCKS)
 def test_no_place_is_named(repository: Path, lock: str) -> None:
     text = (repository / lock).read_text(encoding="utf-8")
     named = re.findall(r"^.*(?:://|file:|^\s*-(?!-hash)|@).*$", text, flags=re.MULTILINE)
@@ -53,6 +55,30 @@ def test_both_files_agree(repository: Path) -> None:
     differing = {name: (versions, development.get(name)) for name, versions in runtime.items()}
     differing = {name: pair for name, pair in differing.items() if pair[0] != pair[1]}
     assert not differing, f"`make lock` writes both together; these differ: {differing}"
+
+
+@pytest.mark.parametrize("lock", IMAGE_LOCKS)
+def test_images_hold_what_the_checkout_holds(repository: Path, lock: str) -> None:
+    locked = pins(repository, "requirements.lock")
+    differing = {
+        name: (versions, locked[name])
+        for name, versions in pins(repository, lock).items()
+        if name in locked and not versions <= locked[name]
+    }
+    assert not differing, f"`make lock` writes all together; these differ: {differing}"
+
+
+def test_images_build_upon_each_other(repository: Path) -> None:
+    torch, train, extras = (pins(repository, f"containers/{part}.lock").items() for part in IMAGE_PARTS[:3])
+    assert torch < train < extras
+
+
+def test_service_holds_all_dependencies_but_torch(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    heavy = {"torch", "torchvision"}
+    wanted = {line for line in project["project"]["dependencies"] if Requirement(line).name not in heavy}
+    assert set(project["dependency-groups"]["image-service"]) == wanted
+    assert not heavy & set(pins(repository, "containers/service.lock"))
 
 
 def test_locked_versions_satisfy_pyproject(repository: Path) -> None:

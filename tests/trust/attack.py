@@ -48,7 +48,7 @@ class Attack:
     says: tuple[str, ...] = ()
     harmless: str = ""
     wall_s: float = 60.0
-    memory_mib: int = 2048
+    memory_mib: int = 1536
     min_cpu_s: float = 0.0
     after: str = ""
     beside: bool = False
@@ -59,9 +59,10 @@ class Attack:
         """What is handed in; `filling` has a text for each of `fill`."""
         files = []
         for path, text in sorted(self.files.items()):
+            filled = text
             for name in self.fill:
-                text = text.replace(f"@{name}@", filling[name])
-            files.append(SourceFile(path, text))
+                filled = filled.replace(f"@{name}@", filling[name])
+            files.append(SourceFile(path, filled))
         return Submission(self.name, tuple(files))
 
 

@@ -83,7 +83,14 @@ def _engine() -> dict[str, set[str]]:
     mine = f":{os.getpid()}:"
     found: dict[str, set[str]] = {}
     lists = {
-        "containers": ("ps", "--all", "--filter", "label=grader.owner", "--format", "{{.Names}}\t{{.Labels}}"),
+        "containers": (
+            "ps",
+            "--all",
+            "--filter",
+            "label=grader.owner",
+            "--format",
+            "{{.Names}}\t{{.Labels}}",
+        ),
         "volumes": ("volume", "ls", "--filter", "label=grader.owner", "--format", "{{.Name}}\t{{.Labels}}"),
         "networks": ("network", "ls", "--filter", "label=grader.owner", "--format", "{{.Name}}\t{{.Labels}}"),
     }

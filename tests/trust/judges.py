@@ -27,7 +27,6 @@ from tests.trust.attack import Attack, find
 
 # Three epochs over the small digits reach 0.85 and more; untrained weights are right once in ten.
 _ACCURACY = 0.6
-_TIMED_PHASES = ("run", "prepare", "collect")
 
 
 @dataclass(frozen=True)
@@ -144,26 +143,29 @@ class Judges:
     def _fill(self, runtime: str) -> dict[str, str]:
         """What only an honest run can give: its weights, and what its ranks told."""
         if runtime not in self._filling:
-            honest = self.judge(runtime, find("00_honest"))
-            self._filling[runtime] = {"WEIGHTS": _weights(honest), "TRACE": _trace(honest)}
+            honest = find("00_honest")
+            text = honest.files["train.py"].replace("honest.main()", "honest.main(epochs=8)")
+            longer = replace(honest, files={**honest.files, "train.py": text})
+            weights = _weights(self.judge(runtime, longer))
+            self._filling[runtime] = {"WEIGHTS": weights, "TRACE": _trace(self.judge(runtime, honest))}
         return self._filling[runtime]
 
 
 class _PhaseClock:
-    """Times the run from the last sign before it to the first sign of what follows."""
+    """Times the run from the start of its ranks to the first sign of what follows: collected, and all dead."""
 
     def __init__(self) -> None:
-        self._began = self._ended = time.monotonic()
-        self._over = False
+        self._began: float | None = None
+        self._ended = 0.0
 
     def __call__(self, sign: Progress) -> None:
-        if sign.phase == "warm up":
-            self._began = time.monotonic()
+        if sign.phase == "run" and self._began is None:
+            self._began = time.monotonic() - sign.elapsed_s
         elif sign.phase == "evaluate":
-            self._ended, self._over = time.monotonic(), True
+            self._ended = time.monotonic()
 
     def run_s(self) -> float:
-        return (self._ended if self._over else time.monotonic()) - self._began
+        return self._ended - self._began if self._began is not None and self._ended else 0.0
 
 
 def _weights(honest: Judged) -> str:

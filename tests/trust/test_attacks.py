@@ -111,7 +111,9 @@ def _look_at_files(judged: Judged, attack: Attack) -> None:
     assert total <= limits.output_bytes
     for path in (workspace.record, workspace.evaluation):
         if path.exists():
-            document = json.dumps(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse), ensure_ascii=False)
+            document = json.dumps(
+                json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse), ensure_ascii=False
+            )
             assert "\\u0000" not in document
             document.encode("utf-8")
     for log in judged.attempt.logs:

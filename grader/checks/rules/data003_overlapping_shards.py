@@ -102,7 +102,7 @@ def _worker_copies(seen: Seen) -> Hit | None:
                 continue
             for one in (p for p in rank.passes if p.loader == loader.id):
                 end = math.inf if one.ended_t is None else one.ended_t
-                times = Counter(h for f in rank.feeds if one.t <= f.t <= end for h in f.hashes)
+                times = Counter(h for f in rank.feeds if one.t <= f.t <= end and not f.spot for h in f.hashes)
                 total = sum(times.values())
                 if len(times) < 16 or total < 0.9 * loader.num_workers * len(times):
                     continue

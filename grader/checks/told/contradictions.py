@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from grader.checks.seen import Seen
+from grader.checks.told.origin import foreign_samples, pretended_samples, unlearned
 from grader.checks.told.steps import compare_gradients, equal, sharded, trainers
 from grader.model.run import Ending, RankRecord
 from grader.model.trace import RankTrace, Sums
@@ -55,6 +56,9 @@ def contradictions(seen: Seen) -> tuple[Contradiction, ...]:
             found += _pace(trace, record)
     if seen.record.ending is Ending.COMPLETED:
         found += _weights(seen)
+        found += [Contradiction(fact, True) for fact in (unlearned(seen),) if fact]
+    told = (foreign_samples(seen), pretended_samples(seen))
+    found += [Contradiction(fact, True, outside=False) for fact in told if fact]
     found += _file_times(seen)
     found += _traffic(seen)
     return tuple(found)

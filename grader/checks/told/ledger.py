@@ -173,7 +173,7 @@ def _hides(stream: Stream) -> bool:
 def _feed_streams(trace: Trace, num_train: int | None) -> list[Stream]:
     per_rank: dict[int, list[Shard]] = {}
     for rank in trace.ranks:
-        feeds = [f for f in rank.feeds if f.hashes]
+        feeds = [f for f in rank.feeds if f.hashes and not f.spot]
         if not feeds:
             continue
         hashes = tuple(chain.from_iterable(f.hashes for f in feeds))

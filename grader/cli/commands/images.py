@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="build: anew and without caches, for security updates of the base",
+        help="build: take the base anew, for its security updates",
     )
     parser.add_argument("--base", metavar="IMAGE", help="build: base image to build upon")
     parser.add_argument(
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Do one of the three; 0 when it is done."""
     from grader.cli.image_printing import print_images, print_removed
     from grader.errors import EXIT_ACCEPTED, UsageError
-    from grader.run.images import KINDS, image_states, remove_old
+    from grader.run.images import KINDS, image_states, on_disk_bytes, remove_old
 
     kinds = tuple(args.only or KINDS)
     for kind in kinds:
@@ -60,5 +60,5 @@ def run(args: argparse.Namespace) -> int:
             print(line, file=sys.stderr, flush=True)
 
         build(kinds, say, base=args.base, offline=args.offline, fresh=args.fresh)
-    print_images(image_states(kinds), as_json=args.json)
+    print_images(image_states(kinds), on_disk_bytes(kinds), as_json=args.json)
     return EXIT_ACCEPTED

@@ -48,6 +48,7 @@ class Ticket:
         number: its place: lower numbers came first. owner, num_gpus, num_cores, wall_s: what was asked, for whom.
         pid, started: the process that asked and its start in clock ticks since boot, which name it for good.
         since_unix_s: when it was drawn.
+        sees_gpus, sees_cpus: what its process may use: UUIDs, and CPU numbers as `0-2,5`.
         held: its set, None while it waits.
     """
 
@@ -59,6 +60,8 @@ class Ticket:
     pid: int
     started: int
     since_unix_s: float
+    sees_gpus: tuple[str, ...]
+    sees_cpus: str
     held: Held | None = None
 
 
@@ -177,6 +180,7 @@ def _parse(folder: Path, text: str) -> Book:
         held = one.pop("held")
         if held is not None:
             held = Held(**held | {"gpus": tuple(held["gpus"]), "cpus": tuple(held["cpus"])})
+        one["sees_gpus"] = tuple(one["sees_gpus"])
         tickets[int(one["number"])] = Ticket(**one, held=held)
     return Book(folder, counter, tickets)
 

@@ -19,7 +19,7 @@ from grader.errors import GraderError, InfraError
 from grader.launch.processes import usage
 from grader.run.devices.allocator import Host, Plan, Request, Running, Start, plan
 from grader.run.devices.book import Book, Held, Ticket, lifeline_path, open_book, read_book
-from grader.run.devices.device import Inventory
+from grader.run.devices.device import Inventory, cpu_list, parse_cpu_list
 from grader.run.devices.inventory import take_inventory
 from grader.run.devices.lease import Lease, give_back, is_current
 from grader.run.devices.lifeline import Lifeline
@@ -156,6 +156,10 @@ class _Visitor:
                 raise InfraError("The ticket of this request is gone from the book of devices.")
             else:
                 self._line.beat(now_s)
+                gpus, cpus = self._sight()
+                book.tickets[self._number] = replace(
+                    book.tickets[self._number], sees_gpus=gpus, sees_cpus=cpus
+                )
             if estates and self._devices._reclaim is not None:
                 return estates
             for estate in estates:
@@ -186,18 +190,26 @@ class _Visitor:
             pid,
             seen.started if seen is not None else 0,
             time.time(),
+            *self._sight(),
         )
+
+    def _sight(self) -> tuple[tuple[str, ...], str]:
+        cpus = [cpu for core in self._stock.cores for cpu in core.cpus]
+        return tuple(gpu.uuid for gpu in self._stock.offered), cpu_list(cpus)
 
     def _plan(self, book: Book, now_s: float) -> Plan:
         gpus, cores = self._stock.offered, self._stock.cores
         held = [ticket.held for ticket in book.tickets.values() if ticket.held is not None]
         running = tuple(Running(one.gpus, one.cpus, one.until_s) for one in held)
-        # Others may see more of the host than we do: what they want of our part is all of it, at most.
-        waiting = [
-            Request(t.number, min(t.num_gpus, len(gpus)), min(t.num_cores, len(cores)), t.wall_s)
-            for _number, t in sorted(book.tickets.items())
-            if t.held is None and (t.number == self._number or not silent(book, t, now_s))
-        ]
+        waiting = []
+        for _number, ticket in sorted(book.tickets.items()):
+            if ticket.held is None and (ticket.number == self._number or not silent(book, ticket, now_s)):
+                # Others may see another part of the host: what they want of ours is what both see, at most.
+                theirs = set(parse_cpu_list(ticket.sees_cpus))
+                num_gpus = sum(gpu.uuid in ticket.sees_gpus for gpu in gpus)
+                num_cores = sum(not theirs.isdisjoint(core.cpus) for core in cores)
+                needed = min(ticket.num_gpus, num_gpus), min(ticket.num_cores, num_cores)
+                waiting.append(Request(ticket.number, *needed, ticket.wall_s))
         return plan([Host(gpus, cores, running)], waiting, now_s)
 
     def _take(self, book: Book, start: Start, now_s: float) -> Lease:

@@ -69,7 +69,9 @@ class Lifeline:
         os.pwrite(self._descriptor, f"{now_s:020.3f} {os.getpid():<20}\n".encode(), 0)
 
     def in_place(self) -> bool:
-        """Whether the file is still the one at its path; a lock on one that was removed is worth nothing."""
+        """Whether it is held and the file is still the one at its path; a lock on one that was removed is worthless."""
+        if self._descriptor < 0:
+            return False
         try:
             return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
         except FileNotFoundError:

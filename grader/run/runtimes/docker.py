@@ -115,6 +115,11 @@ class DockerRuntime:
         self._ownership.clear_dead(self._client)
 
     @property
+    def owner(self) -> str:
+        """The name that everything of this grader carries on the engine; only while entered."""
+        return self._ownership.name
+
+    @property
     def scorer(self) -> PairScorer | None:
         """The scorer that holds what the last run left."""
         return PairScorer(self._pair.scorer) if self._pair is not None else None
@@ -269,6 +274,7 @@ def _spec(job: Job, pair: Pair) -> LaunchSpec:
         log_bytes=job.limits.log_bytes,
         seed=job.seed,
         probe=job.probe,
+        secret=job.secret,
         rank_uid=pair.uid,
         contained=True,
     )

@@ -179,6 +179,7 @@ def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
         log_bytes=job.limits.log_bytes,
         seed=job.seed,
         probe=job.probe,
+        secret=job.secret,
     )
 
 

@@ -71,11 +71,10 @@ def test_cores_follow_the_affinity(repository: Path) -> None:
     assert done.stdout.startswith(f"(Core(cpus=({first},)")
 
 
-def test_without_a_driver_there_are_no_gpus_and_a_reason() -> None:
+def test_a_host_has_gpus_or_a_reason_why_not() -> None:
+    # With the real library: on most machines it isn't there.
     inventory = take_inventory()
-    if inventory.gpus:
-        pytest.skip("this machine has GPUs")
-    assert inventory.no_gpus
+    assert bool(inventory.gpus) != bool(inventory.no_gpus)
 
 
 @pytest.mark.gpu

@@ -16,10 +16,11 @@ import pytest
 
 from grader.errors import InfraError, UsageError
 from grader.launch.processes import usage
-from grader.run.devices import sweep
+from grader.run.devices import book, sweep
 from grader.run.devices.device import Core, Gpu, Inventory
 from grader.run.devices.lease import LeaseLostError
 from grader.run.devices.leases import Devices, Wait
+from grader.run.devices.lifeline import Lifeline
 from grader.run.devices.listing import Entry
 from grader.run.devices.need import Need
 from grader.run.devices.sweep import Abandoned
@@ -191,6 +192,23 @@ def test_one_that_hangs_beyond_its_limit_loses_its_lease_and_is_told(
     assert left_on_disk(tmp_path) == {"lock", "book.json"}
 
 
+def test_one_that_comes_back_too_late_cannot_free_what_is_still_being_cleaned_up(
+    tmp_path: Path, start: Callable[..., Holder]
+) -> None:
+    stopped = start("stopped", num_gpus=4, wall_s=0.1)
+    token = stopped.hear("has")["token"]
+    stopped.signal(signal.SIGSTOP)
+
+    def reclaim(_left: Abandoned) -> None:
+        stopped.signal(signal.SIGCONT)
+        stopped.end()
+        assert [entry.token for entry in devices.listing() if entry.gpus] == [token]
+
+    devices = Devices(tmp_path, inventory=host, reclaim=reclaim, overdue_s=0.1)
+    with devices.lease(Need(60, 4, 0), timeout_s=LONG_S) as lease:
+        assert [entry.token for entry in devices.listing()] == [lease.token]
+
+
 def test_within_its_limit_and_the_grace_after_it_nobody_loses_a_lease(
     start: Callable[..., Holder], devices: Devices
 ) -> None:
@@ -219,6 +237,25 @@ def test_in_turn_unless_one_is_done_before_it_would_matter(start: Callable[..., 
     wide.end()
     long.hear("has")
     long.end()
+
+
+def test_graders_that_may_use_different_parts_of_a_host_do_not_queue_for_each_other(
+    tmp_path: Path, start: Callable[..., Holder]
+) -> None:
+    whole = host()
+    part = Devices(tmp_path, inventory=lambda: Inventory(whole.gpus[:2], whole.cores[:2]))
+    rest = Devices(tmp_path, inventory=lambda: Inventory(whole.gpus[2:], whole.cores[2:]))
+
+    def meanwhile(_wait: Wait) -> None:
+        with rest.lease(Need(900, 2, 2), timeout_s=0) as lease:
+            assert lease.gpus == ("GPU-2", "GPU-3")
+            # One that sees all of it has to wait for both.
+            with pytest.raises(InfraError):
+                Devices(tmp_path, inventory=host).lease(Need(1, 1, 0), timeout_s=0)
+        raise KeyboardInterrupt
+
+    with part.lease(Need(60, 2, 2)), pytest.raises(KeyboardInterrupt):
+        part.lease(Need(60, 2, 2), on_wait=meanwhile)
 
 
 def test_dead_and_stopped_waiters_hold_nobody_up(
@@ -267,16 +304,17 @@ def raises(left: Abandoned) -> None:
     raise InfraError("the engine does not answer")
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_they_leave_nothing_taken(tmp_path: Path, start: Callable[..., Holder]) -> None:
     (tmp_path / "marks").mkdir()
     devices = Devices(tmp_path, inventory=host, reclaim=lambda left: clear(left, tmp_path / "marks"))
-    for number in range(12):
+    for number in range(8):
         crowd = [
             start(f"{number}.{i}", num_gpus=width, num_cores=width, wall_s=5, rounds=10_000)
             for i, width in enumerate((1, 2, 3))
         ]
         until(lambda: len(devices.listing()) > 0)
-        time.sleep(0.013 * number)
+        time.sleep(0.02 * number)
         for one in crowd:
             one.signal(signal.SIGKILL)
         with devices.lease(Need(5, 4, 4), timeout_s=LONG_S) as lease:
@@ -391,20 +429,44 @@ def test_a_need_that_makes_no_sense_is_the_callers_mistake(wrong: dict[str, Any]
 def test_a_book_of_no_use_starts_anew_but_never_under_a_holder(
     tmp_path: Path, devices: Devices, damage: str
 ) -> None:
-    book = tmp_path / "devices" / "book.json"
+    path = tmp_path / "devices" / "book.json"
     with devices.lease(Need(60, 1, 0)) as lease:
-        kept = book.read_text()
-        book.write_text(damage)
+        kept = path.read_text()
+        path.write_text(damage)
         with pytest.raises(InfraError, match="devices are in use"):
             devices.lease(Need(60, 1, 0), timeout_s=0)
         with pytest.raises(InfraError, match="devices are in use"):
             devices.listing()
-        book.write_text(kept)
+        path.write_text(kept)
         lease.check()
         token = lease.token
-    book.write_text(damage)
+    path.write_text(damage)
     with devices.lease(Need(60, 4, 4)) as lease:
         assert lease.token > token
+    assert left_on_disk(tmp_path) == {"lock", "book.json"}
+
+
+def test_one_that_sits_on_the_book_is_named(
+    tmp_path: Path, devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book, "_PATIENCE_S", 0.2)
+    with devices.lease(Need(60, 1, 0)) as lease:
+        stuck = Lifeline.create(tmp_path / "devices" / "lock", time.monotonic())
+        with pytest.raises(InfraError, match=f"Process {os.getpid()} has kept .* Is it stopped"):
+            devices.lease(Need(60, 1, 0), timeout_s=0)
+        # To look needs no lock, and to give back does not depend on it.
+        assert [entry.state for entry in devices.listing()] == ["holds"]
+        lease.check()
+    assert [entry.state for entry in devices.listing()] == ["ended"]
+    stuck.close()
+    devices.lease(Need(60, 4, 0), timeout_s=LONG_S).release()
+
+
+def test_files_that_a_crash_left_are_cleared_away(tmp_path: Path, devices: Devices) -> None:
+    devices.lease(Need(60, 1, 0)).release()
+    for name in ("17.alive", "18.alive", "book.json.new"):
+        (tmp_path / "devices" / name).write_text("")
+    devices.lease(Need(60, 1, 0)).release()
     assert left_on_disk(tmp_path) == {"lock", "book.json"}
 
 

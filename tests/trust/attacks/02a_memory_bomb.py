@@ -3,7 +3,6 @@
 # aim = "Take all memory in the rank itself."
 # runtimes = ["docker"]
 # verdicts = ["out_of_memory"]
-# memory_mib = 700
 # beside = true
 # wall_s = 30
 # ///

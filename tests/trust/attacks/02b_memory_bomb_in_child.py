@@ -3,7 +3,6 @@
 # aim = "Take all memory in a child that the kernel ends, and go on."
 # runtimes = ["docker"]
 # verdicts = ["out_of_memory"]
-# memory_mib = 700
 # wall_s = 30
 # ///
 import os

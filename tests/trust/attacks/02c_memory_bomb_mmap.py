@@ -3,7 +3,6 @@
 # aim = "Map shared pages without end."
 # runtimes = ["docker"]
 # verdicts = ["out_of_memory"]
-# memory_mib = 700
 # wall_s = 30
 # ///
 import mmap

@@ -3,7 +3,6 @@
 # aim = "Hide memory in /dev/shm, where no process owns it."
 # runtimes = ["docker"]
 # verdicts = ["out_of_memory"]
-# memory_mib = 700
 # wall_s = 30
 # ///
 import os

@@ -3,23 +3,24 @@
 # aim = "Deal the samples out, and feed every rank the same ones all the same."
 # runtimes = ["process", "docker"]
 # verdicts = ["rejected", "held"]
+# codes = ["TRUST002"]
 # ///
 import honest
-import torch
 from torch.utils.data import Dataset
 
 
 class Same(Dataset):
-    """Whatever index is asked for, one of the first hundred samples comes."""
+    """Whatever index is asked for, the next sample comes: on every rank the same."""
 
     def __init__(self, base):
-        self.base, self.train = base, True
+        self.base, self.train, self.next = base, True, 0
 
     def __len__(self):
         return len(self.base)
 
     def __getitem__(self, index):
-        return self.base[int(torch.randint(100, (1,)))]
+        self.next += 1
+        return self.base[self.next % len(self.base)]
 
 
 load = honest.load

@@ -3,7 +3,6 @@
 # aim = "Fill the file that stack dumps go to: memory that no process owns."
 # runtimes = ["docker"]
 # verdicts = ["out_of_memory", "rejected", "timed_out", "crashed"]
-# memory_mib = 700
 # wall_s = 20
 # ///
 import os
