@@ -90,6 +90,8 @@ def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
             f"Run in the {record.runtime!r} runtime, which does not isolate: the script had the judge's own rights.",
         )
     )
+    if gap := str(record.environment.get("isolation_gap", "")):
+        notes = (*notes, gap)
     if not facts.timed:
         notes = (*notes, "Time targets were left out of this judging, and their points out of the total.")
     if not task.scored and evaluation is not None and evaluation.problem is not None:

@@ -51,6 +51,11 @@ class Settings(BaseSettings):
     pool_bytes: int = 3 << 30
     """Memory that idle pairs may take together; fewer are kept where they would take more."""
 
+    apptainer_user: str = ""
+    """Account that Apptainer's containers belong to where the grader itself is root; otherwise they are our own."""
+    apptainer_images: Path | None = None
+    """Folder of Apptainer's image files, readable for that account; default `<state_dir>/apptainer`."""
+
     @property
     def data_root(self) -> Path:
         """Folder of prepared data sets."""

@@ -1,6 +1,6 @@
 """The process inside the second container: hands out what a run left, and scores it. Never runs a learner's code.
 
-    python -u -m grader.evaluate.box
+    python -u -m grader.evaluate.box [--hide-clone3]
 
 Sees the run's folders read-only, has no network and no rights. Messages as in `scorer`, with two differences: the
 task's `evaluate.py` comes as text, because the container shares no folder with the machine; and `{"op": "files",
@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from grader.evaluate.scorer import answer_request
 from grader.evaluate.scoring import Shelf
+from grader.launch.syscalls import HIDE_CLONE3, hide_clone3
 from grader.run.collect import collect
 
 OUT, RECORDS, VISIBLE, HIDDEN = "/out", "/record", "/visible", "/hidden"
@@ -114,6 +115,8 @@ def _task_file(text: str) -> str:
 
 def main() -> int:
     """Serve until nobody asks any more."""
+    if HIDE_CLONE3 in sys.argv[1:]:
+        hide_clone3()
     try:
         ScorerBox().serve()
     except BrokenPipeError:

@@ -1,21 +1,26 @@
 """The process inside a container that runs one submission: a warm parent that takes one job, then ends.
 
-    python -u -m grader.launch.box
+    python -u -m grader.launch.box [--hide-clone3]
 
 Runs as root with the rights to change user and to signal, and nothing else; what a learner wrote becomes files, and
 then processes, only as another user. Speaks the protocol of `warm`, except that a request is
-`{"files": [{"path": …, "text": …}], "spec": {…}}`: the container shares no folder with the machine, so the
-submission comes in on our input, before any rank exists.
+`{"files": [{"path": …, "text": …}], "spec": {…}}`: the submission comes in on our input, before any rank exists. With
+`"give_back": true` the ranks' folders become ours when all is over, which `{"event": "given_back"}` tells: where they
+are folders of the machine, nobody else there could read or remove what another user left.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any
 
 from grader.launch.spec import LaunchSpec
+from grader.launch.syscalls import HIDE_CLONE3, hide_clone3
 from grader.launch.user import as_user
 from grader.launch.warm import WarmParent
 
@@ -36,7 +41,8 @@ class Box(WarmParent):
     """Serves one job."""
 
     def __init__(self) -> None:
-        super().__init__(once=True, idle_s=IDLE_S, store_uid=STORE_UID)
+        # Only root can make the store another user's.
+        super().__init__(once=True, idle_s=IDLE_S, store_uid=0 if os.getuid() else STORE_UID)
 
     def answer(self, request: dict[str, Any]) -> None:
         """Lay out the submission as the ranks' user and run it."""
@@ -48,6 +54,25 @@ class Box(WarmParent):
             self.say({"event": "failed", "reason": f"the job could not be laid out: {error}"})
             return
         self.run(spec)
+        if request.get("give_back"):
+            for folder in (spec.output_dir, spec.submission_dir, spec.scratch_dir):
+                take_over(folder)
+            self.say({"event": "given_back"})
+
+
+def take_over(root: str) -> None:
+    """Make everything below a folder ours, and its folders open to us; every process of another user is dead."""
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        # What cannot be had, such as a name that is too long, stays what it is: it is refused when it is collected.
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    os.chown(entry.path, os.getuid(), os.getgid(), follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        os.chmod(entry.path, stat.S_IRWXU)
+                        waiting.append(entry.path)
 
 
 def lay_out(texts: dict[str, str], folder: Path) -> None:
@@ -60,6 +85,8 @@ def lay_out(texts: dict[str, str], folder: Path) -> None:
 
 def main() -> int:
     """Serve one job; 0 when it is done or none came."""
+    if HIDE_CLONE3 in sys.argv[1:]:
+        hide_clone3()
     try:
         Box().serve()
     except BrokenPipeError:

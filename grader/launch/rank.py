@@ -91,6 +91,8 @@ def _settle(
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
     _limit(resource.RLIMIT_NOFILE, _NUM_FILES)
+    if spec.num_processes:
+        _limit(resource.RLIMIT_NPROC, spec.num_processes)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(spec.submission_dir)

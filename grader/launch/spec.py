@@ -29,7 +29,9 @@ class LaunchSpec:
         probe: False runs the script without the probe (measurements and oracle tests).
         secret: decides which steps the probe looks at closely; scripts are not told, nor in any variable.
         rank_uid: user and group that ranks become, once nothing of ours is open to them (0: they stay what we are).
+        num_processes: processes and threads that the ranks' user may have (0: only the machine's own limit).
         contained: True where network and control group are this run's own, so that what they count is the run's.
+        own_network: True where at least the network is.
     """
 
     attempt: str
@@ -52,7 +54,9 @@ class LaunchSpec:
     probe: bool = True
     secret: int = 0
     rank_uid: int = 0
+    num_processes: int = 0
     contained: bool = False
+    own_network: bool = False
 
     def to_json(self) -> str:
         """One line of JSON."""

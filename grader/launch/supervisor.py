@@ -84,7 +84,7 @@ class Supervisor:
         as_user(spec.rank_uid, lambda: prepare_folders(spec))
         self._watch_signals()
         facts = environment_facts()
-        traffic = TrafficWatch(contained=spec.contained)
+        traffic = TrafficWatch(contained=spec.contained or spec.own_network)
         self._cpu = CpuWatch(whole_group=spec.contained and spec.launcher == "fork")
         try:
             self._launcher.prepare()

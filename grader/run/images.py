@@ -137,7 +137,7 @@ def on_disk_bytes(kinds: tuple[str, ...] = KINDS) -> int:
     return sum(layers.values())
 
 
-def remove_old() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def remove_old(kinds: tuple[str, ...] = (*KINDS, "base")) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Remove images of ours whose tag is not the current one, or that a newer build has taken the name of.
 
     Returns:
@@ -154,10 +154,13 @@ def remove_old() -> tuple[tuple[str, ...], tuple[str, ...]]:
     removed: list[str] = []
     kept: list[str] = []
     with contextlib.closing(connect()) as client, engine_errors("The container engine did not remove images"):
-        ours = client.api.images(filters={"label": KIND_LABEL})
-        named = {name for image in ours for name in image.get("RepoTags") or ()}
-        nameless = {image["Id"] for image in ours if (image.get("RepoTags") or [_NAMELESS]) == [_NAMELESS]}
-        for name in sorted({name for name in named if name.startswith("grader-")} - current | nameless):
+        held = [
+            image for kind in kinds for image in client.api.images(filters={"label": f"{KIND_LABEL}={kind}"})
+        ]
+        tags = {tag for image in held for tag in image.get("RepoTags") or ()} - {_NAMELESS}
+        nameless = {image["Id"] for image in held if (image.get("RepoTags") or [_NAMELESS]) == [_NAMELESS]}
+        mine = tuple(f"{repository(kind)}:" for kind in kinds)
+        for name in sorted({tag for tag in tags if tag.startswith(mine)} - current | nameless):
             try:
                 client.api.remove_image(name)
                 removed.append(name)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +66,29 @@ print(me.pw_name, me.pw_dir, me.pw_shell)
 """
 
 WRITABLE = """
-import os, sys
-def offending(path):
-    held = os.lstat(path)
-    plain = not os.path.islink(path) and not path.startswith(("/tmp", "/var/tmp", "/run/lock"))
-    return plain and (held.st_uid != 0 and not path.startswith("/var") or held.st_mode & 0o022 or held.st_mode & 0o6000
-                      and not os.path.isdir(path))
+import os, stat
+def offends(held):
+    mode = held.st_mode
+    if stat.S_ISLNK(mode):
+        return False
+    if stat.S_ISDIR(mode):
+        # Sticky ones (/tmp and its like) are made to be shared.
+        return mode & 0o002 and not mode & stat.S_ISVTX
+    return mode & 0o6022
+def walk(folder):
+    try:
+        entries = list(os.scandir(folder))
+    except PermissionError:
+        # This root has no rights beyond its own files.
+        return
+    for entry in entries:
+        held = entry.stat(follow_symlinks=False)
+        if offends(held) or held.st_uid and not entry.path.startswith("/var"):
+            print(entry.path, oct(held.st_mode), held.st_uid)
+        if stat.S_ISDIR(held.st_mode):
+            walk(entry.path)
 for top in ("/opt", "/usr", "/etc", "/var", "/run", "/srv"):
-    for folder, folders, files in os.walk(top):
-        for path in [folder, *(f"{folder}/{name}" for name in files)]:
-            if offending(path):
-                print(path, oct(os.lstat(path).st_mode))
+    walk(top)
 """
 
 
@@ -96,9 +112,9 @@ def inside(name: str, code: str, *, user: str = "0:0") -> str:
             *hardened,
             "--user",
             user,
-            "--entrypoint=python",
+            "--entrypoint=timeout",
             name,
-            "-",
+            *("240", "python", "-"),
         ],
         input=code,
         text=True,
@@ -212,8 +228,9 @@ def test_neither_history_nor_settings_name_an_index(names: dict[str, str], kind:
     assert not [
         line for line in config["Env"] if line.partition("=")[0].lower().endswith(("proxy", "token", "cert"))
     ]
-    look = "from glob import glob; print(*glob('/run/secrets/*'), *glob('/**/pip.conf', recursive=True))"
-    assert inside(names[kind], look).strip() == ""
+    left = "import glob; print(*glob.glob('/run/secrets/*'), *glob.glob('/etc/**/pip.conf', recursive=True))"
+    assert inside(names[kind], left).strip() == ""
+    assert inside(names[kind], "import os, sys; print(os.listdir(sys.prefix))").count("pip.conf") == 0
 
 
 def test_a_second_build_starts_nothing(names: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,6 +239,35 @@ def test_a_second_build_starts_nothing(names: dict[str, str], monkeypatch: pytes
     said: list[str] = []
     image_build.build(KINDS, said.append, offline=True)
     assert said == []
+
+
+@pytest.fixture
+def old_image(docker_images: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """An image of a kind that nobody else has, with a tag that is not current: its kind and its name."""
+    kind = f"test{os.getpid()}"
+    name = f"grader-{kind}:0123456789ab"
+    with io.BytesIO() as buffer:
+        tarfile.open(fileobj=buffer, mode="w").close()
+        empty = buffer.getvalue()
+    label = ["--change", f"LABEL {images.KIND_LABEL}={kind}"]
+    subprocess.run(
+        ["docker", "import", *label, "-", name], input=empty, capture_output=True, check=True, timeout=60
+    )
+    yield kind, name
+    subprocess.run(["docker", "rmi", name], capture_output=True, timeout=60)
+
+
+def test_old_images_go_unless_a_container_uses_them(old_image: tuple[str, str]) -> None:
+    kind, name = old_image
+    made = subprocess.run(
+        ["docker", "create", name, "none"], capture_output=True, text=True, check=True, timeout=60
+    )
+    try:
+        assert images.remove_old((kind,)) == ((), (name,))
+    finally:
+        subprocess.run(["docker", "rm", made.stdout.strip()], capture_output=True, check=True, timeout=60)
+    assert images.remove_old((kind,)) == ((name,), ())
+    assert images.remove_old((kind,)) == ((), ())
 
 
 def test_list_tells_state_and_size(names: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

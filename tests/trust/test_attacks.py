@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from tests.trust.host import Host
 from tests.trust.judges import Judged, Judges
 
 _GRACE_S = 5.0
-_HARD = "fork_bomb thread_bomb memory mmap shm busy flood"
 _CONTROLS = {chr(n) for n in range(32)} - {"\n", "\t"} | {"\x7f", "\u202e", "\u2066"}
 # An honest attempt between: after every so many attacks in the same pipeline.
 _EVERY = 8
@@ -54,6 +54,27 @@ def test_attack(runtime: str, attack: Attack, judges: Judges, unpickled: Path) -
     if _seen[runtime] % _EVERY == 0:
         honest = judges.judge(runtime, find("00_honest"))
         assert honest.attempt.grade.verdict == "accepted", honest.attempt.grade.verdict_reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["docker"], indirect=True)
+def test_what_one_leaves_while_it_runs_the_other_does_not_find(runtime: str, judges: Judges) -> None:
+    leaving: list[Judged] = []
+    thread = threading.Thread(
+        target=lambda: leaving.append(judges.judge(runtime, find("13c_keeps_canaries_alive"), "neighbour"))
+    )
+    thread.start()
+    try:
+        looking = judges.judge(runtime, find("13d_looks_again_and_again"))
+    finally:
+        thread.join()
+    began, ended = _span(looking)
+    there_from, there_to = _span(leaving[0])
+    assert "ATTACK canaries are out" in leaving[0].printed
+    assert '"reached": []' in looking.printed
+    assert '"reached": ["' not in looking.printed
+    # Both were there at the same time: the looking one began while the other still ran, or the other way round.
+    assert max(began, there_from) < min(ended, there_to)
 
 
 @pytest.mark.slow
@@ -122,3 +143,10 @@ def _look_at_files(judged: Judged, attack: Attack) -> None:
 
 def _refuse(constant: str) -> object:
     raise AssertionError(f"{constant} is no number that a database takes")
+
+
+def _span(judged: Judged) -> tuple[float, float]:
+    record = judged.attempt.record
+    assert record is not None
+    began = float(record.environment["started_unix_s"])
+    return began, began + record.wall_s

@@ -1,7 +1,8 @@
 """Build, list or remove the images that containers are started from.
 
-`build` makes what is not there yet and is done at once otherwise; `list` says what there is and how large; `remove
---old` removes images of earlier versions (the engine's own build cache stays: `docker builder prune` empties that).
+`build` makes what is not there yet and is done at once otherwise, with `--apptainer` the image files of that runtime,
+too; `list` says what there is and how large; `remove --old` removes images of earlier versions (the engine's own build
+cache stays: `docker builder prune` empties that).
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="train, evaluate or service; may be given several times",
     )
+    parser.add_argument(
+        "--apptainer",
+        action="store_true",
+        help="build: then convert what grading needs into image files for the apptainer runtime",
+    )
     parser.add_argument("--old", action="store_true", help="remove: images of earlier versions")
 
 
@@ -40,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Do one of the three; 0 when it is done."""
     from grader.cli.image_printing import print_images, print_removed
     from grader.errors import EXIT_ACCEPTED, UsageError
+    from grader.run.apptainer import image_files
     from grader.run.images import KINDS, image_states, on_disk_bytes, remove_old
 
     kinds = tuple(args.only or KINDS)
@@ -51,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "remove":
         if not args.old:
             raise UsageError("say --old: `grader images remove` only removes images of earlier versions")
-        print_removed(*remove_old(), as_json=args.json)
+        removed, kept = remove_old()
+        print_removed((*removed, *image_files.remove_old()), kept, as_json=args.json)
         return EXIT_ACCEPTED
     if args.action == "build":
         from grader.run.image_build import build
@@ -59,6 +67,14 @@ def run(args: argparse.Namespace) -> int:
         def say(line: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
+        if args.apptainer:
+            # Said before an hour of building, not after it.
+            image_files.needs_program()
         build(kinds, say, base=args.base, offline=args.offline, fresh=args.fresh)
-    print_images(image_states(kinds), on_disk_bytes(kinds), as_json=args.json)
+        if args.apptainer:
+            for file in image_files.build(kinds, say):
+                say(f"apptainer: {file}")
+    # Of all, so that what one shares with another is told whichever is asked for.
+    states = [state for state in image_states() if state.kind in kinds]
+    print_images(states, on_disk_bytes(kinds), as_json=args.json)
     return EXIT_ACCEPTED

@@ -14,8 +14,8 @@ from typing import Any
 
 from grader.errors import InfraError
 from grader.model.run import WrittenFile
-from grader.run.engine.wire import Wire
 from grader.run.runtime import Job
+from grader.run.wire import Wire
 from grader.run.workspace import Workspace
 
 FILES_S = 60.0

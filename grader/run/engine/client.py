@@ -6,12 +6,16 @@ Nothing is made here.
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 from collections.abc import Iterator
+from typing import Any
 
 import docker
 import requests
 from docker import DockerClient
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.utils import parse_host
 
 from grader.errors import InfraError
 
@@ -26,11 +30,26 @@ def connect(timeout_s: float = _CALL_S) -> DockerClient:
         InfraError: no engine answers.
     """
     with engine_errors("No container engine answers"):
+        _knock(timeout_s)
         client = docker.from_env(timeout=int(timeout_s))
         # The default keeps ten connections; every attached stream and every helper thread holds one.
         client.api.adapters.get("http+docker://")
         client.ping()
         return client
+
+
+def _knock(timeout_s: float) -> None:
+    # The SDK leaves its socket open where nobody listens, and says so in words that help nobody.
+    address: Any = parse_host(os.environ.get("DOCKER_HOST"))
+    if not address.startswith("http+unix://"):
+        return
+    path = address.removeprefix("http+unix://")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        line.settimeout(timeout_s)
+        try:
+            line.connect(path)
+        except OSError as error:
+            raise OSError(f"nothing listens at {path} ({error.strerror or error})") from error
 
 
 def look() -> str:

@@ -30,32 +30,15 @@ from grader.run.engine.data_volumes import DataVolumes
 from grader.run.engine.ownership import Ownership
 from grader.run.engine.pair import Pair
 from grader.run.engine.pool import WarmPool
-from grader.run.engine.wire import Wire, WireLostError
 from grader.run.layout import lay_out, make_empty
 from grader.run.runtime import Availability, Job, Progress
-from grader.run.scorer_end import ScorerFolders
+from grader.run.wire import WireLostError
+from grader.run.wired_scorer import WiredScorer
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
 _ENDING_S = 12.0
 _SCORING_S = 75.0
-
-
-class PairScorer:
-    """Our end of the scorer in a pair's second container."""
-
-    folders = ScorerFolders("/visible", "/hidden", "/tmp/outputs")
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-
-    def ask(self, request: dict[str, Any], wall_s: float) -> dict[str, Any]:
-        """Its answer; see the protocol."""
-        self._wire.send(request)
-        answer = self._wire.event(time.monotonic() + wall_s)
-        if answer is None:
-            raise InfraError(f"The scorer gave no answer within {wall_s:.0f} s.{self._wire.last_words()}")
-        return answer
 
 
 class DockerRuntime:
@@ -120,9 +103,9 @@ class DockerRuntime:
         return self._ownership.name
 
     @property
-    def scorer(self) -> PairScorer | None:
+    def scorer(self) -> WiredScorer | None:
         """The scorer that holds what the last run left."""
-        return PairScorer(self._pair.scorer) if self._pair is not None else None
+        return WiredScorer(self._pair.scorer) if self._pair is not None else None
 
     def warm(self, like: Job | None = None) -> None:
         """Wait until a pair for such a job is ready; without one, for the kind of the last job."""

@@ -59,6 +59,6 @@ for name, family, kind, protocol in asked:
     except OSError as error:
         reached.append(f"{name}: {error}")
 with open("/proc/self/status") as file:
-    status = dict(line.rstrip().split(":\t", 1) for line in file if ":\t" in line)
+    status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 print("ATTACK", {name: status[name].strip() for name in ("CapEff", "CapPrm", "CapInh", "CapAmb", "NoNewPrivs", "Seccomp")})
 print("ATTACK", len(calls), json.dumps({"reached": reached}), flush=True)

@@ -12,7 +12,7 @@ import sys
 
 import torch
 
-ALLOWED = [os.path.realpath(p) for p in (os.getcwd(), os.environ["OUTPUT_DIR"], os.environ["HOME"], "/tmp", "/dev/shm")]
+ALLOWED = [os.path.realpath(p) for p in (os.getcwd(), os.environ["OUTPUT_DIR"], os.environ["HOME"], "/tmp", "/dev/shm", "/dev/mqueue")]
 ALLOWED += ["/proc/self", f"/proc/{os.getpid()}", "/proc/thread-self"]
 places = {os.path.dirname(torch.__file__), os.path.dirname(os.__file__), os.path.dirname(sys.executable), os.environ["DATA_DIR"], "/record", "/out/..", "/"}
 for top in ("/", "/usr", "/usr/local", "/etc", "/var", "/opt", "/srv", "/mnt", "/dev", "/sys", "/run", "/home"):

@@ -24,6 +24,5 @@ for place in PLACES:
     except OSError:
         pass
 print(libc.syscall(248, b"user", CANARY.encode(), CANARY.encode(), len(CANARY), -4), libc.shmget(0x6772, 4096, 0o1666))
-with open(f"/proc/self/comm", "w") as file:
-    file.write("canary")
+libc.prctl(15, b"canary", 0, 0, 0)  # PR_SET_NAME
 print("left", len(glob.glob(f"/*/{CANARY}")), flush=True)

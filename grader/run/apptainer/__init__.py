@@ -1,0 +1,1 @@
+"""Containers without an engine or an administrator: what the `apptainer` runtime is made of."""

@@ -1,0 +1,212 @@
+"""Claiming attempts and keeping them: whose turn it is, the lease with its fencing token, signs of life.
+
+A lease is what a worker has of an attempt: `(attempt_id, lease_token)`. Every claim raises the token, so that whoever
+held an older one is refused from then on, however late it comes back. Ends of attempts are `endings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import Connection, and_, case, func, select, text, update
+from sqlalchemy.orm import aliased
+
+from grader.store.clock import database_now
+from grader.store.database import Store
+from grader.store.events import note
+from grader.store.grades import submission_name
+from grader.store.tables import Attempt, Gate, Turn, WorkerRow
+from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.upsert import upsert
+
+LEASE_S = 30.0
+HEARTBEAT_S = 10.0
+EVERYTHING = "*"
+"""Name of the gate that holds all attempts."""
+# Any number that nothing else in this database uses.
+_CLAIMING = 0x67726164
+
+
+class Idle(StrEnum):
+    """Why a worker got nothing."""
+
+    EMPTY = "empty"
+    """Nothing waits that this worker could take."""
+    PAUSED = "paused"
+    DRAINING = "draining"
+    """This worker is to finish what it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An attempt that is this worker's until `lease_until`, and all it needs to judge it (files: `source_of`)."""
+
+    attempt_id: int
+    lease_token: int
+    lease_until: datetime
+    tries: int
+    submission_id: int
+    submission: str
+    digest: str
+    person_id: int
+    course_task_id: int
+    task: str
+    task_version: str
+    profile: str
+    need: str
+    lane: Lane
+
+
+class Sign(StrEnum):
+    """What the store answers to a sign of life."""
+
+    KEPT = "kept"
+    CANCEL = "cancel"
+    """The lease is kept; end the run and say `give_up`."""
+    STALE = "stale"
+    """It is somebody else's by now: end the run and say nothing."""
+
+
+def needs_of(num_gpus: int, *, cpu: bool = True) -> tuple[str, ...]:
+    """What a worker with so many free devices can take: `cpu`, `gpu1`, … up to all of them."""
+    return (*(["cpu"] if cpu else []), *(f"gpu{number}" for number in range(1, num_gpus + 1)))
+
+
+def claim(
+    store: Store, worker: str, needs: Sequence[str], *, lease_s: float = LEASE_S
+) -> Claimed | Idle:
+    """Take the next attempt that this worker can judge.
+
+    The interactive lane comes before regrades; within a lane whoever was served longest ago comes first, and of each
+    person's attempts the oldest.
+    """
+    with store.write() as connection:
+        if not store.is_sqlite:
+            # One at a time, so that each claim sees whom the one before it served. SKIP LOCKED below still matters: a
+            # row that a cancel holds just now must not hold up everybody.
+            connection.execute(text(f"SELECT pg_advisory_xact_lock({_CLAIMING})"))
+        draining = connection.execute(select(WorkerRow.draining).where(WorkerRow.name == worker))
+        if draining.scalar_one_or_none():
+            return Idle.DRAINING
+        gates = set(connection.execute(select(Gate.name)).scalars())
+        lanes = [lane for lane in Lane if lane.value not in gates]
+        open_needs = [need for need in needs if need not in gates]
+        if EVERYTHING in gates or not lanes or (needs and not open_needs):
+            return Idle.PAUSED
+        return _claim(connection, worker, lanes, open_needs, lease_s) or Idle.EMPTY
+
+
+def heartbeat(
+    store: Store, attempt_id: int, lease_token: int, *, phase: str | None = None, lease_s: float = LEASE_S
+) -> Sign:
+    """Say that the worker lives, and what it does; prolongs the lease by the database's clock."""
+    values = {"lease_until": database_now(lease_s), **({} if phase is None else {"phase": phase})}
+    with store.write() as connection:
+        row = connection.execute(
+            update(Attempt)
+            .where(
+                Attempt.id == attempt_id,
+                Attempt.lease_token == lease_token,
+                Attempt.state == AttemptState.RUNNING,
+            )
+            .values(**values)
+            .returning(Attempt.cancel_requested_at)
+        ).one_or_none()
+    if row is None:
+        return Sign.STALE
+    return Sign.KEPT if row.cancel_requested_at is None else Sign.CANCEL
+
+
+def _claim(
+    connection: Connection, worker: str, lanes: Sequence[Lane], needs: Sequence[str], lease_s: float
+) -> Claimed | None:
+    waiting = aliased(Attempt)
+    # The oldest of each person and lane: few rows to order, however many somebody has queued.
+    heads = (
+        select(func.min(waiting.id).label("id"))
+        .where(
+            waiting.state == AttemptState.QUEUED,
+            waiting.lane.in_(lanes),
+            waiting.need.in_(needs),
+            waiting.available_at <= database_now(),
+        )
+        .group_by(waiting.lane, waiting.person_id)
+        .subquery()
+    )
+    candidate = aliased(Attempt)
+    chosen = (
+        select(candidate.id)
+        .join(heads, heads.c.id == candidate.id)
+        .outerjoin(Turn, and_(Turn.person_id == candidate.person_id, Turn.lane == candidate.lane))
+        .where(candidate.state == AttemptState.QUEUED)
+        .order_by(
+            case((candidate.lane == Lane.INTERACTIVE, 0), else_=1),
+            func.coalesce(Turn.turn, 0),
+            candidate.id,
+        )
+        .limit(1)
+        .with_for_update(of=candidate, skip_locked=True)
+        .scalar_subquery()
+    )
+    row = connection.execute(
+        update(Attempt)
+        .where(Attempt.id == chosen, Attempt.state == AttemptState.QUEUED)
+        .values(
+            state=AttemptState.RUNNING,
+            worker=worker,
+            claimed_at=database_now(),
+            lease_until=database_now(lease_s),
+            lease_token=Attempt.lease_token + 1,
+            tries=Attempt.tries + 1,
+            phase="prepare",
+            event_seq=Attempt.event_seq + 1,
+        )
+        .returning(
+            Attempt.id,
+            Attempt.lease_token,
+            Attempt.lease_until,
+            Attempt.tries,
+            Attempt.submission_id,
+            Attempt.digest,
+            Attempt.person_id,
+            Attempt.course_task_id,
+            Attempt.task,
+            Attempt.task_version,
+            Attempt.profile,
+            Attempt.need,
+            Attempt.lane,
+            Attempt.event_seq,
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    note(connection, row.id, row.event_seq, "claimed", worker=worker, tries=row.tries)
+    last = select(func.coalesce(func.max(Turn.turn), 0) + 1).where(Turn.lane == row.lane).scalar_subquery()
+    connection.execute(
+        upsert(
+            connection,
+            Turn,
+            ["person_id", "lane"],
+            {"person_id": row.person_id, "lane": row.lane, "turn": last},
+            update=["turn"],
+        )
+    )
+    return Claimed(
+        attempt_id=row.id,
+        lease_token=row.lease_token,
+        lease_until=row.lease_until,
+        tries=row.tries,
+        submission_id=row.submission_id,
+        submission=submission_name(connection, row.submission_id),
+        digest=row.digest,
+        person_id=row.person_id,
+        course_task_id=row.course_task_id,
+        task=row.task,
+        task_version=row.task_version,
+        profile=row.profile,
+        need=row.need,
+        lane=row.lane,
+    )

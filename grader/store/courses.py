@@ -1,0 +1,188 @@
+"""Courses and the tasks that they set. Who takes part is `enrolments`; the tasks themselves lie in their folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from grader.errors import UsageError
+from grader.store.clock import database_now
+from grader.store.database import Store
+from grader.store.events import audit
+from grader.store.standings import restate
+from grader.store.tables import Course, CourseTask
+from grader.store.tables.course_task import LatePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTerms:
+    """On what terms a course sets a task; see `grader.store.tables.course_task`."""
+
+    title: str
+    version: str
+    need: str = "cpu"
+    weight: float = 1.0
+    required: bool = True
+    opens_at: datetime | None = None
+    due_at: datetime | None = None
+    late_policy: LatePolicy = LatePolicy.CLOSED
+    late_loss: float = 0.0
+    late_days: int | None = None
+    max_per_day: int | None = None
+    max_total: int | None = None
+    max_concurrent: int | None = None
+    hidden_until_due: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.late_loss <= 1:
+            raise ValueError("late_loss is a share, 0 to 1")
+        if any(limit is not None and limit < 1 for limit in (self.max_per_day, self.max_total, self.max_concurrent)):
+            raise ValueError("a limit below 1 would let nobody hand in; use opens_at for that")
+
+
+@dataclass(frozen=True, slots=True)
+class SetTask:
+    """A task of a course."""
+
+    id: int
+    course_id: int
+    task: str
+    profile: str
+    position: int
+    terms: TaskTerms
+
+
+@dataclass(frozen=True, slots=True)
+class CourseFacts:
+    """A course."""
+
+    id: int
+    name: str
+    title: str
+    closed: bool
+
+
+def add_course(store: Store, name: str, title: str, *, actor_id: int | None = None) -> int:
+    """Make a course and return its id.
+
+    Raises:
+        UsageError: there is a course of that name.
+    """
+    try:
+        with store.write() as connection:
+            course_id = connection.execute(
+                insert(Course).values(name=name, title=title, created_at=database_now()).returning(Course.id)
+            ).scalar_one()
+            audit(connection, f"course:{course_id}", "course_added", actor_id=actor_id)
+            return course_id
+    except IntegrityError:
+        raise UsageError(f"there is a course named {name} already") from None
+
+
+def set_closed(store: Store, course_id: int, closed: bool, *, actor_id: int | None) -> None:
+    """Close a course, so that nothing more is handed in, or open it again."""
+    with store.write() as connection:
+        connection.execute(
+            update(Course).where(Course.id == course_id).values(closed_at=database_now() if closed else None)
+        )
+        audit(connection, f"course:{course_id}", "closed" if closed else "opened", actor_id=actor_id)
+
+
+def courses(store: Store) -> tuple[CourseFacts, ...]:
+    """All courses, by name."""
+    with store.read() as connection:
+        return tuple(CourseFacts(*row) for row in connection.execute(_COURSE.order_by(Course.name)))
+
+
+def course(store: Store, course_id: int) -> CourseFacts | None:
+    """The course of that id, or None."""
+    with store.read() as connection:
+        row = connection.execute(_COURSE.where(Course.id == course_id)).one_or_none()
+    return None if row is None else CourseFacts(*row)
+
+
+def set_task(
+    store: Store,
+    course_id: int,
+    task: str,
+    profile: str,
+    terms: TaskTerms,
+    *,
+    actor_id: int | None = None,
+) -> int:
+    """Set a task at the end of a course, or change the terms of one that is set; returns its id there.
+
+    What was judged stays judged by the version of its time (`regrades` judge again); who stands where follows the
+    new dates.
+    """
+    values = {field.name: getattr(terms, field.name) for field in fields(terms)}
+    with store.write() as connection:
+        # Of two instructors who add the same task at once, the second waits here and then changes it.
+        connection.execute(select(Course.id).where(Course.id == course_id).with_for_update(key_share=True)).scalar_one()
+        found = connection.execute(
+            select(CourseTask.id).where(
+                CourseTask.course_id == course_id, CourseTask.task == task, CourseTask.profile == profile
+            )
+        ).scalar_one_or_none()
+        if found is not None:
+            connection.execute(update(CourseTask).where(CourseTask.id == found).values(**values))
+            restate(connection, found)
+        else:
+            last = connection.execute(
+                select(func.coalesce(func.max(CourseTask.position), 0)).where(
+                    CourseTask.course_id == course_id
+                )
+            ).scalar_one()
+            found = connection.execute(
+                insert(CourseTask)
+                .values(course_id=course_id, task=task, profile=profile, position=last + 1, **values)
+                .returning(CourseTask.id)
+            ).scalar_one()
+        audit(connection, f"course:{course_id}", "task_set", actor_id=actor_id, task=task, version=terms.version)
+        return found
+
+
+def reorder(store: Store, course_id: int, task_ids: tuple[int, ...], *, actor_id: int | None) -> None:
+    """Put a course's tasks into this order.
+
+    Raises:
+        UsageError: these are not exactly the course's tasks.
+    """
+    with store.write() as connection:
+        there = set(
+            connection.execute(select(CourseTask.id).where(CourseTask.course_id == course_id)).scalars()
+        )
+        if there != set(task_ids) or len(there) != len(task_ids):
+            raise UsageError("an order names each of the course's tasks once")
+        for position, task_id in enumerate(task_ids, start=1):
+            connection.execute(update(CourseTask).where(CourseTask.id == task_id).values(position=position))
+        audit(connection, f"course:{course_id}", "tasks_reordered", actor_id=actor_id)
+
+
+def tasks_of(store: Store, course_id: int) -> tuple[SetTask, ...]:
+    """A course's tasks in their order."""
+    with store.read() as connection:
+        return read_tasks(connection, course_id)
+
+
+def read_tasks(connection: Connection, course_id: int) -> tuple[SetTask, ...]:
+    """A course's tasks in their order, within a transaction of the caller's."""
+    rows = connection.execute(
+        select(
+            CourseTask.id,
+            CourseTask.course_id,
+            CourseTask.task,
+            CourseTask.profile,
+            CourseTask.position,
+            *(getattr(CourseTask, field.name) for field in fields(TaskTerms)),
+        )
+        .where(CourseTask.course_id == course_id)
+        .order_by(CourseTask.position, CourseTask.id)
+    )
+    return tuple(SetTask(*row[:5], TaskTerms(*row[5:])) for row in rows)
+
+
+_COURSE = select(Course.id, Course.name, Course.title, Course.closed_at.is_not(None)).select_from(Course)

@@ -1,0 +1,184 @@
+"""Who takes part in a course, and moved due dates. Changes no task's own date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from grader.errors import UsageError
+from grader.store.clock import database_now
+from grader.store.database import Store
+from grader.store.events import audit
+from grader.store.standings import restate
+from grader.store.tables import Course, CourseTask, Enrolment, Extension, Person
+from grader.store.tables.person import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """Somebody in a course."""
+
+    enrolment_id: int
+    person_id: int
+    login: str
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCourse:
+    """A course as one of its participants sees it."""
+
+    course_id: int
+    name: str
+    title: str
+    role: Role
+
+
+def enrol(
+    store: Store, course_id: int, person_id: int, role: Role = Role.LEARNER, *, actor_id: int | None = None
+) -> int:
+    """Let somebody take part and return the enrolment's id; once more changes nothing but the role."""
+    with store.write() as connection:
+        return enrol_within(connection, course_id, person_id, role, actor_id=actor_id)
+
+
+def enrol_within(
+    connection: Connection, course_id: int, person_id: int, role: Role, *, actor_id: int | None
+) -> int:
+    """As `enrol`, within a transaction of the caller's.
+
+    Raises:
+        UsageError: there is no such course, or the role is none of a course.
+    """
+    if role not in (Role.LEARNER, Role.INSTRUCTOR):
+        raise UsageError(f"in a course one is learner or instructor, not {role}")
+    # Locks the person's row: of two invitations redeemed at once, the second finds the enrolment.
+    connection.execute(select(Person.id).where(Person.id == person_id).with_for_update(key_share=True))
+    if connection.execute(select(Course.id).where(Course.id == course_id)).scalar_one_or_none() is None:
+        raise UsageError(f"there is no course {course_id}")
+    there = connection.execute(
+        select(Enrolment.id, Enrolment.role).where(
+            Enrolment.course_id == course_id, Enrolment.person_id == person_id
+        )
+    ).one_or_none()
+    if there is not None and there.role is role:
+        return there.id
+    if there is not None:
+        connection.execute(update(Enrolment).where(Enrolment.id == there.id).values(role=role))
+        enrolment_id = there.id
+    else:
+        enrolment_id = connection.execute(
+            insert(Enrolment)
+            .values(course_id=course_id, person_id=person_id, role=role, created_at=database_now())
+            .returning(Enrolment.id)
+        ).scalar_one()
+    audit(
+        connection, f"course:{course_id}", "enrolled", actor_id=actor_id, person_id=person_id, role=role
+    )
+    return enrolment_id
+
+
+def leave(store: Store, course_id: int, person_id: int, *, actor_id: int | None) -> bool:
+    """End an enrolment; what was handed in stays until it is erased. False: there was none."""
+    with store.write() as connection:
+        gone = connection.execute(
+            delete(Enrolment).where(Enrolment.course_id == course_id, Enrolment.person_id == person_id)
+        ).rowcount
+        if gone:
+            audit(connection, f"course:{course_id}", "left", actor_id=actor_id, person_id=person_id)
+        return bool(gone)
+
+
+def participants(store: Store, course_id: int) -> tuple[Participant, ...]:
+    """Everybody in a course, by name."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(Enrolment.id, Person.id, Person.login, Person.name, Enrolment.role)
+            .join(Person, Person.id == Enrolment.person_id)
+            .where(Enrolment.course_id == course_id)
+            .order_by(Person.name, Person.id)
+        )
+        return tuple(Participant(*row) for row in rows)
+
+
+def courses_of(store: Store, person_id: int) -> tuple[OwnCourse, ...]:
+    """The courses that somebody takes part in, by name."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(Course.id, Course.name, Course.title, Enrolment.role)
+            .join(Enrolment, Enrolment.course_id == Course.id)
+            .where(Enrolment.person_id == person_id)
+            .order_by(Course.name)
+        )
+        return tuple(OwnCourse(*row) for row in rows)
+
+
+def extend(
+    store: Store,
+    course_task_id: int,
+    due_at: datetime,
+    *,
+    person_id: int | None = None,
+    reason: str = "",
+    actor_id: int | None,
+) -> int:
+    """Move a task's due date for one learner, or (person None) for all who take part now; returns for how many.
+
+    For all, nobody loses: who has a later date already keeps it. What was handed in late before is so no longer.
+
+    Raises:
+        UsageError: there is no such task, or that person doesn't take part.
+    """
+    with store.write() as connection:
+        course_id = connection.execute(
+            select(CourseTask.course_id).where(CourseTask.id == course_task_id)
+        ).scalar_one_or_none()
+        if course_id is None:
+            raise UsageError(f"there is no task {course_task_id} in any course")
+        # Ordered and locked, so that two extensions at once cannot both find that there is none yet.
+        chosen = (
+            select(Enrolment.id).where(Enrolment.course_id == course_id).order_by(Enrolment.id).with_for_update()
+        )
+        chosen = chosen.where(
+            Enrolment.role == Role.LEARNER if person_id is None else Enrolment.person_id == person_id
+        )
+        enrolments = tuple(connection.execute(chosen).scalars())
+        if person_id is not None and not enrolments:
+            raise UsageError(f"person {person_id} takes no part in this course")
+        there = {
+            row.enrolment_id: row.due_at
+            for row in connection.execute(
+                select(Extension.enrolment_id, Extension.due_at).where(
+                    Extension.course_task_id == course_task_id
+                )
+            )
+        }
+        moved = [one for one in enrolments if person_id is not None or there.get(one, due_at) <= due_at]
+        connection.execute(
+            delete(Extension).where(
+                Extension.course_task_id == course_task_id, Extension.enrolment_id.in_(moved)
+            )
+        )
+        if moved:
+            connection.execute(
+                insert(Extension),
+                [
+                    {"enrolment_id": one, "course_task_id": course_task_id, "due_at": due_at, "reason": reason}
+                    for one in moved
+                ],
+            )
+            restate(connection, course_task_id)
+        audit(
+            connection,
+            f"course:{course_id}",
+            "due_date_moved",
+            actor_id=actor_id,
+            course_task_id=course_task_id,
+            person_id=person_id,
+            due_at=due_at.isoformat(),
+            reason=reason,
+        )
+        return len(moved)

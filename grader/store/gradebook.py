@@ -1,0 +1,114 @@
+"""The gradebook: people × tasks of a course, and when a learner is told how they did. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, func, select
+
+from grader.model.grade import Verdict
+from grader.store.clock import database_now
+from grader.store.courses import SetTask, read_tasks
+from grader.store.database import Store
+from grader.store.tables import Attempt, CourseTask, Enrolment, Extension, Person, Standing
+from grader.store.tables.attempt import Lane
+from grader.store.tables.person import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where one learner stands in one task; `attempt_id` None: handed in, nothing judged yet."""
+
+    num_attempts: int
+    attempt_id: int | None = None
+    points: float = 0.0
+    max_points: float = 0.0
+    verdict: Verdict | None = None
+    late_days: int = 0
+    overridden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GradebookRow:
+    """One learner: a cell per task that they have handed something in for, by the task's id in the course."""
+
+    person_id: int
+    login: str
+    name: str
+    cells: dict[int, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Gradebook:
+    """People × tasks of one course."""
+
+    tasks: tuple[SetTask, ...]
+    rows: tuple[GradebookRow, ...]
+
+
+def gradebook(store: Store, course_id: int) -> Gradebook:
+    """The whole gradebook of a course, in four statements however many people and attempts there are."""
+    with store.read() as connection:
+        tasks = read_tasks(connection, course_id)
+        ids = [task.id for task in tasks]
+        people = connection.execute(
+            select(Person.id, Person.login, Person.name)
+            .join(Enrolment, Enrolment.person_id == Person.id)
+            .where(Enrolment.course_id == course_id, Enrolment.role == Role.LEARNER)
+            .order_by(Person.name, Person.id)
+        ).all()
+        cells: dict[int, dict[int, Cell]] = {}
+        counted = select(Attempt.person_id, Attempt.course_task_id, func.count()).where(
+            Attempt.course_task_id.in_(ids), Attempt.lane == Lane.INTERACTIVE
+        )
+        for person_id, task_id, number in connection.execute(
+            counted.group_by(Attempt.course_task_id, Attempt.person_id)
+        ):
+            cells.setdefault(person_id, {})[task_id] = Cell(number)
+        for row in connection.execute(
+            select(
+                Standing.person_id,
+                Standing.course_task_id,
+                Standing.attempt_id,
+                Standing.points,
+                Standing.max_points,
+                Standing.verdict,
+                Standing.late_days,
+                Standing.overridden,
+            ).where(Standing.course_task_id.in_(ids))
+        ):
+            own = cells.setdefault(row[0], {})
+            number = own[row[1]].num_attempts if row[1] in own else 0
+            own[row[1]] = Cell(number, *row[2:])
+    return Gradebook(
+        tasks, tuple(GradebookRow(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)
+    )
+
+
+def feedback_opens_at(
+    store: Store, course_task_id: int, person_id: int
+) -> datetime | None:
+    """Until when a learner is not told how they did, where the task hides that until it is due; None: told already."""
+    with store.read() as connection:
+        row = connection.execute(
+            select(
+                CourseTask.hidden_until_due,
+                CourseTask.due_at,
+                Extension.due_at.label("extended"),
+                database_now().label("now"),
+            )
+            .outerjoin(
+                Enrolment,
+                and_(Enrolment.course_id == CourseTask.course_id, Enrolment.person_id == person_id),
+            )
+            .outerjoin(
+                Extension,
+                and_(Extension.enrolment_id == Enrolment.id, Extension.course_task_id == CourseTask.id),
+            )
+            .where(CourseTask.id == course_task_id)
+        ).one_or_none()
+    if row is None or not row.hidden_until_due:
+        return None
+    due: datetime | None = row.extended or row.due_at
+    return due if due is not None and row.now <= due else None

@@ -1,0 +1,214 @@
+"""Accounts: making them, checking passwords, changing them. Knows no session and no cookie."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from grader.errors import UsageError
+from grader.store.clock import database_now
+from grader.store.database import Store
+from grader.store.events import audit
+from grader.store.tables import Person
+from grader.store.tables.person import Role
+
+MIN_PASSWORD, MAX_PASSWORD = 10, 256
+# Without letters that are mistaken for each other when somebody reads them from a projector.
+_READABLE = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who somebody is, without anything secret."""
+
+    id: int
+    login: str
+    name: str
+    role: Role
+    must_change: bool
+    session_epoch: int
+    enabled: bool
+
+
+def one_time_password() -> str:
+    """A password to read out once: 60 bits, in groups."""
+    letters = [secrets.choice(_READABLE) for _ in range(12)]
+    return "-".join("".join(letters[start : start + 4]) for start in (0, 4, 8))
+
+
+def add_person(
+    store: Store,
+    login: str,
+    name: str,
+    role: Role = Role.LEARNER,
+    *,
+    password: str | None = None,
+    must_change: bool = False,
+    actor_id: int | None = None,
+) -> int:
+    """Make an account and return its id; without a password it can sign in with tokens only.
+
+    Raises:
+        UsageError: the login is taken or empty, or the password too short or too long.
+    """
+    login = _login(login)
+    if not login:
+        raise UsageError("an account needs a login name")
+    # Hashed before the transaction: it takes as long as it is meant to.
+    hashed = None if password is None else _hash(password)
+    try:
+        with store.write() as connection:
+            person_id = connection.execute(
+                insert(Person)
+                .values(
+                    login=login,
+                    name=name,
+                    role=role,
+                    password_hash=hashed,
+                    must_change=must_change,
+                    created_at=database_now(),
+                )
+                .returning(Person.id)
+            ).scalar_one()
+            audit(connection, f"person:{person_id}", "person_added", actor_id=actor_id, role=role)
+            return person_id
+    except IntegrityError:
+        raise UsageError(f"the login {login} is taken") from None
+
+
+def check_password(store: Store, login: str, password: str) -> Account | None:
+    """The account that this login and password open, or None; takes equally long either way."""
+    with store.read() as connection:
+        row = connection.execute(_ACCOUNT.add_columns(Person.password_hash).where(Person.login == _login(login)))
+        found = row.one_or_none()
+    hashed = found.password_hash if found is not None else None
+    account = None if found is None else Account(*found[:7])
+    good = _verify(hashed or _decoy(), password) and hashed is not None
+    if account is None or not good or not account.enabled:
+        return None
+    if hashed is not None and _hasher().check_needs_rehash(hashed):
+        with store.write() as connection:
+            connection.execute(
+                update(Person)
+                .where(Person.id == account.id, Person.password_hash == hashed)
+                .values(password_hash=_hasher().hash(password))
+            )
+    return account
+
+
+def set_password(
+    store: Store, person_id: int, password: str, *, must_change: bool, actor_id: int | None
+) -> None:
+    """Give an account another password and end all its sessions.
+
+    Raises:
+        UsageError: the password is too short or too long, or there is no such account.
+    """
+    hashed = _hash(password)
+    with store.write() as connection:
+        _change(
+            connection,
+            person_id,
+            password_hash=hashed,
+            must_change=must_change,
+            session_epoch=Person.session_epoch + 1,
+        )
+        audit(connection, f"person:{person_id}", "password_changed", actor_id=actor_id)
+
+
+def set_enabled(store: Store, person_id: int, enabled: bool, *, actor_id: int | None) -> None:
+    """Open or close an account; closing ends its sessions.
+
+    Raises:
+        UsageError: there is no such account.
+    """
+    with store.write() as connection:
+        _change(
+            connection,
+            person_id,
+            disabled_at=None if enabled else database_now(),
+            session_epoch=Person.session_epoch + 1,
+        )
+        audit(connection, f"person:{person_id}", "enabled" if enabled else "disabled", actor_id=actor_id)
+
+
+def set_role(store: Store, person_id: int, role: Role, *, actor_id: int | None) -> None:
+    """Give an account another role and end its sessions.
+
+    Raises:
+        UsageError: there is no such account.
+    """
+    with store.write() as connection:
+        _change(connection, person_id, role=role, session_epoch=Person.session_epoch + 1)
+        audit(connection, f"person:{person_id}", "role_changed", actor_id=actor_id, role=role)
+
+
+def account(store: Store, person_id: int) -> Account | None:
+    """The account of that id, or None."""
+    with store.read() as connection:
+        row = connection.execute(_ACCOUNT.where(Person.id == person_id)).one_or_none()
+    return None if row is None else Account(*row)
+
+
+def account_by_login(store: Store, login: str) -> Account | None:
+    """The account of that login, or None."""
+    with store.read() as connection:
+        row = connection.execute(_ACCOUNT.where(Person.login == _login(login))).one_or_none()
+    return None if row is None else Account(*row)
+
+
+def any_admin(store: Store) -> bool:
+    """Whether somebody can administer this site at all; the first start makes such an account if not."""
+    with store.read() as connection:
+        found = connection.execute(select(Person.id).where(Person.role == Role.ADMIN).limit(1))
+        return found.scalar_one_or_none() is not None
+
+
+def _change(connection: Connection, person_id: int, **values: object) -> None:
+    if not connection.execute(update(Person).where(Person.id == person_id).values(**values)).rowcount:
+        raise UsageError(f"there is no account {person_id}")
+
+
+def _login(text: str) -> str:
+    return text.strip().casefold()
+
+
+def _hash(password: str) -> str:
+    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
+        raise UsageError(f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters")
+    return _hasher().hash(password)
+
+
+def _verify(hashed: str, password: str) -> bool:
+    try:
+        return len(password) <= MAX_PASSWORD and _hasher().verify(hashed, password)
+    except (VerificationError, InvalidHashError, UnicodeEncodeError):
+        return False
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    return PasswordHasher()
+
+
+@cache
+def _decoy() -> str:
+    # Verified where there is no account, so that the time taken does not tell which logins exist.
+    return _hasher().hash(secrets.token_hex(16))
+
+
+_ACCOUNT = select(
+    Person.id,
+    Person.login,
+    Person.name,
+    Person.role,
+    Person.must_change,
+    Person.session_epoch,
+    Person.disabled_at.is_(None),
+)

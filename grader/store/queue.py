@@ -1,0 +1,250 @@
+"""The queue as people see it: position and expected start, what is paused, which workers there are.
+
+Expected starts come from measured durations alone; where nothing was measured yet, none is told. Claims nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Select, and_, case, delete, func, select, union_all, update
+
+from grader.store.claims import EVERYTHING
+from grader.store.clock import database_now
+from grader.store.database import Store
+from grader.store.events import audit
+from grader.store.tables import Attempt, Gate, Turn, WorkerRow
+from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.upsert import upsert
+
+ALIVE_S = 60.0
+_MEASURED = 20
+"""Attempts of a task whose mean duration says how long the next will take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an attempt stands: 1 is next; `starts_in_s` None: not known."""
+
+    position: int
+    starts_in_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker that was seen within the last minute."""
+
+    name: str
+    needs: tuple[str, ...]
+    slots: int
+    seen_at: datetime
+    draining: bool
+    num_running: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What is held, since when and why."""
+
+    gate: str
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The queue at a glance; drained: nothing runs any more."""
+
+    queued: dict[Lane, int]
+    running: int
+    oldest_queued_s: float
+    pauses: tuple[Pause, ...]
+    workers: tuple[Worker, ...]
+
+    @property
+    def drained(self) -> bool:
+        return self.running == 0
+
+
+def report_worker(store: Store, name: str, needs: Sequence[str], slots: int) -> bool:
+    """A worker says that it is there and what it can take; True: it is to take nothing more and end."""
+    values = {"name": name, "needs": list(needs), "slots": slots, "seen_at": database_now()}
+    with store.write() as connection:
+        statement = upsert(connection, WorkerRow, ["name"], values, update=["needs", "slots", "seen_at"])
+        return connection.execute(statement.returning(WorkerRow.draining)).scalar_one()
+
+
+def forget_worker(store: Store, name: str) -> None:
+    """A worker has ended in order."""
+    with store.write() as connection:
+        connection.execute(delete(WorkerRow).where(WorkerRow.name == name))
+
+
+def drain_worker(store: Store, name: str, *, actor_id: int | None) -> bool:
+    """Tell a worker to finish what it has and take nothing more; False: there is none of that name."""
+    with store.write() as connection:
+        done = connection.execute(
+            update(WorkerRow).where(WorkerRow.name == name).values(draining=True)
+        ).rowcount
+        if done:
+            audit(connection, "queue", "worker_drained", actor_id=actor_id, worker=name)
+        return bool(done)
+
+
+def pause(store: Store, gate: str = EVERYTHING, *, reason: str, actor_id: int | None) -> None:
+    """Let nothing be claimed of a lane, of a need, or (`*`) at all; what runs goes on, submissions are still taken."""
+    values = {"name": gate, "since": database_now(), "actor_id": actor_id, "reason": reason}
+    with store.write() as connection:
+        connection.execute(upsert(connection, Gate, ["name"], values, update=["reason"]))
+        audit(connection, "queue", "paused", actor_id=actor_id, gate=gate, reason=reason)
+
+
+def resume(store: Store, gate: str = EVERYTHING, *, actor_id: int | None) -> bool:
+    """Open a gate again; False: it was open."""
+    with store.write() as connection:
+        opened = bool(connection.execute(delete(Gate).where(Gate.name == gate)).rowcount)
+        if opened:
+            audit(connection, "queue", "resumed", actor_id=actor_id, gate=gate)
+        return opened
+
+
+def queue_state(store: Store) -> QueueState:
+    """What waits, what runs, what is paused, who works."""
+    with store.read() as connection:
+        now = database_now()
+        counts = connection.execute(
+            select(Attempt.lane, func.count(), func.min(Attempt.queued_at), now)
+            .where(Attempt.state == AttemptState.QUEUED)
+            .group_by(Attempt.lane)
+        ).all()
+        running = connection.execute(
+            select(func.count()).select_from(Attempt).where(Attempt.state == AttemptState.RUNNING)
+        ).scalar_one()
+        gates = connection.execute(select(Gate.name, Gate.since, Gate.reason).order_by(Gate.name))
+        return QueueState(
+            queued={lane: 0 for lane in Lane} | {row[0]: row[1] for row in counts},
+            running=running,
+            oldest_queued_s=max(((row[3] - row[2]).total_seconds() for row in counts), default=0.0),
+            pauses=tuple(Pause(*row) for row in gates),
+            workers=_workers(connection),
+        )
+
+
+def places(store: Store) -> dict[int, Place]:
+    """Position and expected start of every attempt that waits, as claims would take them one after the other.
+
+    Only attempts that could take the same worker stand before each other. One call serves all pages for a second.
+    """
+    with store.read() as connection:
+        queue = connection.execute(_in_order()).all()
+        if not queue:
+            return {}
+        running = connection.execute(
+            select(
+                Attempt.worker, Attempt.course_task_id, Attempt.need, Attempt.claimed_at, database_now()
+            ).where(Attempt.state == AttemptState.RUNNING)
+        ).all()
+        workers = [worker for worker in _workers(connection) if not worker.draining]
+        kinds = {(row.course_task_id, row.need) for row in (*queue, *running)}
+        takes = _durations(connection, sorted(kinds))
+    free: dict[str, list[float | None]] = {worker.name: [] for worker in workers}
+    for worker_name, task_id, need, since, now in running:
+        if worker_name in free:
+            whole = takes.get((task_id, need))
+            spent = (now - since).total_seconds() if since is not None else 0.0
+            free[worker_name].append(None if whole is None else max(0.0, whole - spent))
+    return _plan([(row.id, row.course_task_id, row.need) for row in queue], workers, free, takes)
+
+
+def _plan(
+    queue: Sequence[tuple[int, int, str]],
+    workers: Sequence[Worker],
+    free: dict[str, list[float | None]],
+    takes: dict[tuple[int, str], float],
+) -> dict[int, Place]:
+    """Deal the queue out to slots, each to the one that is free first."""
+    groups = {need: frozenset(w.name for w in workers if need in w.needs) for _, _, need in queue}
+    slots: dict[str, list[float]] = {}
+    for worker in workers:
+        # A slot whose end nobody knows helps no forecast.
+        known = [end for end in free[worker.name] if end is not None]
+        idle = max(0, worker.slots - len(free[worker.name]))
+        slots[worker.name] = known + [0.0] * idle
+        heapq.heapify(slots[worker.name])
+    found: dict[int, Place] = {}
+    ahead: dict[str, int] = {}
+    for attempt_id, task_id, need in queue:
+        rivals = [other for other in ahead if other == need or groups[other] & groups[need]]
+        position = 1 + sum(ahead[other] for other in rivals)
+        ahead[need] = ahead.get(need, 0) + 1
+        able = [name for name in sorted(groups[need]) if slots[name]]
+        start: float | None = None
+        if able:
+            best = min(able, key=lambda name: slots[name][0])
+            start = heapq.heappop(slots[best])
+            takes_s = takes.get((task_id, need))
+            # From a task that was never measured on, this slot's next start is not known.
+            if takes_s is not None:
+                heapq.heappush(slots[best], start + takes_s)
+        found[attempt_id] = Place(position, start)
+    return found
+
+
+def _in_order() -> Select[tuple[int, int, str]]:
+    turn = func.coalesce(Turn.turn, 0)
+    nth = func.row_number().over(partition_by=(Attempt.lane, Attempt.person_id), order_by=Attempt.id)
+    return (
+        select(Attempt.id, Attempt.course_task_id, Attempt.need)
+        .outerjoin(Turn, and_(Turn.person_id == Attempt.person_id, Turn.lane == Attempt.lane))
+        .where(Attempt.state == AttemptState.QUEUED)
+        .order_by(case((Attempt.lane == Lane.INTERACTIVE, 0), else_=1), nth, turn, Attempt.id)
+    )
+
+
+def _workers(connection: Connection) -> tuple[Worker, ...]:
+    busy = (
+        select(Attempt.worker, func.count().label("num"))
+        .where(Attempt.state == AttemptState.RUNNING)
+        .group_by(Attempt.worker)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(
+            WorkerRow.name,
+            WorkerRow.needs,
+            WorkerRow.slots,
+            WorkerRow.seen_at,
+            WorkerRow.draining,
+            func.coalesce(busy.c.num, 0),
+        )
+        .outerjoin(busy, busy.c.worker == WorkerRow.name)
+        .where(WorkerRow.seen_at > database_now(-ALIVE_S))
+        .order_by(WorkerRow.name)
+    )
+    return tuple(Worker(row[0], tuple(row[1]), *row[2:]) for row in rows)
+
+
+def _durations(connection: Connection, kinds: Sequence[tuple[int, str]]) -> dict[tuple[int, str], float]:
+    """Mean seconds from claim to end of the last judged attempts, per task of a course and need."""
+    recent = [
+        select(Attempt.course_task_id, Attempt.need, Attempt.claimed_at, Attempt.finished_at)
+        .where(
+            Attempt.course_task_id == task_id,
+            Attempt.need == need,
+            Attempt.state == AttemptState.JUDGED,
+            Attempt.claimed_at.is_not(None),
+            Attempt.finished_at.is_not(None),
+        )
+        .order_by(Attempt.finished_at.desc())
+        .limit(_MEASURED)
+        .subquery()
+        for task_id, need in kinds
+    ]
+    seconds: dict[tuple[int, str], list[float]] = {}
+    for task_id, need, start, end in connection.execute(union_all(*(select(one) for one in recent))):
+        if start is not None and end is not None:
+            seconds.setdefault((task_id, need), []).append((end - start).total_seconds())
+    return {kind: sum(values) / len(values) for kind, values in seconds.items()}

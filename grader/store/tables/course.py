@@ -1,0 +1,26 @@
+"""A course: who learns what together. Holds no task and nobody itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy.orm import Mapped, mapped_column
+
+from grader.store.tables.base import Base, Id, SafeString
+
+
+class Course(Base):
+    """A course.
+
+    Attributes:
+        name: unique short name, as it stands in addresses.
+        closed_at: nothing is handed in any more.
+    """
+
+    __tablename__ = "courses"
+
+    id: Mapped[Id]
+    name: Mapped[str] = mapped_column(SafeString(120), unique=True)
+    title: Mapped[str] = mapped_column(SafeString(200))
+    created_at: Mapped[datetime]
+    closed_at: Mapped[datetime | None]

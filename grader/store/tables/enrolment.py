@@ -1,0 +1,37 @@
+"""Who takes part in which course, and whose due dates are moved. Says nothing about what they handed in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from grader.store.tables.base import Base, Id, one_of
+from grader.store.tables.person import Role
+
+
+class Enrolment(Base):
+    """One person in one course; `role` is what they are there: learner or instructor."""
+
+    __tablename__ = "enrolments"
+    __table_args__ = (UniqueConstraint("course_id", "person_id"),)
+
+    id: Mapped[Id]
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"))
+    person_id: Mapped[int] = mapped_column(ForeignKey("people.id", ondelete="CASCADE"), index=True)
+    role: Mapped[Role] = mapped_column(one_of(Role))
+    created_at: Mapped[datetime]
+
+
+class Extension(Base):
+    """Another due date of one task, for one person."""
+
+    __tablename__ = "extensions"
+    __table_args__ = (UniqueConstraint("enrolment_id", "course_task_id"),)
+
+    id: Mapped[Id]
+    enrolment_id: Mapped[int] = mapped_column(ForeignKey("enrolments.id", ondelete="CASCADE"))
+    course_task_id: Mapped[int] = mapped_column(ForeignKey("course_tasks.id", ondelete="CASCADE"), index=True)
+    due_at: Mapped[datetime]
+    reason: Mapped[str]

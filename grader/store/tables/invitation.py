@@ -1,0 +1,26 @@
+"""A code that lets people into a course. Says nothing about who used it: that is in the events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from grader.store.tables.base import Base, Id, SafeString, one_of
+from grader.store.tables.person import Role
+
+
+class Invitation(Base):
+    """A code, the role that it gives, until when, and how often it may be used (None: as often as asked)."""
+
+    __tablename__ = "invitations"
+
+    id: Mapped[Id]
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), index=True)
+    code: Mapped[str] = mapped_column(SafeString(40), unique=True)
+    role: Mapped[Role] = mapped_column(one_of(Role))
+    expires_at: Mapped[datetime | None]
+    max_uses: Mapped[int | None]
+    num_uses: Mapped[int] = mapped_column(default=0)
+    revoked_at: Mapped[datetime | None]

@@ -1,0 +1,43 @@
+"""Somebody, or something, that signs in. Never holds a password, only its hash."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy.orm import Mapped, mapped_column
+
+from grader.store.tables.base import Base, Id, SafeString, one_of
+
+
+class Role(StrEnum):
+    """What somebody may do."""
+
+    LEARNER = "learner"
+    INSTRUCTOR = "instructor"
+    ADMIN = "admin"
+    CI = "ci"
+
+
+class Person(Base):
+    """An account.
+
+    Attributes:
+        login: unique, lower case.
+        password_hash: Argon2; None: this account signs in with tokens only.
+        must_change: the password is a one-time one.
+        session_epoch: raised whenever all sessions of this account shall end; sessions name the epoch of their start.
+        disabled_at: when set, neither password nor token opens anything.
+    """
+
+    __tablename__ = "people"
+
+    id: Mapped[Id]
+    login: Mapped[str] = mapped_column(SafeString(120), unique=True)
+    name: Mapped[str] = mapped_column(SafeString(200))
+    role: Mapped[Role] = mapped_column(one_of(Role))
+    password_hash: Mapped[str | None]
+    must_change: Mapped[bool] = mapped_column(default=False)
+    session_epoch: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]

@@ -1,0 +1,71 @@
+"""The same submission comes to the same grade wherever it runs: as plain processes, in warm containers, in cold ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.catalog import load_task, read_submission
+from grader.model.attempt import Attempt
+from grader.pipeline import Options, Pipeline
+from grader.settings import settings
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("docker_images")]
+
+SUBMISSIONS = [
+    "accepted/seeded_split.py",
+    "rejected/no_distributed_sampler.py",
+    "deadlocked/early_stop_on_rank_zero.py",
+]
+
+
+@pytest.fixture(scope="module")
+def pipelines(docker_images: object) -> Iterator[dict[str, Pipeline]]:
+    with (
+        Pipeline(Options(timed=False, dataset="digits"), lambda _sign: None) as process,
+        Pipeline(Options(timed=False, dataset="digits", runtime="docker"), lambda _sign: None) as docker,
+    ):
+        yield {"process": process, "docker": docker}
+
+
+def said(attempt: Attempt) -> dict[str, object]:
+    """What a learner is told, without what differs from run to run."""
+    grade = attempt.grade
+    return {
+        "verdict": grade.verdict,
+        "points": grade.points,
+        "ending": attempt.record.ending if attempt.record is not None else None,
+        "findings": sorted((f.code, f.severity.value, str(f.location)) for f in grade.findings),
+    }
+
+
+@pytest.mark.parametrize("name", SUBMISSIONS)
+def test_containers_come_to_the_grade_that_plain_processes_come_to(
+    name: str, pipelines: dict[str, Pipeline], tmp_path: Path
+) -> None:
+    task = load_task("ddp-fashion")
+    submission = read_submission(settings().tasks_dir / "ddp-fashion" / "submissions" / name)
+    here, _ = pipelines["process"].grade(task, submission, tmp_path / "process")
+    there, _ = pipelines["docker"].grade(task, submission, tmp_path / "docker")
+    assert there.record is not None
+    assert there.record.isolated
+    assert said(there) == said(here)
+
+
+def test_a_cold_attempt_comes_to_the_same_grade(
+    docker_images: object, pipelines: dict[str, Pipeline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = load_task("ddp-fashion")
+    submission = read_submission(settings().tasks_dir / "ddp-fashion" / "submissions" / SUBMISSIONS[0])
+    warm, _ = pipelines["docker"].grade(task, submission, tmp_path / "warm")
+    monkeypatch.setenv("GRADER_POOL_PAIRS", "0")
+    settings.cache_clear()
+    try:
+        with Pipeline(Options(timed=False, dataset="digits", runtime="docker"), lambda _sign: None) as pipeline:
+            cold, _ = pipeline.grade(task, submission, tmp_path / "cold")
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()
+    assert said(cold) == said(warm)
