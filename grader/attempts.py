@@ -25,7 +25,7 @@ class AttemptFacts:
     Attributes:
         attempt: unique name.
         task, task_version: what it is judged by.
-        profile, nproc_per_node, runtime, launcher, seed: how it is run.
+        profile, nproc_per_node, nnodes, runtime, launcher, seed: how it is run.
         dataset: name; num_train, num_validation, num_hidden: samples of its splits.
         submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
         timed: False where time targets were left out.
@@ -45,6 +45,12 @@ class AttemptFacts:
     num_hidden: int
     submission: Submission
     timed: bool = True
+    nnodes: int = 1
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of all nodes."""
+        return self.nproc_per_node * self.nnodes
 
 
 def new_attempt_name(submission: Submission) -> str:

@@ -136,7 +136,7 @@ def _grade(
         digest=facts.submission.digest,
         profile=facts.profile,
         dataset=facts.dataset,
-        world_size=facts.nproc_per_node,
+        world_size=facts.world_size,
         runtime=facts.runtime,
         verdict=outcome.verdict,
         verdict_reason=outcome.reason,

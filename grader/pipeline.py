@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -43,6 +43,7 @@ class Options:
 
     profile: str | None = None
     nproc_per_node: int | None = None
+    nnodes: int | None = None
     dataset: str | None = None
     runtime: str | None = None
     launcher: str | None = None
@@ -58,7 +59,13 @@ class Setting:
     profile: Profile
     dataset: PreparedDataset
     nproc_per_node: int
+    nnodes: int
     launcher: str
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of all nodes."""
+        return self.nproc_per_node * self.nnodes
 
 
 class Pipeline:
@@ -94,7 +101,7 @@ class Pipeline:
         """Resolve the options against a task.
 
         Raises:
-            UsageError: the task has no such profile, the data is not prepared, or the number of ranks makes no sense.
+            UsageError: the task has no such profile, the data is not prepared, or ranks or nodes are too many here.
         """
         name = self.options.profile or settings().profile
         profile = task.profile(name)
@@ -104,11 +111,19 @@ class Pipeline:
         nproc = self.options.nproc_per_node
         if nproc is not None and not 1 <= nproc <= 64:
             raise UsageError(f"--nproc-per-node {nproc}: give a number from 1 to 64")
+        nnodes = self.options.nnodes or profile.nnodes
+        if not 1 <= nnodes <= 16:
+            raise UsageError(f"--nnodes {nnodes}: give a number from 1 to 16")
+        if nnodes > 1 and not self.runtime.spans_nodes:
+            raise UsageError(
+                f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
+            )
         return Setting(
             task=task,
             profile=profile,
             dataset=find_dataset(task, self.options.dataset or settings().dataset, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
+            nnodes=nnodes,
             launcher=self.options.launcher or task.launcher,
         )
 
@@ -157,9 +172,7 @@ class Pipeline:
     def calibration(self, setting: Setting) -> Calibration:
         """The stored calibration, or a provisional one made now: the reference once, the skeleton once on one rank."""
         self.warm(setting)
-        stored = calibrations.load(
-            setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node
-        )
+        stored = self._stored(setting)
         return stored or self._calibrate(setting, calibrations.NUM_RUNS, provisional=True)[0]
 
     def _reference(self, setting: Setting) -> Calibration | None:
@@ -169,14 +182,17 @@ class Pipeline:
         self.warm(setting)
         if not self.options.timed:
             return None
-        return calibrations.load(setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node)
+        return self._stored(setting)
+
+    def _stored(self, setting: Setting) -> Calibration | None:
+        return calibrations.load(
+            setting.task, setting.profile.name, setting.dataset, setting.world_size, setting.nnodes
+        )
 
     def calibrated(self, setting: Setting) -> str:
         """When the stored calibration was made; "" where there is none that can be read."""
         try:
-            stored = calibrations.load(
-                setting.task, setting.profile.name, setting.dataset, setting.nproc_per_node
-            )
+            stored = self._stored(setting)
         except InfraError:
             return ""
         return stored.made_at if stored is not None else ""
@@ -192,8 +208,8 @@ class Pipeline:
         return self._calibrate(setting, num_runs, provisional=False)
 
     def _calibrate(self, setting: Setting, num_runs: int, *, provisional: bool) -> tuple[Calibration, Path]:
-        def measure(submission: Submission, nproc_per_node: int) -> calibrations.Measured:
-            return self._measure(setting, submission, nproc_per_node)
+        def measure(submission: Submission, num_ranks: int) -> calibrations.Measured:
+            return self._measure(setting, submission, num_ranks)
 
         def announce(name: str, number: int, total: int) -> None:
             self.on_progress(Progress(f"calibrate {number}/{total} {name}", 0.0))
@@ -202,19 +218,19 @@ class Pipeline:
             setting.task,
             setting.profile,
             setting.dataset,
-            setting.nproc_per_node,
+            setting.world_size,
             measure,
             num_runs=num_runs,
             provisional=provisional,
             on_progress=announce,
         )
-        return made, calibrations.save(made, setting.task, setting.dataset)
+        return made, calibrations.save(made, setting.task, setting.dataset, setting.nnodes)
 
-    def _measure(
-        self, setting: Setting, submission: Submission, nproc_per_node: int
-    ) -> calibrations.Measured:
+    def _measure(self, setting: Setting, submission: Submission, num_ranks: int) -> calibrations.Measured:
         """One run of one of the task's own submissions, for calibration."""
-        facts = self._facts(setting, submission, nproc_per_node)
+        if num_ranks != setting.world_size:
+            setting = replace(setting, nproc_per_node=num_ranks, nnodes=1)
+        facts = self._facts(setting, submission)
         with tempfile.TemporaryDirectory(prefix="grader-calibrate-") as folder:
             workspace = Workspace(Path(folder))
             self._run(setting, facts, workspace)
@@ -226,7 +242,7 @@ class Pipeline:
                     else "it left no weights to score"
                 )
                 raise InfraError(
-                    f"{setting.task.name} cannot be calibrated: {submission.name} on {nproc_per_node} rank(s): {why}"
+                    f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {why}"
                 )
             trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
             return calibrations.Measured(
@@ -237,15 +253,14 @@ class Pipeline:
                 sum(step.samples for rank in trace.ranks for step in rank.steps),
             )
 
-    def _facts(
-        self, setting: Setting, submission: Submission, nproc_per_node: int | None = None
-    ) -> AttemptFacts:
+    def _facts(self, setting: Setting, submission: Submission) -> AttemptFacts:
         return AttemptFacts(
             attempt=new_attempt_name(submission),
             task=setting.task.name,
             task_version=setting.task.version,
             profile=setting.profile.name,
-            nproc_per_node=nproc_per_node or setting.nproc_per_node,
+            nproc_per_node=setting.nproc_per_node,
+            nnodes=setting.nnodes,
             runtime=self.runtime.name,
             launcher=setting.launcher,
             seed=self.options.seed,
@@ -274,6 +289,7 @@ class Pipeline:
             entry_point=setting.task.entry_point,
             data_dir=setting.dataset.visible_dir,
             nproc_per_node=facts.nproc_per_node,
+            nnodes=facts.nnodes,
             limits=setting.profile.limits,
             launcher=facts.launcher,
             seed=facts.seed,

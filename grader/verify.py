@@ -99,6 +99,7 @@ def deciding_facts(pipeline: Pipeline, task: Task, promised: PromisedSubmission)
         "digest": read_submission(promised.path).digest,
         "profile": setting.profile.name,
         "nproc_per_node": setting.nproc_per_node,
+        "nnodes": setting.nnodes,
         "dataset": f"{setting.dataset.name} {setting.dataset.version}",
         "runtime": pipeline.runtime.name,
         "launcher": setting.launcher,
@@ -111,7 +112,7 @@ def deciding_facts(pipeline: Pipeline, task: Task, promised: PromisedSubmission)
 def _skipped(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> VerifyCase | None:
     """A case without a run, where one rank is started and the flaw is one of several; None otherwise."""
     setting = pipeline.setting(task)
-    if promised.verdict == Verdict.ACCEPTED or not _alone(setting.nproc_per_node, setting.profile):
+    if promised.verdict == Verdict.ACCEPTED or not _alone(setting.world_size, setting.profile):
         return None
     return _unsaid(task, promised, "One rank does not show what goes wrong among several.")
 

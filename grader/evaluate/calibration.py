@@ -127,15 +127,17 @@ def _seconds(measured: Measured, profile: Profile) -> float:
     return measured.cpu_s if profile.backend == "gloo" else measured.wall_s
 
 
-def load(task: Task, profile: str, dataset: PreparedDataset, world_size: int) -> Calibration | None:
+def load(
+    task: Task, profile: str, dataset: PreparedDataset, world_size: int, nnodes: int = 1
+) -> Calibration | None:
     """The stored calibration for this machine; None where there is none for this version of the task and the data."""
-    found = read(_path(task, profile, dataset, world_size))
+    found = read(_path(task, profile, dataset, world_size, nnodes))
     return found if found is not None and found.task_version == task.version else None
 
 
-def save(calibration: Calibration, task: Task, dataset: PreparedDataset) -> Path:
+def save(calibration: Calibration, task: Task, dataset: PreparedDataset, nnodes: int = 1) -> Path:
     """Store a calibration and return its file. A provisional one never replaces a full one of the same task version."""
-    path = _path(task, calibration.profile, dataset, calibration.world_size)
+    path = _path(task, calibration.profile, dataset, calibration.world_size, nnodes)
     if calibration.provisional:
         there = read(path)
         if there is not None and not there.provisional and there.task_version == calibration.task_version:
@@ -189,9 +191,10 @@ def _first(pattern: str, path: Path) -> str | None:
     return " ".join(match[1].split()) if match else None
 
 
-def _path(task: Task, profile: str, dataset: PreparedDataset, world_size: int) -> Path:
+def _path(task: Task, profile: str, dataset: PreparedDataset, world_size: int, nnodes: int) -> Path:
     # The words are for people who look into the folder; the hash keeps different machines apart.
     words = re.sub(r"[^A-Za-z0-9]+", "-", node_class()).strip("-")[:60]
     short = hashlib.sha256(f"{node_class()} {dataset.version}".encode()).hexdigest()[:8]
-    name = f"{task.name}-{profile}-{dataset.name}-{world_size}-{words}-{short}.json"
+    ranks = f"{world_size}" if nnodes == 1 else f"{nnodes}x{world_size // nnodes}"
+    name = f"{task.name}-{profile}-{dataset.name}-{ranks}-{words}-{short}.json"
     return settings().state_dir / "calibration" / name

@@ -1,6 +1,6 @@
 """The process inside a container that runs one submission: a warm parent that takes one job, then ends.
 
-    python -u -m grader.launch.box [--hide-clone3]
+    python -u -m grader.launch.box [--hide-clone3] [--on-network]
 
 Runs as root with the rights to change user and to signal, and nothing else; what a learner wrote becomes files, and
 then processes, only as another user. Speaks the protocol of `warm`, except that a request is
@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from grader.launch.network import LOOPBACK, meeting_place
 from grader.launch.spec import LaunchSpec
 from grader.launch.syscalls import HIDE_CLONE3, hide_clone3
 from grader.launch.user import as_user
@@ -33,6 +34,8 @@ STORE_UID = 19999
 FIRST_RANK_UID = 20000
 NUM_RANK_UIDS = 256
 """Ranks of attempts side by side are different users."""
+ON_NETWORK = "--on-network"
+"""Argument of a box that is one of several nodes: its ranks meet those of the others on the network it was given."""
 IDLE_S = 3600.0
 """A box that nobody gives a job ends by itself: whoever made it may be gone."""
 
@@ -42,7 +45,9 @@ class Box(WarmParent):
 
     def __init__(self) -> None:
         # Only root can make the store another user's.
-        super().__init__(once=True, idle_s=IDLE_S, store_uid=0 if os.getuid() else STORE_UID)
+        store_uid = 0 if os.getuid() else STORE_UID
+        place = meeting_place() if ON_NETWORK in sys.argv[1:] else LOOPBACK
+        super().__init__(once=True, idle_s=IDLE_S, store_uid=store_uid, place=place)
 
     def answer(self, request: dict[str, Any]) -> None:
         """Lay out the submission as the ranks' user and run it."""

@@ -6,12 +6,16 @@ stacks say where a rank waits, and the kernel says that it really stood still th
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.launch.processes import Usage, blocked_switches
+from grader.launch.family import Family
+from grader.launch.processes import blocked_switches
+from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import StackFrame, in_folder, operation
-from grader.launch.watched import WatchedRank
+from grader.launch.watched import WatchedRank, take_stacks
 
 # Writing a dump wakes a blocked thread a few times and costs a little CPU; progress costs far more.
 _MOST_SWITCHES = 40
@@ -40,21 +44,14 @@ Look = dict[int, Standstill]
 """All live ranks at one moment."""
 
 
-def look(
-    ranks: list[WatchedRank], owners: dict[int, int], seen: dict[int, Usage], submission_dir: str
-) -> Look:
+def look(ranks: list[WatchedRank], cpu_s: dict[int, float], submission_dir: str) -> Look:
     """What every live rank does now; to be called right after their stacks came.
 
     Args:
         ranks: all ranks; those that have ended are left out.
-        owners: process id → rank, descendants included.
-        seen: the processes' usage now.
+        cpu_s: seconds that each rank and its descendants have used until now.
         submission_dir: where the learner's frames are.
     """
-    cpu_s = dict.fromkeys(range(len(ranks)), 0.0)
-    for pid, usage in seen.items():
-        if pid in owners:
-            cpu_s[owners[pid]] += usage.cpu_s
     return {
         rank.rank: Standstill(
             operation=operation(rank.stack.frames, submission_dir) if rank.stack else "",
@@ -83,11 +80,59 @@ def _blocked(before: Standstill, after: Standstill, gap_s: float) -> bool:
     return after.cpu_s - before.cpu_s <= _MOST_CPU_S + _MOST_CPU_SHARE * gap_s
 
 
-def describe(seen: Look, submission_dir: str) -> str:
+def describe(spec: LaunchSpec, seen: Look) -> str:
     """Part of a sentence: which rank waits where for what."""
-    parts = []
+    parts, submission_dir = [], spec.submission_dir
     for rank, still in sorted(seen.items()):
         site = next((frame for frame in still.frames if in_folder(frame.path, submission_dir)), None)
         where = f" at {Path(site.path).relative_to(submission_dir)}:{site.line}" if site is not None else ""
-        parts.append(f"rank {rank} waits{where} ({still.operation})")
+        parts.append(f"{spec.name(rank)} waits{where} ({still.operation})")
     return ", ".join(parts)
+
+
+class StandstillWatch:
+    """Looks at the ranks once they are silent, and again after a while, for as long as they stay so."""
+
+    def __init__(
+        self, spec: LaunchSpec, ranks: list[WatchedRank], family: Family, now: Callable[[], float]
+    ) -> None:
+        self._spec = spec
+        self._now = now
+        self._ranks = ranks
+        self._family = family
+        self._stacks_dir = Path(spec.record_dir, "stacks")
+        self._look: Look = {}
+        self._looked_s = -math.inf
+        self._since_s = 0.0
+        self.stood_s = 0.0
+        """Time between the first and the last look that agree; 0: something moves, or nobody knows yet."""
+
+    def turn(self) -> bool:
+        """Look if it is time; whether something new was found."""
+        spec = self._spec
+        if self.silent_s < spec.silence_s:
+            changed, self._look, self._looked_s, self.stood_s = self.stood_s > 0, {}, -math.inf, 0.0
+            return changed
+        if self._now() - self._looked_s < spec.stack_gap_s:
+            return False
+        if not take_stacks([rank for rank in self._ranks if rank.alive], self._stacks_dir):
+            self._looked_s = self._now()
+            return False
+        self._family.look()
+        seen = look(self._ranks, self._family.cpu_s(), spec.submission_dir)
+        before, self._look, self._looked_s = self._look, seen, self._now()
+        if stands_still(before, seen, spec.stack_gap_s):
+            self.stood_s = self._looked_s - self._since_s
+            return True
+        changed, self._since_s, self.stood_s = self.stood_s > 0, self._looked_s, 0.0
+        return changed
+
+    @property
+    def silent_s(self) -> float:
+        """Time since a rank last wrote anything."""
+        return self._now() - max(rank.last_moved_s for rank in self._ranks)
+
+    @property
+    def where(self) -> str:
+        """Part of a sentence: who waits where for what."""
+        return describe(self._spec, self._look)

@@ -8,10 +8,19 @@ import time
 from collections.abc import Callable
 
 from grader.launch.failure import last_words
+from grader.launch.family import Family
+from grader.launch.launcher import Launcher
 from grader.launch.processes import descendants, send_all
 from grader.launch.record import crash_reason
 from grader.launch.spec import LaunchSpec
 from grader.launch.watched import WatchedRank
+
+_TERM_GRACE_S = 1.5
+_KILL_GRACE_S = 2.0
+_LEFTOVER_GRACE_S = 0.3
+
+TurnUntil = Callable[[Callable[[], bool], float], None]
+"""Keeps the supervisor's loop turning until something holds, or for so many seconds."""
 
 
 def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool) -> tuple[str, str]:
@@ -26,17 +35,73 @@ def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool
     failed.sort(key=lambda rank: rank.ended_s or 0.0)
     for rank in failed:
         if rank.exit_code == -signal.SIGKILL and kernel_killed:
-            return "out_of_memory", f"The kernel ended rank {rank.rank}: there was no memory left."
+            return "out_of_memory", f"The kernel ended {spec.name(rank.rank)}: there was no memory left."
         words = last_words(rank.err.end_text())
         if words is not None and words.out_of_memory:
             return "out_of_memory", f"An allocation failed: {crash_reason(spec, rank)}."
     if failed:
         reason = crash_reason(spec, failed[0])
         return "crashed", f"{reason[0].upper()}{reason[1:]}."
+    if spec.nnodes > 1 and any(rank.killed_by_judge for rank in ranks):
+        return "crashed", f"The ranks of node {spec.node_rank} were ended because one on another node failed."
     if any(rank.exit_code is None for rank in ranks):
         missing = ", ".join(str(rank.rank) for rank in ranks if rank.exit_code is None)
         return "crashed", f"The launcher ended without starting rank {missing}."
     return "completed", f"All {len(ranks)} ranks ended by themselves with exit code 0."
+
+
+def stop_ranks(
+    launcher: Launcher, ranks: list[WatchedRank], family: Family, turn_until: TurnUntil, *, gently: bool
+) -> None:
+    """SIGTERM, then SIGKILL; returns when the launcher has nothing left to run.
+
+    Args:
+        launcher, ranks, family: of the run; turn_until: the supervisor's loop.
+        gently: False leaves SIGTERM out.
+
+    Raises:
+        OSError: something does not die.
+    """
+    for rank in ranks:
+        rank.killed_by_judge = rank.killed_by_judge or rank.alive
+    if gently:
+        family.look()
+        send_all(family.without(launcher.own_pids), signal.SIGTERM)
+        turn_until(lambda: launcher.over, _TERM_GRACE_S)
+    deadline = time.monotonic() + _KILL_GRACE_S
+    while not launcher.over and time.monotonic() < deadline:
+        family.look()
+        send_all(family.without(launcher.own_pids), signal.SIGKILL)
+        turn_until(lambda: launcher.over, 0.1)
+    if not launcher.over and not any(rank.alive and rank.pid for rank in ranks):
+        # Only the launcher's own process is left, slow to go on a busy machine; it has nothing more to tell.
+        family.look()
+        send_all(family.only(launcher.own_pids), signal.SIGKILL)
+        turn_until(lambda: launcher.over, _KILL_GRACE_S)
+    if not launcher.over:
+        raise OSError("a rank outlived SIGKILL: it hangs inside the kernel")
+
+
+def sweep(
+    launcher: Launcher,
+    ranks: list[WatchedRank],
+    family: Family,
+    turn_until: TurnUntil,
+    reap: Callable[[], None],
+) -> None:
+    """Give what the ranks left running a moment to go by itself, then count and end it; raises as `stop_ranks`."""
+
+    def remaining() -> list[int]:
+        family.look()
+        return [pid for pid, one in family.without(launcher.own_pids).items() if not one.zombie]
+
+    if remaining():
+        turn_until(lambda: not remaining(), _LEFTOVER_GRACE_S)
+        for pid in remaining():
+            family.owners.get(pid, ranks[0]).leftovers += 1
+    left = end_descendants(_KILL_GRACE_S, reap)
+    if left:
+        raise OSError(f"{left} processes of the run outlived SIGKILL")
 
 
 def end_descendants(limit_s: float, reap: Callable[[], None] | None = None, spared: int = 0) -> int:

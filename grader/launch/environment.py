@@ -44,8 +44,8 @@ def job_environment(spec: LaunchSpec) -> dict[str, str]:
         "MPLCONFIGDIR": f"{scratch}/matplotlib",
         "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
         "TRITON_CACHE_DIR": f"{scratch}/triton",
-        "GLOO_SOCKET_IFNAME": "lo",
-        "NCCL_SOCKET_IFNAME": "lo",
+        "GLOO_SOCKET_IFNAME": spec.interface,
+        "NCCL_SOCKET_IFNAME": spec.interface,
         "DATA_DIR": spec.data_dir,
         "OUTPUT_DIR": spec.output_dir,
     }
@@ -58,19 +58,23 @@ def prepare_folders(spec: LaunchSpec) -> None:
 
 
 def rank_environment(spec: LaunchSpec, rank: int, port: int) -> dict[str, str]:
-    """One rank's whole environment, name for name what torchrun would set on one node."""
-    world = str(spec.nproc_per_node)
+    """One rank's whole environment, name for name what torchrun would set.
+
+    Args:
+        spec: the run; rank: global rank; port: where the rendezvous store listens.
+    """
+    world, local = str(spec.world_size), str(spec.local_rank(rank))
     variables = {
         "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "GROUP_RANK": "0",
+        "LOCAL_RANK": local,
+        "GROUP_RANK": str(spec.node_rank),
         "ROLE_RANK": str(rank),
         "ROLE_NAME": "default",
         "WORLD_SIZE": world,
-        "LOCAL_WORLD_SIZE": world,
-        "GROUP_WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": str(spec.nproc_per_node),
+        "GROUP_WORLD_SIZE": str(spec.nnodes),
         "ROLE_WORLD_SIZE": world,
-        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_ADDR": spec.master_addr,
         "MASTER_PORT": str(port),
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "0",

@@ -44,7 +44,7 @@ class Launcher(Protocol):
         """Start all ranks; `origin` is `time.monotonic()` at time zero of the run."""
         ...
 
-    def serve(self, now_s: float, owners: dict[int, int]) -> None:
+    def serve(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
         """Look after its helpers; called at every turn of the supervisor's loop."""
         ...
 
@@ -79,7 +79,8 @@ class ForkLauncher:
 
     def prepare(self) -> None:
         """Write down the environments."""
-        self._environments = [rank_environment(self._spec, rank.rank, self._port) for rank in self._ranks]
+        port = self._spec.master_port or self._port
+        self._environments = [rank_environment(self._spec, rank.rank, port) for rank in self._ranks]
 
     def start(self, origin: float) -> None:
         """Fork the ranks; raises OSError where the machine has no room for them."""
@@ -92,7 +93,7 @@ class ForkLauncher:
             rank.started_s = time.monotonic() - origin
             rank.hand_over()
 
-    def serve(self, now_s: float, owners: dict[int, int]) -> None:
+    def serve(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
         """Nothing to look after."""
 
     def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:

@@ -58,7 +58,7 @@ def become_rank(
 
     Args:
         spec: the run.
-        rank: global rank, on one node also the local rank.
+        rank: global rank.
         ends: descriptors of this rank.
         environment: the whole environment of the rank.
         origin: `time.monotonic()` of the ranks' start.
@@ -160,8 +160,8 @@ def _install_probe(
         fd=_TRACE_FD,
         origin=origin,
         rank=rank,
-        local_rank=rank,
-        world_size=spec.nproc_per_node,
+        local_rank=spec.local_rank(rank),
+        world_size=spec.world_size,
         seed=seed,
         submission_dir=spec.submission_dir,
         output_dir=spec.output_dir,

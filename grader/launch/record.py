@@ -38,7 +38,7 @@ def write_run(
         ending: word and sentence.
         wall_s: start of the first rank to the exit of the last, seconds.
         facts: of the machine, taken at the start.
-        loopback_bytes: sent between ranks, None where not observable.
+        loopback_bytes: sent by this node's ranks, None where not observable.
     """
     for rank in ranks:
         for name, stream in (("out", rank.out), ("err", rank.err)):
@@ -48,7 +48,7 @@ def write_run(
         "runtime": "",
         "launcher": spec.launcher,
         "isolated": False,
-        "world_size": spec.nproc_per_node,
+        "world_size": len(ranks),
         "ending": ending[0],
         "ending_reason": ending[1],
         "wall_s": round(wall_s, 6),
@@ -71,6 +71,7 @@ def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
         exit_code = None
     return {
         "rank": rank.rank,
+        "node": spec.node_rank,
         "exit_code": exit_code,
         "killed_by_judge": rank.killed_by_judge,
         "started_s": round(rank.started_s, 6),
@@ -92,16 +93,16 @@ def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
 
 def crash_reason(spec: LaunchSpec, rank: WatchedRank) -> str:
     """How a rank that failed came to its end, as a sentence without its full stop."""
-    code = rank.exit_code
+    code, who = rank.exit_code, spec.name(rank.rank)
     words = last_words(rank.err.end_text())
     if code is not None and code < 0:
         said = f" ({words.type}: {words.message[:200]})" if words is not None and not words.frames else ""
-        return f"rank {rank.rank} was ended by {signal_name(-code)}{said}"
+        return f"{who} was ended by {signal_name(-code)}{said}"
     if words is None:
-        return f"rank {rank.rank} ended with exit code {code}"
+        return f"{who} ended with exit code {code}"
     site = next((f for f in words.frames if in_folder(f.path, spec.submission_dir)), None)
     where = f" at {_relative(spec, site.path)}:{site.line}" if site is not None else ""
-    return f"rank {rank.rank} raised {words.type}{where} (exit code {code})"
+    return f"{who} raised {words.type}{where} (exit code {code})"
 
 
 def signal_name(signum: int) -> str:

@@ -16,7 +16,7 @@ class LaunchSpec:
     Attributes:
         attempt: name of the attempt, letters, digits and dashes.
         launcher: `fork` (from the warm process) or `torchrun` (the command).
-        nproc_per_node: ranks to start on this node.
+        nproc_per_node: ranks to start on each node.
         entry_point: script below `submission_dir`; argv: its arguments.
         submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,
             exists and is empty; scratch_dir: HOME, TMPDIR and caches of the ranks, exists and is empty.
@@ -32,6 +32,9 @@ class LaunchSpec:
         num_processes: processes and threads that the ranks' user may have (0: only the machine's own limit).
         contained: True where network and control group are this run's own, so that what they count is the run's.
         own_network: True where at least the network is.
+        nnodes: nodes of the run, each with a supervisor of its own; node_rank: this one's number.
+        master_addr, master_port: where the rendezvous store of node 0 is reached (port 0: the store is ours).
+        interface: network interface that ranks talk through.
     """
 
     attempt: str
@@ -57,6 +60,30 @@ class LaunchSpec:
     num_processes: int = 0
     contained: bool = False
     own_network: bool = False
+    nnodes: int = 1
+    node_rank: int = 0
+    master_addr: str = "127.0.0.1"
+    master_port: int = 0
+    interface: str = "lo"
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of all nodes."""
+        return self.nnodes * self.nproc_per_node
+
+    @property
+    def ranks(self) -> range:
+        """Global ranks of this node."""
+        first = self.node_rank * self.nproc_per_node
+        return range(first, first + self.nproc_per_node)
+
+    def local_rank(self, rank: int) -> int:
+        """Number of a global rank of this node on this node."""
+        return rank - self.ranks.start
+
+    def name(self, rank: int) -> str:
+        """A rank in a sentence; with its node where there are several."""
+        return f"rank {rank} on node {self.node_rank}" if self.nnodes > 1 else f"rank {rank}"
 
     def to_json(self) -> str:
         """One line of JSON."""

@@ -17,18 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from grader.launch.cpu import CpuWatch
-from grader.launch.deadlock import Look, describe, look, stands_still
-from grader.launch.ending import end_descendants, judge_ending
+from grader.launch.deadlock import StandstillWatch
+from grader.launch.ending import end_descendants, judge_ending, stop_ranks, sweep
 from grader.launch.environment import prepare_folders
+from grader.launch.family import Family
 from grader.launch.launcher import ForkLauncher, Launcher
 from grader.launch.machine import environment_facts
 from grader.launch.memory import MemoryWatch
-from grader.launch.processes import (
-    Usage,
-    adopt_orphans,
-    descendants,
-    send_all,
-)
+from grader.launch.orders import Orders
+from grader.launch.processes import adopt_orphans
 from grader.launch.record import write_run
 from grader.launch.spec import LaunchSpec
 from grader.launch.torchrun import TorchrunLauncher
@@ -41,21 +38,27 @@ _BUSY_TICK_S = 0.004
 _SAMPLE_S = 0.4
 _PROGRESS_S = 0.5
 _FAILURE_GRACE_S = 3.0
-_TERM_GRACE_S = 1.5
 _KILL_GRACE_S = 2.0
-_LEFTOVER_GRACE_S = 0.3
+_OTHER_NODES_S = 30.0
 
 
 class Supervisor:
-    """Runs one spec; ranks meet at the store on `store_port`, `say` receives progress as JSON-ready dictionaries."""
+    """Runs one spec, or one node's part of it.
 
-    def __init__(self, spec: LaunchSpec, store_port: int, say: Callable[[dict[str, Any]], None]) -> None:
+    Ranks meet at the store on `store_port`. `say` receives what there is to tell as dictionaries; `orders` is
+    what comes back where other nodes take part, None where there are none.
+    """
+
+    def __init__(
+        self, spec: LaunchSpec, store_port: int, say: Callable[[dict[str, Any]], None], orders: Orders | None
+    ) -> None:
         self._spec = spec
         self._say = say
+        self._orders = orders
         self._stacks_dir = Path(spec.record_dir, "stacks")
         for folder in ("trace", "logs", "stacks"):
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
-        self._ranks = [WatchedRank(spec, rank) for rank in range(spec.nproc_per_node)]
+        self._ranks = [WatchedRank(spec, rank) for rank in spec.ranks]
         self._launcher: Launcher = (
             TorchrunLauncher(spec, self._ranks)
             if spec.launcher == "torchrun"
@@ -66,10 +69,11 @@ class Supervisor:
         self._interrupted = False
         self._ending = ""
         self._reason = ""
-        self._owners: dict[int, int] = {}
-        self._seen: dict[int, Usage] = {}
-        self._sampled_s = self._told_s = self._looked_s = -1e9
-        self._look: Look = {}
+        self._failed_s: float | None = None
+        """When the first rank failed, on whichever node."""
+        self._family = Family(self._ranks)
+        self._standstill = StandstillWatch(spec, self._ranks, self._family, self._now)
+        self._sampled_s = self._told_s = -1e9
         self._busy = False
         self._wakeup, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -84,11 +88,12 @@ class Supervisor:
         as_user(spec.rank_uid, lambda: prepare_folders(spec))
         self._watch_signals()
         facts = environment_facts()
-        traffic = TrafficWatch(contained=spec.contained or spec.own_network)
+        own_network = spec.contained or spec.own_network
+        traffic = TrafficWatch(spec.interface, contained=own_network)
         self._cpu = CpuWatch(whole_group=spec.contained and spec.launcher == "fork")
         try:
             self._launcher.prepare()
-            self._origin = time.monotonic()
+            self._origin = self._start()
             facts["started_unix_s"] = round(time.time(), 3)
             self._launcher.start(self._origin)
             while not self._launcher.over:
@@ -97,7 +102,7 @@ class Supervisor:
                 if self._ending:
                     self._stop()
             wall_s = max((rank.ended_s or 0.0 for rank in self._ranks), default=0.0) or self._now()
-            self._sweep()
+            sweep(self._launcher, self._ranks, self._family, self._turn_until, self._reap)
         finally:
             end_descendants(_KILL_GRACE_S)
         for rank in self._ranks:
@@ -119,11 +124,14 @@ class Supervisor:
     def _turn(self) -> None:
         """Sleep until something happens or a tick is over, take what came, bury who ended."""
         poller = select.poll()
-        for descriptor in (self._wakeup, *self._launcher.descriptors):
+        heard = (self._orders.descriptor,) if self._orders is not None else ()
+        for descriptor in (self._wakeup, *heard, *self._launcher.descriptors):
             poller.register(descriptor, select.POLLIN)
         poller.poll((_BUSY_TICK_S if self._busy else _TICK_S) * 1000)
         with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
+        if self._orders is not None:
+            self._orders.take()
         before = sum(rank.out.num_bytes + rank.err.num_bytes + rank.trace.num_bytes for rank in self._ranks)
         now = self._now()
         for rank in self._ranks:
@@ -131,7 +139,7 @@ class Supervisor:
         after = sum(rank.out.num_bytes + rank.err.num_bytes + rank.trace.num_bytes for rank in self._ranks)
         # A writer that fills its pipe within a tick is served sooner, so that it need not wait for us.
         self._busy = after - before > 1 << 18
-        self._launcher.serve(now, self._owners)
+        self._launcher.serve(now, self._family.owners)
         self._reap()
 
     def _reap(self) -> None:
@@ -145,22 +153,12 @@ class Supervisor:
             if self._launcher.reaped(pid, os.waitstatus_to_exitcode(status), used, self._now()):
                 continue
             # An orphan that came to us: what it computed, it computed for the rank it descended from.
-            owner = self._owners.pop(pid, None)
+            owner = self._family.owners.pop(pid, None)
             if owner is not None:
-                self._ranks[owner].cpu_user_s += used.ru_utime
-                self._ranks[owner].cpu_system_s += used.ru_stime
+                owner.cpu_user_s += used.ru_utime
+                owner.cpu_system_s += used.ru_stime
             else:
                 self._cpu.orphans_s += used.ru_utime + used.ru_stime
-
-    def _sample(self) -> None:
-        self._sampled_s = self._now()
-        self._seen = descendants(os.getpid())
-        by_pid = {rank.pid: rank.rank for rank in self._ranks if rank.pid}
-        for pid, usage in self._seen.items():
-            owner = by_pid.get(pid, self._owners.get(pid, self._owners.get(usage.parent)))
-            owner = owner if owner is not None else by_pid.get(usage.session)
-            if owner is not None:
-                self._owners[pid] = owner
 
     def _decide(self) -> None:
         """End the run where there is a reason to; the gravest first."""
@@ -173,90 +171,67 @@ class Supervisor:
             self._ending = "timed_out"
             self._reason = f"The run was still going at its limit of {self._spec.wall_s:g} s."
         elif now - self._sampled_s >= _SAMPLE_S:
-            self._sample()
+            self._family.look()
             self._decide_by_memory()
-            self._sampled_s += 4 * (self._now() - now)  # many processes take long to look at
+            self._sampled_s = now + 4 * (self._now() - now)  # many processes take long to look at
         failed = [rank.ended_s for rank in self._ranks if rank.ended_s is not None and rank.exit_code]
-        if not self._ending and failed and now - min(failed) >= _FAILURE_GRACE_S:
+        if failed and self._failed_s is None:
+            self._failed_s = min(failed)
+            self._say({"event": "rank_failed"})
+        if not self._ending and self._failed_s is not None and now - self._failed_s >= _FAILURE_GRACE_S:
             self._ending = "failed"
         if not self._ending:
-            self._decide_by_stacks(now)
+            self._decide_by_stacks()
+        if self._orders is not None:
+            self._heed(self._orders)
 
     def _decide_by_memory(self) -> None:
         limit = self._spec.memory_bytes
-        used = self._memory.used_bytes(self._seen, limit)
+        used = self._memory.used_bytes(self._family.seen, limit)
         if limit and used > limit:
             self._ending = "out_of_memory"
+            whose = "All ranks" if self._spec.nnodes == 1 else f"The ranks of node {self._spec.node_rank}"
             self._reason = (
-                f"All ranks together used {used / 2**20:,.0f} MiB; the limit is {limit / 2**20:,.0f} MiB."
+                f"{whose} together used {used / 2**20:,.0f} MiB; the limit is {limit / 2**20:,.0f} MiB."
             )
 
-    def _decide_by_stacks(self, now: float) -> None:
-        spec = self._spec
-        silent_s = now - max(rank.last_moved_s for rank in self._ranks)
-        if silent_s < spec.silence_s:
-            self._look, self._looked_s = {}, -1e9
+    def _decide_by_stacks(self) -> None:
+        watch = self._standstill
+        if not watch.turn():
             return
-        if now - self._looked_s < spec.stack_gap_s:
-            return
-        if not take_stacks([rank for rank in self._ranks if rank.alive], self._stacks_dir):
-            self._looked_s = self._now()
-            return
-        self._sample()
-        seen = look(self._ranks, self._owners, self._seen, spec.submission_dir)
-        if stands_still(self._look, seen, spec.stack_gap_s):
+        if self._orders is not None:
+            # Ours alone do not tell: those of another node may still be at work.
+            self._say(
+                {
+                    "event": "standing",
+                    "stood_s": watch.stood_s,
+                    "silent_s": watch.silent_s,
+                    "where": watch.where,
+                }
+            )
+        elif watch.stood_s:
             self._ending = "deadlocked"
-            where = describe(seen, spec.submission_dir)
-            self._reason = f"Nothing moved for {self._now() - now + silent_s:.0f} s: {where}."
-        self._look, self._looked_s = seen, self._now()
+            self._reason = f"Nothing moved for {watch.silent_s:.0f} s: {watch.where}."
+
+    def _heed(self, orders: Orders) -> None:
+        """Act on what the grader says of the other nodes, and let it know what happened here."""
+        if orders.failed_elsewhere and self._failed_s is None:
+            self._failed_s = self._now()
+        if orders.end is not None and not self._ending:
+            self._ending, self._reason = orders.end
+        elif self._ending and self._ending != "failed":
+            self._say({"event": "ending", "ending": self._ending, "reason": self._reason})
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
-        """Stacks, SIGTERM, SIGKILL; returns when the launcher has nothing left to run."""
-        alive = [rank for rank in self._ranks if rank.alive]
+        """End the ranks that still run, for the reason that was decided."""
         if self._ending in ("timed_out", "failed"):
-            take_stacks(alive, self._stacks_dir)
-        for rank in alive:
-            rank.killed_by_judge = rank.alive
+            take_stacks([rank for rank in self._ranks if rank.alive], self._stacks_dir)
         if self._ending == "failed":
             self._ending = ""
-        if self._ending != "out_of_memory":
-            self._sample()
-            send_all(self._without_helpers(), signal.SIGTERM)
-            self._turn_until(lambda: self._launcher.over, _TERM_GRACE_S)
-        deadline = self._now() + _KILL_GRACE_S
-        while not self._launcher.over and self._now() < deadline:
-            self._sample()
-            send_all(self._without_helpers(), signal.SIGKILL)
-            self._turn_until(lambda: self._launcher.over, 0.1)
-        if not self._launcher.over and not any(rank.alive for rank in self._ranks):
-            # Only the launcher's own process is left, slow to go on a busy machine; it has nothing more to tell.
-            self._sample()
-            send_all(
-                {p: one for p, one in self._seen.items() if p in self._launcher.own_pids}, signal.SIGKILL
-            )
-            self._turn_until(lambda: self._launcher.over, _KILL_GRACE_S)
-        if not self._launcher.over:
-            raise OSError("a rank outlived SIGKILL: it hangs inside the kernel")
-
-    def _without_helpers(self) -> dict[int, Usage]:
-        return {pid: one for pid, one in self._seen.items() if pid not in self._launcher.own_pids}
-
-    def _sweep(self) -> None:
-        """Give what the ranks left running a moment to go by itself, then count and end it."""
-
-        def remaining() -> list[int]:
-            self._sample()
-            return [pid for pid, one in self._without_helpers().items() if not one.zombie]
-
-        if remaining():
-            self._turn_until(lambda: not remaining(), _LEFTOVER_GRACE_S)
-            for pid in remaining():
-                self._ranks[self._owners.get(pid, 0)].leftovers += 1
-        left = end_descendants(_KILL_GRACE_S, self._reap)
-        if left:
-            raise OSError(f"{left} processes of the run outlived SIGKILL")
+        gently = self._ending != "out_of_memory"
+        stop_ranks(self._launcher, self._ranks, self._family, self._turn_until, gently=gently)
 
     def _turn_until(self, done: Callable[[], bool], limit_s: float) -> None:
         deadline = self._now() + limit_s
@@ -264,6 +239,13 @@ class Supervisor:
             self._turn()
 
     # -- signs and records -------------------------------------------------------------------------------------------
+
+    def _start(self) -> float:
+        """Time zero on the monotonic clock; with several nodes the moment that was agreed with the others."""
+        if self._orders is None:
+            return time.monotonic()
+        self._say({"event": "prepared", "clock_s": time.monotonic()})
+        return self._orders.wait_for_start(_OTHER_NODES_S)
 
     def _watch_signals(self) -> None:
         def interrupt(_signum: int, _frame: object) -> None:
@@ -289,12 +271,17 @@ class Supervisor:
         )
 
 
-def supervise(spec: LaunchSpec, store_port: int, report: int) -> None:
-    """Run a spec in this process, which was forked for it alone; JSON lines of progress go to descriptor `report`."""
+def supervise(spec: LaunchSpec, store_port: int, report: int, orders: int | None = None) -> None:
+    """Run a spec in this process, which was forked for it alone.
+
+    Args:
+        spec: the run; store_port: where its store listens on this node.
+        report, orders: descriptors that JSON lines go to and, where there are other nodes, come from.
+    """
 
     def say(event: dict[str, Any]) -> None:
         # A reader that went away is noticed by our parent; losing a sign of life is no reason to lose the run.
         with contextlib.suppress(OSError):
             os.write(report, (json.dumps(event) + "\n").encode())
 
-    Supervisor(spec, store_port, say).run()
+    Supervisor(spec, store_port, say, Orders(orders) if orders is not None else None).run()

@@ -34,6 +34,7 @@ from grader.launch.streams import Capture, open_pipe
 from grader.launch.watched import WatchedRank
 
 _LOG_BYTES = 1 << 20
+_USUAL_PORT = 29500
 _FAILED = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d+)")
 
 
@@ -78,9 +79,7 @@ class TorchrunLauncher:
         spec = self._spec
         self._origin = origin
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
-        # The agent chooses a free port itself, and no name needs to be looked up.
-        command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
-        command += [f"--rdzv-id={spec.attempt}"]
+        command += [f"--rdzv-id={spec.attempt}", *_rendezvous(spec)]
         if spec.probe:
             command += [bootstrap.__file__, self._address, spec.to_json()]
         else:
@@ -103,7 +102,7 @@ class TorchrunLauncher:
         agent.returncode = 0
         self.own_pids.add(agent.pid)
 
-    def serve(self, now_s: float, owners: dict[int, int]) -> None:
+    def serve(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
         """Take calls of bootstraps and what they tell; find ranks of the plain command by their environment."""
         self._agent_log.drain()
         with contextlib.suppress(BlockingIOError):
@@ -166,7 +165,7 @@ class TorchrunLauncher:
     def _understand(self, descriptor: int, message: dict[str, int | float], now_s: float) -> None:
         rank = self._told.get(descriptor)
         if rank is None:
-            rank = self._ranks[int(message["rank"])]
+            rank = self._ranks[self._spec.local_rank(int(message["rank"]))]
             if rank.pid:
                 raise ValueError("a second process claims this rank")
             self._told[descriptor] = rank
@@ -191,12 +190,13 @@ class TorchrunLauncher:
     def _another_failed(self, rank: WatchedRank) -> bool:
         return any(other.exit_code for other in self._ranks if other is not rank)
 
-    def _find_ranks(self, now_s: float, owners: dict[int, int]) -> None:
+    def _find_ranks(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
         for pid in list(owners) + _children_of(self._agent_pid):
             number = _rank_of(pid)
-            if number is not None and number < len(self._ranks) and not self._ranks[number].pid:
-                self._ranks[number].pid = pid
-                self._ranks[number].started_s = now_s
+            rank = next((rank for rank in self._ranks if rank.rank == number), None)
+            if rank is not None and not rank.pid:
+                rank.pid = pid
+                rank.started_s = now_s
         for rank in self._ranks:
             if rank.pid and rank.alive:
                 seen = usage(rank.pid)
@@ -209,8 +209,17 @@ class TorchrunLauncher:
 
     def _read_logs(self, rank: WatchedRank) -> None:
         for stream, name in ((rank.out, "stdout.log"), (rank.err, "stderr.log")):
-            for path in self._log_dir.glob(f"*/attempt_0/{rank.rank}/{name}"):
+            for path in self._log_dir.glob(f"*/attempt_0/{self._spec.local_rank(rank.rank)}/{name}"):
                 stream.take_file(path)
+
+
+def _rendezvous(spec: LaunchSpec) -> list[str]:
+    if spec.nnodes == 1:
+        # The agent chooses a free port itself, and no name needs to be looked up.
+        return ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
+    # Nodes keep their numbers, and nobody else is on the attempt's network who could have taken the usual port.
+    nodes = [f"--nnodes={spec.nnodes}", f"--node-rank={spec.node_rank}"]
+    return [*nodes, f"--master-addr={spec.master_addr}", f"--master-port={_USUAL_PORT}"]
 
 
 def _as(uid: int) -> dict[str, Any]:

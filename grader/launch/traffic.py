@@ -22,12 +22,22 @@ def sent_bytes(interface: str) -> int | None:
 
 
 class TrafficWatch:
-    """Counts from its making on; `contained`: the loopback interface is the run's own."""
+    """Counts from its making on.
 
-    def __init__(self, *, contained: bool) -> None:
-        self._before = sent_bytes("lo") if contained else None
+    Args:
+        interface: that ranks talk through; ranks of one node may use loopback besides.
+        contained: these interfaces are the run's own.
+    """
+
+    def __init__(self, interface: str = "lo", *, contained: bool) -> None:
+        self._interfaces = {"lo", interface}
+        self._before = self._sent() if contained else None
 
     def moved_bytes(self) -> int | None:
-        """Bytes sent over the loopback interface since then; None where that says nothing about the run."""
-        now = sent_bytes("lo")
+        """Bytes sent since then; None where that says nothing about the run."""
+        now = self._sent()
         return now - self._before if self._before is not None and now is not None else None
+
+    def _sent(self) -> int | None:
+        counted = [sent_bytes(interface) for interface in self._interfaces]
+        return sum(filter(None, counted)) if None not in counted else None

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 
 from grader.launch.ending import end_descendants
 from grader.launch.machine import environment_facts
+from grader.launch.network import LOOPBACK
 from grader.launch.processes import adopt_orphans, die_with_parent, send, usage
 from grader.launch.spec import LaunchSpec
 from grader.launch.store import start_store
@@ -71,12 +72,20 @@ def _forget_teardown() -> None:
 class WarmParent:
     """Serves runs until its input ends or its parent is gone."""
 
-    def __init__(self, *, once: bool = False, idle_s: float = math.inf, store_uid: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        once: bool = False,
+        idle_s: float = math.inf,
+        store_uid: int = 0,
+        place: tuple[str, str] = LOOPBACK,
+    ) -> None:
         """Take over the standard streams.
 
         Args:
             once: serve one run and end; idle_s: end when no run came for so long.
             store_uid: user that rendezvous stores become; 0: stays what we are.
+            place: interface that ranks meet on, and our address there.
         """
         # The protocol moves away from 0 and 1, where ranks and stray prints would find it.
         self._requests = os.dup(0)
@@ -91,6 +100,7 @@ class WarmParent:
         self._store = 0
         self._store_port = 0
         self._store_uid = store_uid
+        self._place = place
         self._once = once
         self._idle_s = idle_s
 
@@ -106,7 +116,9 @@ class WarmParent:
         if threads != 1:
             raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")
         self._next_store()
-        self.say({"event": "ready", "environment": environment_facts()})
+        interface, address = self._place
+        place = {"interface": interface, "address": address, "port": self._store_port}
+        self.say({"event": "ready", "environment": environment_facts(), **place})
         while (request := self._next_request()) is not None:
             if "stop" in request:
                 continue
@@ -129,12 +141,21 @@ class WarmParent:
     def run(self, spec: LaunchSpec) -> None:
         """Have a supervisor do one run and say how that went; nothing of the run lives afterwards."""
         if not self._store_lives():
+            if spec.nnodes > 1:
+                self.say(
+                    {"event": "failed", "reason": "the rendezvous store that others were told of has ended"}
+                )
+                return
             self._next_store()
         parent = os.getpid()
+        orders, teller = os.pipe() if spec.nnodes > 1 else (None, None)
         pid = os.fork()
         if pid == 0:
-            self._become_supervisor(spec, parent)
-        exit_code = self._wait(pid)
+            self._become_supervisor(spec, parent, orders)
+        exit_code = self._wait(pid, teller)
+        for end in (orders, teller):
+            if end is not None:
+                os.close(end)
         left = end_descendants(_STOP_S, spared=self._store)
         if exit_code == 0 and not left:
             self.say({"event": "ended", "attempt": spec.attempt})
@@ -147,9 +168,9 @@ class WarmParent:
         return seen is not None and not seen.zombie
 
     def _next_store(self) -> None:
-        self._store, self._store_port = start_store(self._store_uid)
+        self._store, self._store_port = start_store(self._store_uid, self._place[1])
 
-    def _become_supervisor(self, spec: LaunchSpec, parent: int) -> NoReturn:
+    def _become_supervisor(self, spec: LaunchSpec, parent: int, orders: int | None) -> NoReturn:
         exit_code = 1
         try:
             # Ours to handle from the first moment: the parent's death must end the ranks, not only us.
@@ -158,15 +179,19 @@ class WarmParent:
             os.close(self._requests)
             from grader.launch.supervisor import supervise
 
-            supervise(spec, self._store_port, self._replies)
+            supervise(spec, self._store_port, self._replies, orders)
             exit_code = 0
         except BaseException:  # noqa: BLE001
             traceback.print_exc()
         finally:
             os._exit(exit_code)
 
-    def _wait(self, pid: int) -> int:
-        """Wait for the supervisor; passes on a stop, and stops it when nobody is there to be told any more."""
+    def _wait(self, pid: int, teller: int | None) -> int:
+        """Wait for the supervisor; stops it when told to, or when nobody is there to be told any more.
+
+        Args:
+            pid: the supervisor; teller: where it hears of other nodes.
+        """
         handle = os.pidfd_open(pid)
         poller = select.poll()
         poller.register(handle, select.POLLIN)
@@ -179,6 +204,9 @@ class WarmParent:
             if self._requests in ready and not self._receive():
                 poller.unregister(self._requests)
             stop = self._over or os.getppid() != self._starter or b'"stop"' in self._received
+            if teller is not None and not stop:
+                whole, newline, self._received = self._received.rpartition(b"\n")
+                os.write(teller, whole + newline)
             if stop and deadline is None:
                 self._received = b""
                 deadline = time.monotonic() + _STOP_S

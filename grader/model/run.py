@@ -82,6 +82,7 @@ class RankRecord:
         waiting: last stack, where one was taken.
         failure: parsed traceback, where there is one.
         leftovers: number of descendant processes still alive when the rank ended (killed afterwards).
+        node: number of the node it ran on.
     """
 
     rank: int
@@ -101,6 +102,7 @@ class RankRecord:
     waiting: Waiting | None = None
     failure: Failure | None = None
     leftovers: int = 0
+    node: int = 0
 
     @property
     def cpu_s(self) -> float:
@@ -132,7 +134,8 @@ class RunRecord:
         outputs: files of the output folder, sorted by path.
         phases_s: seconds of each phase outside the run (`prepare`, `collect`, …).
         environment: versions and machine facts (python, torch, torchvision, cpu model, cores, load).
-        loopback_bytes: bytes between ranks on the attempt's own loopback interface; None where not observable.
+        loopback_bytes: bytes between ranks on the attempt's own loopback interface, with several nodes also on its
+            own network; None where not observable.
     """
 
     runtime: str
@@ -148,6 +151,11 @@ class RunRecord:
     phases_s: dict[str, float] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     loopback_bytes: int | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes that ranks ran on."""
+        return max((rank.node for rank in self.ranks), default=0) + 1
 
     @property
     def slowest_cpu_s(self) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.model.attempt import Attempt
-from grader.model.run import Failure, Frame, RankRecord, Waiting
-from grader.report.wording import bytes_text, exit_text, seconds_text
+from grader.model.run import Failure, Frame, RankRecord, RunRecord, Waiting
+from grader.report.wording import bytes_text, exit_text, rank_text, seconds_text
 
 _MAX_FRAMES = 40
 _TAIL_LINES, _TAIL_WIDTH = 8, 400
@@ -14,9 +14,10 @@ _TAIL_LINES, _TAIL_WIDTH = 8, 400
 
 @dataclass(frozen=True, slots=True)
 class WaitRow:
-    """One rank that stood still: operation it waited in, place, quoted line, stack in text form."""
+    """One rank that stood still: who it is, operation it waited in, place, quoted line, stack in text form."""
 
     rank: int
+    who: str
     operation: str
     place: str
     function: str
@@ -29,6 +30,7 @@ class FailureRow:
     """One rank that failed; `first`: before the others; `tail`: its last error output where no exception was found."""
 
     rank: int
+    who: str
     ending: str
     first: bool
     type: str
@@ -44,6 +46,7 @@ class RankRow:
     """One rank of the run, numbers in words; "–" where nothing is known."""
 
     rank: int
+    who: str
     ending: str
     cpu: str
     wall: str
@@ -55,8 +58,10 @@ class RankRow:
 
 def wait_rows(attempt: Attempt) -> tuple[WaitRow, ...]:
     """Where each rank stood when the run was stopped; empty where no stacks were taken."""
-    ranks = attempt.record.ranks if attempt.record else ()
-    return tuple(_wait_row(attempt, rank, rank.waiting) for rank in ranks if rank.waiting is not None)
+    record = attempt.record
+    if record is None:
+        return ()
+    return tuple(_wait_row(attempt, record, r, r.waiting) for r in record.ranks if r.waiting is not None)
 
 
 def wait_sentence(rows: tuple[WaitRow, ...]) -> str:
@@ -73,24 +78,29 @@ def wait_sentence(rows: tuple[WaitRow, ...]) -> str:
 
 def failure_rows(attempt: Attempt) -> tuple[FailureRow, ...]:
     """The ranks that failed by themselves, the first to fail first."""
-    ranks = attempt.record.ranks if attempt.record else ()
+    record = attempt.record
+    if record is None:
+        return ()
     failed = [
-        r for r in ranks if not r.killed_by_judge and (r.failure is not None or r.exit_code not in (0, None))
+        r
+        for r in record.ranks
+        if not r.killed_by_judge and (r.failure is not None or r.exit_code not in (0, None))
     ]
     failed.sort(key=lambda rank: (rank.ended_s, rank.rank))
-    return tuple(_failure_row(attempt, rank, first=index == 0) for index, rank in enumerate(failed))
+    return tuple(_failure_row(attempt, record, rank, first=index == 0) for index, rank in enumerate(failed))
 
 
 def rank_rows(attempt: Attempt) -> tuple[RankRow, ...]:
     """One row for each rank that was started."""
-    ranks = attempt.record.ranks if attempt.record else ()
-    return tuple(_rank_row(attempt, rank) for rank in ranks)
+    record = attempt.record
+    return tuple(_rank_row(attempt, record, rank) for rank in record.ranks) if record is not None else ()
 
 
-def _wait_row(attempt: Attempt, rank: RankRecord, waiting: Waiting) -> WaitRow:
+def _wait_row(attempt: Attempt, record: RunRecord, rank: RankRecord, waiting: Waiting) -> WaitRow:
     site = waiting.site
     return WaitRow(
         rank=rank.rank,
+        who=rank_text(record, rank),
         operation=waiting.operation or "no collective",
         place=f"{site.path}:{site.line}" if site else "outside your files",
         function=_function(site),
@@ -99,11 +109,12 @@ def _wait_row(attempt: Attempt, rank: RankRecord, waiting: Waiting) -> WaitRow:
     )
 
 
-def _failure_row(attempt: Attempt, rank: RankRecord, *, first: bool) -> FailureRow:
+def _failure_row(attempt: Attempt, record: RunRecord, rank: RankRecord, *, first: bool) -> FailureRow:
     failure = rank.failure or Failure("", "", ())
     site = next((frame for frame in failure.frames if frame.in_submission), None)
     return FailureRow(
         rank=rank.rank,
+        who=rank_text(record, rank),
         ending=exit_text(rank),
         first=first,
         type=failure.type,
@@ -122,12 +133,13 @@ def _tail(attempt: Attempt, rank: int) -> str:
     return "\n".join(line[:_TAIL_WIDTH] for line in lines[-_TAIL_LINES:])
 
 
-def _rank_row(attempt: Attempt, rank: RankRecord) -> RankRow:
+def _rank_row(attempt: Attempt, record: RunRecord, rank: RankRecord) -> RankRow:
     told = None
     if attempt.trace is not None:
         told = next((t for t in attempt.trace.ranks if t.rank == rank.rank and t.start is not None), None)
     return RankRow(
         rank=rank.rank,
+        who=rank_text(record, rank),
         ending=exit_text(rank),
         cpu=seconds_text(rank.cpu_s),
         wall=seconds_text(rank.ended_s - rank.started_s),

@@ -163,7 +163,7 @@ def _next_step(
             return f"Start at `{cause.path}:{cause.line}`: what happened there is explained first."
         return "What happened is explained first, right below."
     if first is None and failures and failures[0].place:
-        return f"Start at `{failures[0].place}`, where rank {failures[0].rank} failed."
+        return f"Start at `{failures[0].place}`, where {failures[0].who} failed."
     if first is None:
         return "Look at the table of the ranks and at their output below."
     where = first.finding.location

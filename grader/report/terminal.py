@@ -118,7 +118,7 @@ def _print_endings(attempt: Attempt, voice: Voice) -> None:
         for row in waits:
             place = f"{row.place} in {row.function}" if row.function else row.place
             table.add_row(
-                str(row.rank),
+                row.who.removeprefix("rank "),
                 voice.cell(row.operation, "bold"),
                 voice.cell(place),
                 voice.cell(row.source, "cyan"),
@@ -131,7 +131,7 @@ def _print_endings(attempt: Attempt, voice: Voice) -> None:
         voice.heading("Which rank failed, and where")
         for failure in failures:
             place = f" at {one_line(failure.place)}" if failure.place else ""
-            voice.say(worded(f"rank {failure.rank}{place}: {failure.ending}", "bold"), 2)
+            voice.say(worded(f"{failure.who}{place}: {failure.ending}", "bold"), 2)
             if failure.source:
                 voice.say(Text(one_line(failure.source), style="cyan"), 6)
             if failure.type:
@@ -229,5 +229,5 @@ def _ranks(rows: Sequence[endings.RankRow], voice: Voice) -> Table:
     )
     for row in rows:
         cells = (row.ending, row.cpu, row.wall, row.memory, row.lines, row.steps, row.samples)
-        table.add_row(str(row.rank), *(voice.cell(cell) for cell in cells))
+        table.add_row(row.who.removeprefix("rank "), *(voice.cell(cell) for cell in cells))
     return table

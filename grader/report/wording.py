@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from grader.model.finding import Evidence, Finding, Severity
 from grader.model.grade import State, Verdict
-from grader.model.run import RankRecord
+from grader.model.run import RankRecord, RunRecord
 
 HEADLINES = {
     Verdict.ACCEPTED: "Accepted",
@@ -140,6 +140,11 @@ def ranks_text(ranks: Sequence[int]) -> str:
     if list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
         return f"ranks {ranks[0]}–{ranks[-1]}"
     return "ranks " + ", ".join(map(str, ranks))
+
+
+def rank_text(record: RunRecord, rank: RankRecord) -> str:
+    """`rank 1`; where there are several nodes, `rank 1 on node 0`."""
+    return f"rank {rank.rank} on node {rank.node}" if record.num_nodes > 1 else f"rank {rank.rank}"
 
 
 def exit_text(rank: RankRecord) -> str:

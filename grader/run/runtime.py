@@ -81,11 +81,13 @@ class Runtime(Protocol):
     Attributes:
         name: as given to `--runtime`.
         isolates: False where a submission shares the judge's user and files (said loudly in reports).
+        spans_nodes: whether it can run a job on several nodes.
         scorer: the scorer that holds what the last run left, until `release`; None where the runtime has none.
     """
 
     name: str
     isolates: bool
+    spans_nodes: bool
 
     @property
     def scorer(self) -> ScorerEnd | None:

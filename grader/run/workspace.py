@@ -40,6 +40,10 @@ class Workspace:
         """Outside evidence: JSON."""
         return self.root / "record.json"
 
+    def node_record(self, node: int) -> Path:
+        """Outside evidence of one node where there are several: JSON; `record` is made of them."""
+        return self.root / f"record.node{node}.json"
+
     @property
     def evaluation(self) -> Path:
         """The scorer's result: JSON."""

@@ -75,9 +75,7 @@ def needs_of(num_gpus: int, *, cpu: bool = True) -> tuple[str, ...]:
     return (*(["cpu"] if cpu else []), *(f"gpu{number}" for number in range(1, num_gpus + 1)))
 
 
-def claim(
-    store: Store, worker: str, needs: Sequence[str], *, lease_s: float = LEASE_S
-) -> Claimed | Idle:
+def claim(store: Store, worker: str, needs: Sequence[str], *, lease_s: float = LEASE_S) -> Claimed | Idle:
     """Take the next attempt that this worker can judge.
 
     The interactive lane comes before regrades; within a lane whoever was served longest ago comes first, and of each

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -39,7 +41,10 @@ class TaskTerms:
     def __post_init__(self) -> None:
         if not 0 <= self.late_loss <= 1:
             raise ValueError("late_loss is a share, 0 to 1")
-        if any(limit is not None and limit < 1 for limit in (self.max_per_day, self.max_total, self.max_concurrent)):
+        if any(
+            limit is not None and limit < 1
+            for limit in (self.max_per_day, self.max_total, self.max_concurrent)
+        ):
             raise ValueError("a limit below 1 would let nobody hand in; use opens_at for that")
 
 
@@ -121,7 +126,9 @@ def set_task(
     values = {field.name: getattr(terms, field.name) for field in fields(terms)}
     with store.write() as connection:
         # Of two instructors who add the same task at once, the second waits here and then changes it.
-        connection.execute(select(Course.id).where(Course.id == course_id).with_for_update(key_share=True)).scalar_one()
+        connection.execute(
+            select(Course.id).where(Course.id == course_id).with_for_update(key_share=True)
+        ).scalar_one()
         found = connection.execute(
             select(CourseTask.id).where(
                 CourseTask.course_id == course_id, CourseTask.task == task, CourseTask.profile == profile
@@ -141,7 +148,9 @@ def set_task(
                 .values(course_id=course_id, task=task, profile=profile, position=last + 1, **values)
                 .returning(CourseTask.id)
             ).scalar_one()
-        audit(connection, f"course:{course_id}", "task_set", actor_id=actor_id, task=task, version=terms.version)
+        audit(
+            connection, f"course:{course_id}", "task_set", actor_id=actor_id, task=task, version=terms.version
+        )
         return found
 
 
@@ -170,7 +179,7 @@ def tasks_of(store: Store, course_id: int) -> tuple[SetTask, ...]:
 
 def read_tasks(connection: Connection, course_id: int) -> tuple[SetTask, ...]:
     """A course's tasks in their order, within a transaction of the caller's."""
-    rows = connection.execute(
+    rows: Iterable[Sequence[Any]] = connection.execute(
         select(
             CourseTask.id,
             CourseTask.course_id,
@@ -182,7 +191,7 @@ def read_tasks(connection: Connection, course_id: int) -> tuple[SetTask, ...]:
         .where(CourseTask.course_id == course_id)
         .order_by(CourseTask.position, CourseTask.id)
     )
-    return tuple(SetTask(*row[:5], TaskTerms(*row[5:])) for row in rows)
+    return tuple(SetTask(*(*row[:5], TaskTerms(*row[5:]))) for row in rows)
 
 
 _COURSE = select(Course.id, Course.name, Course.title, Course.closed_at.is_not(None)).select_from(Course)

@@ -38,7 +38,9 @@ def parse_url(text: str) -> URL:
     try:
         url = make_url(text)
     except ArgumentError:
-        raise UsageError("GRADER_DATABASE_URL is no address; write sqlite:///FILE or postgresql://…") from None
+        raise UsageError(
+            "GRADER_DATABASE_URL is no address; write sqlite:///FILE or postgresql://…"
+        ) from None
     kind = url.get_backend_name()
     if kind in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
@@ -70,9 +72,9 @@ class Store:
             StoreUnavailableError: the database is away or was locked for longer than `BUSY_S`.
         """
         with self._turn, _availability(), self.engine.connect() as connection:
-            connection = connection.execution_options(**{_WRITES: True})
-            with connection.begin():
-                yield connection
+            writing = connection.execution_options(**{_WRITES: True})
+            with writing.begin():
+                yield writing
 
     @contextmanager
     def read(self) -> Generator[Connection]:
@@ -82,12 +84,13 @@ class Store:
             StoreUnavailableError: the database is away.
         """
         with _availability(), self.engine.connect() as connection:
-            if not self.is_sqlite:
-                connection = connection.execution_options(
-                    isolation_level="REPEATABLE READ", postgresql_readonly=True
-                )
-            with connection.begin():
-                yield connection
+            reading = (
+                connection
+                if self.is_sqlite
+                else connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            )
+            with reading.begin():
+                yield reading
 
     def close(self) -> None:
         """Close all connections; the next transaction opens new ones."""

@@ -145,7 +145,9 @@ def cancel(store: Store, attempt_id: int, *, actor_id: int | None) -> Cancelling
     """Cancel an attempt: at once where it waits, by a flag for its worker where it runs."""
     with store.write() as connection:
         row = connection.execute(
-            select(Attempt.state, Attempt.cancel_requested_at).where(Attempt.id == attempt_id).with_for_update()
+            select(Attempt.state, Attempt.cancel_requested_at)
+            .where(Attempt.id == attempt_id)
+            .with_for_update()
         ).one_or_none()
         if row is None:
             return Cancelling.UNKNOWN
@@ -169,7 +171,7 @@ def cancel(store: Store, attempt_id: int, *, actor_id: int | None) -> Cancelling
         return Cancelling.CANCELLED if waited else Cancelling.REQUESTED
 
 
-def held(connection: Connection, attempt_id: int, lease_token: int) -> Row[Any] | None:
+def held(connection: Connection, attempt_id: int, lease_token: int) -> Row[*tuple[Any, ...]] | None:
     """The running attempt of that lease, its row locked, or None: for `lose`."""
     return connection.execute(
         RUNNING.where(Attempt.id == attempt_id, Attempt.lease_token == lease_token).with_for_update()
@@ -178,7 +180,7 @@ def held(connection: Connection, attempt_id: int, lease_token: int) -> Row[Any] 
 
 def lose(
     connection: Connection,
-    row: Row[Any],
+    row: Row[*tuple[Any, ...]],
     reason: str,
     *,
     retry: bool,

@@ -65,19 +65,17 @@ def enrol_within(
         )
     ).one_or_none()
     if there is not None and there.role is role:
-        return there.id
+        return int(there.id)
     if there is not None:
         connection.execute(update(Enrolment).where(Enrolment.id == there.id).values(role=role))
-        enrolment_id = there.id
+        enrolment_id = int(there.id)
     else:
         enrolment_id = connection.execute(
             insert(Enrolment)
             .values(course_id=course_id, person_id=person_id, role=role, created_at=database_now())
             .returning(Enrolment.id)
         ).scalar_one()
-    audit(
-        connection, f"course:{course_id}", "enrolled", actor_id=actor_id, person_id=person_id, role=role
-    )
+    audit(connection, f"course:{course_id}", "enrolled", actor_id=actor_id, person_id=person_id, role=role)
     return enrolment_id
 
 
@@ -140,7 +138,10 @@ def extend(
             raise UsageError(f"there is no task {course_task_id} in any course")
         # Ordered and locked, so that two extensions at once cannot both find that there is none yet.
         chosen = (
-            select(Enrolment.id).where(Enrolment.course_id == course_id).order_by(Enrolment.id).with_for_update()
+            select(Enrolment.id)
+            .where(Enrolment.course_id == course_id)
+            .order_by(Enrolment.id)
+            .with_for_update()
         )
         chosen = chosen.where(
             Enrolment.role == Role.LEARNER if person_id is None else Enrolment.person_id == person_id
@@ -166,7 +167,12 @@ def extend(
             connection.execute(
                 insert(Extension),
                 [
-                    {"enrolment_id": one, "course_task_id": course_task_id, "due_at": due_at, "reason": reason}
+                    {
+                        "enrolment_id": one,
+                        "course_task_id": course_task_id,
+                        "due_at": due_at,
+                        "reason": reason,
+                    }
                     for one in moved
                 ],
             )

@@ -55,10 +55,8 @@ def audit(connection: Connection, subject: str, kind: str, *, actor_id: int | No
     )
 
 
-def tell(
-    store: Store, attempt_id: int, lease_token: int, told: Sequence[tuple[str, dict[str, Any]]]
-) -> bool:
-    """A worker's live signs, `(kind, data)` each, in order; False: the lease is no longer its own, nothing was written."""
+def tell(store: Store, attempt_id: int, lease_token: int, told: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+    """A worker's live signs, `(kind, data)` each, in order; False: its lease has ended, nothing was written."""
     with store.write() as connection:
         last = connection.execute(
             update(Attempt)

@@ -86,9 +86,7 @@ def gradebook(store: Store, course_id: int) -> Gradebook:
     )
 
 
-def feedback_opens_at(
-    store: Store, course_task_id: int, person_id: int
-) -> datetime | None:
+def feedback_opens_at(store: Store, course_task_id: int, person_id: int) -> datetime | None:
     """Until when a learner is not told how they did, where the task hides that until it is due; None: told already."""
     with store.read() as connection:
         row = connection.execute(

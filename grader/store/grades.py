@@ -57,7 +57,9 @@ def judged(grade: Grade, document: str) -> Judged:
     return Judged(grade.verdict, grade.points, grade.max_points, document, tuple(sorted(gravest.items())))
 
 
-def record(connection: Connection, attempt_id: int, person_id: int, course_task_id: int, grade: Judged) -> None:
+def record(
+    connection: Connection, attempt_id: int, person_id: int, course_task_id: int, grade: Judged
+) -> None:
     """Write the grade of an attempt; a second one for the same attempt is refused by the database."""
     connection.execute(
         insert(GradeRecord).values(

@@ -82,9 +82,7 @@ def redeem(store: Store, code: str, person_id: int) -> Redeemed:
         if row.expired:
             return Redeemed(Entry.EXPIRED)
         inside = connection.execute(
-            select(Enrolment.id).where(
-                Enrolment.course_id == row.course_id, Enrolment.person_id == person_id
-            )
+            select(Enrolment.id).where(Enrolment.course_id == row.course_id, Enrolment.person_id == person_id)
         ).scalar_one_or_none()
         if inside is not None:
             return Redeemed(Entry.ALREADY_IN, row.course_id)

@@ -84,7 +84,9 @@ def mark_sent(store: Store, ids: list[int]) -> None:
     if ids:
         with store.write() as connection:
             connection.execute(
-                update(OutboxRow).where(OutboxRow.id.in_(ids)).values(sent_at=database_now(), taken_until=None)
+                update(OutboxRow)
+                .where(OutboxRow.id.in_(ids))
+                .values(sent_at=database_now(), taken_until=None)
             )
 
 

@@ -85,7 +85,9 @@ def add_person(
 def check_password(store: Store, login: str, password: str) -> Account | None:
     """The account that this login and password open, or None; takes equally long either way."""
     with store.read() as connection:
-        row = connection.execute(_ACCOUNT.add_columns(Person.password_hash).where(Person.login == _login(login)))
+        row = connection.execute(
+            _ACCOUNT.add_columns(Person.password_hash).where(Person.login == _login(login))
+        )
         found = row.one_or_none()
     hashed = found.password_hash if found is not None else None
     account = None if found is None else Account(*found[:7])

@@ -56,7 +56,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """The queue at a glance; drained: nothing runs any more."""
+    """The queue at a glance."""
 
     queued: dict[Lane, int]
     running: int
@@ -66,6 +66,7 @@ class QueueState:
 
     @property
     def drained(self) -> bool:
+        """Whether nothing runs any more."""
         return self.running == 0
 
 
@@ -125,7 +126,7 @@ def queue_state(store: Store) -> QueueState:
         ).scalar_one()
         gates = connection.execute(select(Gate.name, Gate.since, Gate.reason).order_by(Gate.name))
         return QueueState(
-            queued={lane: 0 for lane in Lane} | {row[0]: row[1] for row in counts},
+            queued=dict.fromkeys(Lane, 0) | {row[0]: row[1] for row in counts},
             running=running,
             oldest_queued_s=max(((row[3] - row[2]).total_seconds() for row in counts), default=0.0),
             pauses=tuple(Pause(*row) for row in gates),
@@ -193,7 +194,7 @@ def _plan(
     return found
 
 
-def _in_order() -> Select[tuple[int, int, str]]:
+def _in_order() -> Select[int, int, str]:
     turn = func.coalesce(Turn.turn, 0)
     nth = func.row_number().over(partition_by=(Attempt.lane, Attempt.person_id), order_by=Attempt.id)
     return (

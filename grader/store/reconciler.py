@@ -1,6 +1,6 @@
 """What sets the store right again after crashes: ended leases, lost messages. Needs nothing but the database.
 
-Several may run at once; each skips what another has in hand. Never ends a container: `stale` answers make workers do so.
+Several may run at once; each skips what another has in hand. Ends no container: workers do, told by the answer `stale`.
 """
 
 from __future__ import annotations

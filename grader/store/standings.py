@@ -103,7 +103,7 @@ def restate(connection: Connection, course_task_id: int, person_ids: Sequence[in
         connection.execute(insert(Standing), standings)
 
 
-def _best(attempts: Iterable[Row[Any]], factor: Any) -> dict[str, Any]:
+def _best(attempts: Iterable[Row[*tuple[Any, ...]]], factor: Any) -> dict[str, Any]:
     """Of one learner's attempts the one that counts: accepted before not, then points, then the earlier."""
     # Of a submission that was judged several times the last judgement holds.
     in_force = {row.root: row for row in attempts}.values()
@@ -114,7 +114,7 @@ def _best(attempts: Iterable[Row[Any]], factor: Any) -> dict[str, Any]:
     )
 
 
-def _counted(row: Row[Any], factor: Any) -> dict[str, Any]:
+def _counted(row: Row[*tuple[Any, ...]], factor: Any) -> dict[str, Any]:
     late = days_late(row.submitted_at, row.due_at)
     overridden = row.override_verdict is not None
     return {

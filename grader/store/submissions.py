@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, insert, literal, select
@@ -24,6 +23,7 @@ from grader.store.tables import (
     Course,
     CourseTask,
     Enrolment,
+    Event,
     Extension,
     OutboxRow,
     Source,
@@ -107,28 +107,32 @@ def source_of(store: Store, attempt_id: int) -> Submission | None:
 
 def enqueue(connection: Connection, attempts: Sequence[dict[str, Any]], *, actor_id: int | None) -> list[int]:
     """Queue attempts, each with its first event and its message, within a transaction of the caller's."""
-    made = []
-    for values in attempts:
-        attempt_id = connection.execute(
-            insert(Attempt)
-            .values(
-                state=AttemptState.QUEUED,
-                queued_at=database_now(),
-                available_at=database_now(),
-                event_seq=1,
-                **values,
-            )
-            .returning(Attempt.id)
-        ).scalar_one()
-        note(connection, attempt_id, 1, "queued", actor_id=actor_id, lane=values["lane"])
+    fixed = {
+        "state": AttemptState.QUEUED,
+        "queued_at": database_now(),
+        "available_at": database_now(),
+        "event_seq": 1,
+    }
+    made = list(
         connection.execute(
-            insert(OutboxRow).values(topic="attempt", attempt_id=attempt_id, created_at=database_now())
-        )
-        made.append(attempt_id)
+            insert(Attempt).values(**fixed).returning(Attempt.id, sort_by_parameter_order=True), attempts
+        ).scalars()
+    )
+    connection.execute(
+        insert(Event).values(at=database_now(), seq=1, kind="queued", actor_id=actor_id),
+        [
+            {"attempt_id": attempt_id, "data": {"lane": values["lane"]}}
+            for attempt_id, values in zip(made, attempts, strict=True)
+        ],
+    )
+    connection.execute(
+        insert(OutboxRow).values(topic="attempt", created_at=database_now()),
+        [{"attempt_id": attempt_id} for attempt_id in made],
+    )
     return made
 
 
-def _terms(connection: Connection, person_id: int, course_task_id: int) -> Row[Any] | None:
+def _terms(connection: Connection, person_id: int, course_task_id: int) -> Row[*tuple[Any, ...]] | None:
     # The enrolment's row is locked: of two uploads by one learner the second counts the first.
     return connection.execute(
         select(
@@ -161,7 +165,7 @@ def _terms(connection: Connection, person_id: int, course_task_id: int) -> Row[A
     ).one_or_none()
 
 
-def _earlier(connection: Connection, person_id: int, key: str) -> Row[Any] | None:
+def _earlier(connection: Connection, person_id: int, key: str) -> Row[*tuple[Any, ...]] | None:
     return connection.execute(
         select(
             SubmissionRow.id.label("submission_id"),
@@ -178,7 +182,7 @@ def _earlier(connection: Connection, person_id: int, key: str) -> Row[Any] | Non
     ).one_or_none()
 
 
-def _refusal(connection: Connection, person_id: int, terms: Row[Any]) -> Refusal | None:
+def _refusal(connection: Connection, person_id: int, terms: Row[*tuple[Any, ...]]) -> Refusal | None:
     if terms.closed_at is not None:
         return Refusal(Limit.COURSE_CLOSED)
     dates = Dates(terms.opens_at, terms.extended or terms.due_at, terms.late_policy, terms.late_days)
@@ -200,7 +204,7 @@ def _refusal(connection: Connection, person_id: int, terms: Row[Any]) -> Refusal
     return refused_by_caps(terms.now, caps, counted, unfinished)
 
 
-def _counts(row: Row[Any]) -> bool:
+def _counts(row: Row[*tuple[Any, ...]]) -> bool:
     """Whether an attempt is held against the learner's limits: our faults and answers from before are not."""
     if row.state is AttemptState.FAILED or row.cached_from is not None:
         return False
@@ -211,7 +215,7 @@ def _counts(row: Row[Any]) -> bool:
 def _take(
     connection: Connection,
     person_id: int,
-    terms: Row[Any],
+    terms: Row[*tuple[Any, ...]],
     submission: Submission,
     key: str | None,
     forced: bool,
@@ -272,8 +276,6 @@ def _take(
         .returning(Attempt.id)
     ).scalar_one()
     grade = copy_answer(connection, origin, attempt_id, person_id, terms.id, submission.name)
-    note(
-        connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin
-    )
+    note(connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin)
     restate(connection, terms.id, [person_id])
     return Accepted(submission_id, attempt_id, AttemptState.JUDGED, late)

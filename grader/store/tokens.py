@@ -74,7 +74,12 @@ def issue_token(
             .returning(ApiToken.id)
         ).scalar_one()
         audit(
-            connection, f"person:{person_id}", "token_issued", actor_id=actor_id, token_id=token_id, scope=scope
+            connection,
+            f"person:{person_id}",
+            "token_issued",
+            actor_id=actor_id,
+            token_id=token_id,
+            scope=scope,
         )
     return token
 
@@ -106,9 +111,7 @@ def check_token(store: Store, token: str) -> TokenUse | None:
         return None
     if row.unused:
         with store.write() as connection:
-            connection.execute(
-                update(ApiToken).where(ApiToken.id == row.id).values(used_at=database_now())
-            )
+            connection.execute(update(ApiToken).where(ApiToken.id == row.id).values(used_at=database_now()))
     owner = Account(row.person_id, row.login, row.name, row.role, row.must_change, row.session_epoch, True)
     return TokenUse(row.id, owner, row.scope)
 

@@ -12,7 +12,12 @@ from grader.store.tables import Base
 
 
 def upsert(
-    connection: Connection, table: type[Base], keys: Sequence[str], values: dict[str, Any], *, update: Sequence[str]
+    connection: Connection,
+    table: type[Base],
+    keys: Sequence[str],
+    values: dict[str, Any],
+    *,
+    update: Sequence[str],
 ) -> Insert:
     """Insert a row, or, where one with the same `keys` stands, set its `update` columns to the new values."""
     kind = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert

@@ -14,6 +14,7 @@ import pytest
 
 from grader.run.apptainer import image_files
 from grader.run.apptainer.command import Start, scorer_command, seccomp_text, train_command, trial_command
+from grader.run.apptainer.site import Site
 from grader.run.images import current_context, image_name
 from grader.run.registry import open_runtime
 from grader.settings import settings
@@ -161,6 +162,39 @@ def test_an_image_file_is_the_engines_image_of_the_same_tag(kind: str, tmp_path:
     assert command[command.index("--build-arg") + 1] == f"IMAGE={image_name(kind)}"
     assert command[-2:] == [str(tmp_path / "half.sif"), str(image_files.recipe(kind))]
     assert image_files.image_file(kind).name == f"grader-{kind}-{current_context(kind).tag}.sif"
+
+
+@pytest.fixture
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for image files."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    own = settings().model_copy(update={"apptainer_images": folder})
+    monkeypatch.setattr("grader.run.apptainer.image_files.settings", lambda: own)
+    return folder
+
+
+SITE = Site("apptainer", "1.4", "nobody", 65534, 65534, changes_user=True, maps_users=False)
+
+
+def test_image_files_that_are_missing_or_closed_are_named(images: Path) -> None:
+    images.joinpath("grader-train-000000000000.sif").touch()
+    why = image_files.objection(SITE)
+    names = [image_files.image_file(kind).name for kind in ("train", "evaluate")]
+    assert all(name in why for name in (*names, str(images), "grader images build --apptainer"))
+    for name in names:
+        images.joinpath(name).touch(mode=0o600)
+    assert image_files.objection(SITE) == (
+        f"nobody may not read {images / names[0]}: name another folder in GRADER_APPTAINER_IMAGES"
+    )
+
+
+def test_only_image_files_of_earlier_versions_are_removed(images: Path) -> None:
+    current = image_files.image_file("train")
+    for name in (current.name, "grader-train-000000000000.sif", "grader-evaluate-1.sif", "mine.sif"):
+        images.joinpath(name).touch()
+    assert image_files.remove_old() == ("grader-evaluate-1.sif", "grader-train-000000000000.sif")
+    assert sorted(path.name for path in images.iterdir()) == sorted((current.name, "mine.sif"))
 
 
 # -- where there is no apptainer ---------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from grader.model.run import Ending
 from grader.run.apptainer import site
 from grader.run.runtimes import apptainer
 from grader.run.runtimes.apptainer import ApptainerRuntime
@@ -168,23 +167,13 @@ def test_files_that_a_rank_closed_to_others_come_back(run: Run) -> None:
 def test_a_fork_bomb_ends_with_its_run(run: Run) -> None:
     ran = run(
         """
-        import os, time
-        while True:
-            try:
-                if os.fork() == 0:
-                    time.sleep(600)
-            except OSError as error:
-                print(type(error).__name__, flush=True)
-                break
-        time.sleep(600)
+        import os
+        os.execv("/bin/sh", ["sh", "-c", "bomb() { bomb | bomb & }; bomb; sleep 60"])
         """,
         nproc_per_node=1,
         limits=limits(wall_s=8.0),
     )
-    here = site.look()
-    if not isinstance(here, str) and here.maps_users:
-        assert "BlockingIOError" in ran.out()
-    assert ran.record.ending in (Ending.TIMED_OUT, Ending.OUT_OF_MEMORY)
+    assert "Cannot fork" in ran.err()
     assert ran.record.wall_s < 8 + 5
 
 

@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from grader import cli
 from grader.errors import InfraError
 from grader.run import image_build, images
+from grader.settings import settings
 
 KINDS = ("train", "evaluate", "service")
 LEARNER = "20007:20007"
@@ -141,7 +142,8 @@ def locked(repository: Path, lock: str, environment: dict[str, str]) -> dict[str
 def test_an_image_holds_what_its_lock_file_says(repository: Path, names: dict[str, str], kind: str) -> None:
     versions, environment = json.loads(inside(names[kind], DISTRIBUTIONS))
     held = {canonicalize_name(name): version for name, version in versions.items()}
-    wanted = locked(repository, LOCK[kind], environment)
+    extras = kind == "train" and settings().image_extras
+    wanted = locked(repository, "extras.lock" if extras else LOCK[kind], environment)
     assert {name: version for name, version in held.items() if name not in INSTALLERS - set(wanted)} == wanted
 
 
@@ -152,25 +154,36 @@ def test_train_and_evaluate_share_the_layer_of_torch(names: dict[str, str]) -> N
     assert shared > 0.8 * (train.size_bytes or 0) > 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "rooms"),
-    [("train", {"launch", "probe"}), ("evaluate", {"errors", "evaluate", "idx", "model", "run"})],
-)
-def test_an_image_holds_what_its_program_imports_and_no_other_room(
-    names: dict[str, str], kind: str, rooms: set[str]
-) -> None:
-    files, lacking = json.loads(inside(names[kind], LACKING))
+def test_the_learner_s_image_holds_supervisor_and_probe_and_no_other_room(names: dict[str, str]) -> None:
+    files, lacking = json.loads(inside(names["train"], LACKING))
     assert not lacking
-    held = {Path(file).relative_to("grader").parts[0].removesuffix(".py") for file in files}
-    assert held - {"__init__"} == rooms
+    assert {Path(file).parts[1] for file in files} == {"__init__.py", "launch", "probe"}
 
 
-def test_the_scorer_s_image_knows_no_checks_no_rubric_and_no_task(names: dict[str, str]) -> None:
-    files, _ = json.loads(inside(names["evaluate"], LACKING))
-    assert "grader/evaluate/scorer.py" in files
-    for room in ("checks", "catalog", "launch", "probe", "report", "pipeline", "judgement"):
-        assert not [file for file in files if file.startswith(f"grader/{room}")]
-    assert "grader/evaluate/rubric.py" not in files
+def test_the_scorer_s_image_holds_what_the_scorer_imports_and_nothing_to_judge_by(
+    names: dict[str, str],
+) -> None:
+    files, lacking = json.loads(inside(names["evaluate"], LACKING))
+    assert not lacking
+    assert {"grader/evaluate/box.py", "grader/evaluate/scorer.py"} <= set(files)
+    rooms = {Path(file).parts[1].removesuffix(".py") for file in files}
+    assert not rooms & {
+        "attempts",
+        "catalog",
+        "checks",
+        "cli",
+        "judgement",
+        "pipeline",
+        "probe",
+        "report",
+        "verify",
+    }
+    assert not {"grader/evaluate/rubric.py", "grader/evaluate/score.py", "grader/launch/supervisor.py"} & set(
+        files
+    )
+    assert not json.loads(
+        inside(names["evaluate"], "import glob, json; print(json.dumps(glob.glob('/opt/grader/t*')))")
+    )
 
 
 def test_the_service_works_without_torch(names: dict[str, str]) -> None:
@@ -191,6 +204,7 @@ def test_the_service_computes_the_same_names(names: dict[str, str]) -> None:
     assert inside(names["service"], ask, user="grader").split()[:2] == [names["train"], names["evaluate"]]
 
 
+@pytest.mark.slow
 def test_a_learner_finds_a_home_and_what_course_scripts_import(names: dict[str, str]) -> None:
     assert inside(names["train"], COURSE, user=LEARNER).split() == ["learner7", "/jit", "/usr/sbin/nologin"]
 

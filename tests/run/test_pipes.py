@@ -7,7 +7,6 @@ given back, and nothing about isolation (`test_apptainer_runtime` does that, wit
 from __future__ import annotations
 
 import json
-import os
 import sys
 import textwrap
 import time
@@ -140,5 +139,5 @@ def test_a_box_on_this_machine_lays_out_runs_records_and_gives_back(tmp_path: Pa
     assert record["ending"] == "completed", record
     assert (folders["record"] / "logs" / "rank0.out").read_text() == "rank 0\n"
     closed = folders["output"] / "closed"
-    assert os.stat(closed).st_mode & 0o777 == 0o700
+    assert closed.stat().st_mode & 0o777 == 0o700
     assert (closed / "result.txt").read_text() == "kept"

@@ -51,7 +51,7 @@ class Stand:
     """One rank at the end.
 
     Attributes:
-        rank: global rank.
+        rank: global rank; node: where it ran, None where there is only one.
         fate: what became of it; fall: its own error, where it had one.
         operation: the collective it waited in, "" for none or unknown.
         frames: the submission's frames, innermost first.
@@ -64,6 +64,7 @@ class Stand:
     frames: tuple[Frame, ...]
     guard: Location | None
     fall: Fall | None
+    node: int | None = None
 
     @property
     def site(self) -> Frame | None:
@@ -82,7 +83,8 @@ class Stand:
 
     def sentence(self, *, name: bool = True, then: bool = False) -> str:
         """`rank 0 waited in … at …`; `then`: as something that followed."""
-        who = f"rank {self.rank} " if name else ""
+        on = f" on node {self.node}" if self.node is not None else ""
+        who = f"rank {self.rank}{on} " if name else ""
         line = f" at {at(self.site)}" if self.where else ""
         later = "then " if then else ""
         if self.fate is Fate.WAITED:
@@ -126,7 +128,9 @@ def _stand(seen: Seen, record: RankRecord, fall: Fall | None) -> Stand:
         ended = record.exit_code == 0 and not record.killed_by_judge
         fate, operation, frames = Fate.ENDED if ended else Fate.UNKNOWN, "", ()
     guards = (rank_test(seen.script, f.path, f.line) for f in frames)
-    return Stand(record.rank, fate, operation, frames, next((g for g in guards if g), None), fall)
+    guard = next((g for g in guards if g), None)
+    node = record.node if seen.record.num_nodes > 1 else None
+    return Stand(record.rank, fate, operation, frames, guard, fall, node)
 
 
 def _ended(fall: Fall) -> str:

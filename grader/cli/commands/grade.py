@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
     )
+    parser.add_argument(
+        "--nnodes", type=int, metavar="N", help="nodes to start ranks on; default: the profile's"
+    )
     parser.add_argument("--profile", metavar="NAME", help="cpu or gpu; default: $GRADER_PROFILE or cpu")
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
     parser.add_argument(
@@ -54,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     options = Options(
         profile=args.profile,
         nproc_per_node=args.nproc_per_node,
+        nnodes=args.nnodes,
         dataset=args.dataset,
         runtime=args.runtime,
         launcher="torchrun" if args.cold else None,

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "remove":
         if not args.old:
             raise UsageError("say --old: `grader images remove` only removes images of earlier versions")
-        removed, kept = remove_old()
+        removed, kept = remove_old(kinds) if args.only else remove_old()
         print_removed((*removed, *image_files.remove_old()), kept, as_json=args.json)
         return EXIT_ACCEPTED
     if args.action == "build":

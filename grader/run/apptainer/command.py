@@ -14,9 +14,11 @@ from grader.launch.syscalls import HIDE_CLONE3
 
 SECCOMP, HOSTS = "seccomp.json", "hosts"
 """Files that containers are made with, in a folder that their account may read."""
-HOSTS_TEXT = "127.0.0.1 localhost job scorer\n::1 localhost\n"
+HOSTS_TEXT = "127.0.0.1 localhost job scorer\n::1 localhost\n::ffff:127.0.0.1 localhost\n"
 _PYTHON = "/opt/venv/bin/python"
 MOST_PROCESSES = 512
+MOST_OF_ACCOUNT = 4096
+"""Where ranks have the account's own user, an older kernel counts everything that the account runs."""
 _SUPERVISOR_BYTES = 768 << 20
 
 

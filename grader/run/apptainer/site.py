@@ -42,19 +42,25 @@ class Site:
     changes_user: bool
     maps_users: bool
 
-    @property
-    def gap(self) -> str:
-        """What protects less here than in the docker runtime; a sentence for reports."""
-        said = (
-            ""
-            if self.maps_users
-            else f"Ranks had the same user as their supervisor ({self.user} has no subordinate users on this machine), "
-            "so a script could have ended it or written into its records. "
+    def gap(self, *, devices: bool) -> str:
+        """What protects less here than in the docker runtime; a sentence or more for reports.
+
+        Args:
+            devices: the run had GPUs.
+        """
+        said = []
+        if not self.maps_users:
+            said.append(
+                f"Ranks had the same user as their supervisor ({self.user} has no subordinate users on this machine), "
+                "so a script could have ended it or written into its records."
+            )
+        said.append(
+            "The container shared the machine's disk and memory: what a script writes is capped per file and when it "
+            "is collected, and its memory is watched."
         )
-        return said + (
-            "The container shared the machine's disk and its memory limits: what a script writes is capped per file "
-            "and when it is collected, its memory is watched from outside."
-        )
+        if devices:
+            said.append("Which GPUs it had was told to it, not enforced.")
+        return " ".join(said)
 
     def run_as(self) -> dict[str, object]:
         """Arguments of `subprocess` that make a command the account's."""

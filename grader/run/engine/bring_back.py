@@ -24,7 +24,7 @@ _LARGEST_RECORD_BYTES = 1 << 30
 
 
 def bring_back(
-    scorer: Wire, output_bytes: int, workspace: Workspace
+    scorer: Wire, output_bytes: int, workspace: Workspace, nnodes: int = 1
 ) -> tuple[list[WrittenFile], list[list[str]]]:
     """Take what the second container hands out; mtime_s of the files is Unix time here.
 
@@ -51,14 +51,21 @@ def bring_back(
             path = workspace.outputs / name
             outputs.append(WrittenFile(str(name), size, float(event["mtime_unix_s"])))
         else:
-            path = workspace.root.joinpath(*name.parts[1:])
+            path = workspace.root.joinpath(*_of_node(name, nnodes).parts[1:])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(scorer.take(size, deadline))
     raise InfraError(f"The files of the run did not come back in time.{scorer.last_words()}")
 
 
-def write_lost_record(workspace: Workspace, job: Job) -> None:
-    """What is known of a run whose supervisor was lost with its ranks, for lack of memory."""
+def _of_node(name: PurePosixPath, nnodes: int) -> PurePosixPath:
+    """Where a file of `<node>/…` belongs: what is not a single rank's is told apart by its node."""
+    if nnodes == 1 or name.name.startswith("rank"):
+        return name
+    return name.with_name(f"{name.stem}.node{name.parts[0]}{name.suffix}")
+
+
+def write_lost_record(workspace: Workspace, job: Job, nodes: tuple[int, ...]) -> None:
+    """What is known of a run of which a supervisor was lost with its ranks, for lack of memory; `nodes`: where."""
     world = job.nproc_per_node * job.nnodes
     rank: dict[str, Any] = dict.fromkeys(
         ("started_s", "ended_s", "cpu_user_s", "cpu_system_s"), 0.0
@@ -67,16 +74,17 @@ def write_lost_record(workspace: Workspace, job: Job) -> None:
     )
     rank |= {"exit_code": -9, "killed_by_judge": False, "output_cut": False, "trace_cut": False}
     rank |= {"waiting": None, "failure": None}
+    where = "the container" if job.nnodes == 1 else f"node {', '.join(map(str, nodes))}"
     record = {
         "runtime": "",
         "launcher": job.launcher,
         "isolated": True,
         "world_size": world,
         "ending": "out_of_memory",
-        "ending_reason": "The kernel ended all processes of the container: there was no memory left.",
+        "ending_reason": f"The kernel ended all processes of {where}: there was no memory left.",
         "wall_s": 0.0,
         "deadline_s": job.limits.wall_s,
-        "ranks": [rank | {"rank": number} for number in range(world)],
+        "ranks": [rank | {"rank": number, "node": number // job.nproc_per_node} for number in range(world)],
         "outputs": [],
         "phases_s": {},
         "environment": {"num_cores": len(os.sched_getaffinity(0))},

@@ -5,6 +5,8 @@ Pure: builds arguments for the engine, calls nothing.
 
 from __future__ import annotations
 
+import json
+import socket
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
-from grader.launch.box import DATA, JUDGE_GID, OUT, RECORD, SCRATCH, WORK
+from grader.launch.box import DATA, JUDGE_GID, ON_NETWORK, OUT, RECORD, SCRATCH, WORK
 from grader.settings import settings
 
 HOSTNAME = "job"
@@ -33,7 +35,7 @@ class PairKey:
         train_image, evaluate_image: names with tags.
         data_volume, hidden_volume: both sides of the data; "" where there is none.
         memory_bytes, output_bytes: limits of one node.
-        gpus: UUIDs of the devices of one node.
+        gpus: UUIDs of the devices of all nodes, as many for each.
         nnodes: containers that run ranks.
     """
 
@@ -45,6 +47,11 @@ class PairKey:
     output_bytes: int
     gpus: tuple[str, ...] = ()
     nnodes: int = 1
+
+    def gpus_of(self, node: int) -> tuple[str, ...]:
+        """Devices of one node."""
+        each = len(self.gpus) // self.nnodes
+        return self.gpus[node * each : (node + 1) * each]
 
 
 def output_volume(output_bytes: int, uid: int) -> dict[str, Any]:
@@ -59,7 +66,19 @@ def record_volume() -> dict[str, Any]:
     return {"driver": "local", "driver_opts": {**_LOCAL_TMPFS, "o": options}}
 
 
-def train_container(key: PairKey, uid: int, volumes: tuple[str, str], network: str | None) -> dict[str, Any]:
+def attempt_network() -> dict[str, Any]:
+    """The network between the nodes of one attempt, and nothing else on it.
+
+    `internal` alone leaves the host reachable: its bridge would have an address there, and whatever listens on all
+    addresses of the host would answer. Without that address the way out that containers are given leads nowhere.
+    """
+    options = {"com.docker.network.bridge.inhibit_ipv4": "true"}
+    return {"driver": "bridge", "internal": True, "enable_ipv6": False, "options": options}
+
+
+def train_container(
+    key: PairKey, uid: int, volumes: tuple[str, str], network: str | None = None, node: int = 0
+) -> dict[str, Any]:
     """Container A: the learner's code under the supervisor.
 
     Args:
@@ -67,6 +86,7 @@ def train_container(key: PairKey, uid: int, volumes: tuple[str, str], network: s
         uid: user of the ranks.
         volumes: names of the output and the record volume.
         network: name of the attempt's own network where there are several nodes; None: no network at all.
+        node: number of the node that this container is.
     """
     output, record = volumes
     memory = key.memory_bytes + SUPERVISOR_BYTES
@@ -74,18 +94,26 @@ def train_container(key: PairKey, uid: int, volumes: tuple[str, str], network: s
     if key.data_volume:
         mounts[key.data_volume] = {"bind": DATA, "mode": "ro"}
     own = f"uid={uid},gid={uid}"
-    wired: dict[str, Any] = (
-        # Not `network_disabled`: that would empty /etc/hosts, and torchrun would look for names for minutes.
-        {"network_mode": "none", "hostname": HOSTNAME, "extra_hosts": {HOSTNAME: "127.0.0.1"}}
-        if network is None
-        else {"network": network}
-    )
+    # Not `network_disabled`: that would empty /etc/hosts, and torchrun would look for names for minutes.
+    wired: dict[str, Any] = {"network_mode": "none", "hostname": HOSTNAME}
+    wired["extra_hosts"] = {HOSTNAME: "127.0.0.1"}
+    if network is not None:
+        # The engine answers for the names of the nodes and asks others for the rest, from the host itself where its
+        # resolver is on loopback (CVE-2024-29018): the container's own loopback has none, and refuses at once.
+        wired = {"network": network, "hostname": f"node{node}", "dns": ["127.0.0.1"]}
+        wired["dns_opt"] = ["use-vc", "timeout:1", "attempts:1"]
     return (
-        _common(memory, "0:0")
+        _common(memory, "0:0", datagrams=network is None)
         | wired
         | {
             "image": key.train_image,
-            "command": ["python", "-u", "-m", "grader.launch.box"],
+            "command": [
+                "python",
+                "-u",
+                "-m",
+                "grader.launch.box",
+                *([ON_NETWORK] if network is not None else []),
+            ],
             "cap_add": ["SETUID", "SETGID", "KILL"],
             "volumes": mounts,
             "shm_size": min(1 << 30, key.memory_bytes // 2),
@@ -95,7 +123,7 @@ def train_container(key: PairKey, uid: int, volumes: tuple[str, str], network: s
                 # torch.compile loads what it has compiled.
                 SCRATCH: f"rw,nosuid,nodev,exec,size=512m,nr_inodes=40k,mode=0700,{own}",
             },
-            "device_requests": _devices(key.gpus),
+            "device_requests": _devices(key.gpus_of(node)),
             "environment": {"OMP_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         }
     )
@@ -130,14 +158,14 @@ def scorer_container(key: PairKey, uid: int, volumes: tuple[str, ...]) -> dict[s
     }
 
 
-def _common(memory_bytes: int, user: str) -> dict[str, Any]:
+def _common(memory_bytes: int, user: str, *, datagrams: bool = True) -> dict[str, Any]:
     """What holds for both."""
     found: dict[str, Any] = {
         "user": user,
         "stdin_open": True,
         "read_only": True,
         "cap_drop": ["ALL"],
-        "security_opt": ["no-new-privileges:true", f"seccomp={seccomp_profile()}"],
+        "security_opt": ["no-new-privileges:true", f"seccomp={seccomp_profile(datagrams=datagrams)}"],
         "mem_limit": memory_bytes,
         # Equal: no swap on top.
         "memswap_limit": memory_bytes,
@@ -165,6 +193,29 @@ def _devices(gpus: tuple[str, ...]) -> list[DeviceRequest]:
 
 
 @cache
-def seccomp_profile() -> str:
-    """Our own profile, as the engine takes it: its text."""
-    return Path(settings().containers_dir, "seccomp.json").read_text(encoding="utf-8")
+def seccomp_profile(*, datagrams: bool = True) -> str:
+    """Our own profile, as the engine takes it: its text.
+
+    Args:
+        datagrams: False leaves out UDP. Nothing answers from outside of an attempt's network, but the kernel of a host
+            that does not check where packets come from (rp_filter 0) hands a single datagram, sent past the routes, to
+            whoever listens there. Ranks need streams only.
+    """
+    text = Path(settings().containers_dir, "seccomp.json").read_text(encoding="utf-8")
+    if datagrams:
+        return text
+    profile = json.loads(text)
+    rules = [rule for rule in profile["syscalls"] if not _opens(rule, socket.IPPROTO_UDP)]
+    for rule in rules:
+        if _opens(rule, socket.IPPROTO_IP):
+            # The type's low bits; above them stand flags.
+            stream = {"value": 0xF, "valueTwo": int(socket.SOCK_STREAM), "op": "SCMP_CMP_MASKED_EQ"}
+            rule["args"].append({"index": 1, **stream})
+    return json.dumps(profile | {"syscalls": rules})
+
+
+def _opens(rule: dict[str, Any], protocol: int) -> bool:
+    """Whether a rule lets sockets of an internet family and this protocol be opened."""
+    wanted = {one["index"]: one["value"] for one in rule.get("args", ())}
+    internet = wanted.get(0) in (socket.AF_INET, socket.AF_INET6)
+    return "socket" in rule["names"] and internet and wanted.get(2) == protocol

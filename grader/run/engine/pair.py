@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from docker import DockerClient
@@ -20,6 +21,7 @@ from grader.launch.box import FIRST_RANK_UID, NUM_RANK_UIDS
 from grader.run.engine.client import engine_errors, gone_is_fine
 from grader.run.engine.containers import (
     PairKey,
+    attempt_network,
     output_volume,
     record_volume,
     scorer_container,
@@ -32,6 +34,15 @@ from grader.run.engine.wire import Wire
 READY_S = 120.0
 
 
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Interface that ranks talk through, and where the rendezvous store of node 0 listens."""
+
+    interface: str
+    address: str
+    port: int
+
+
 class Pair:
     """Containers of one attempt, started and importing torch from the moment this object exists.
 
@@ -40,6 +51,7 @@ class Pair:
         token: names everything that belongs to it; never given twice.
         uid: user of its ranks.
         trains: one wire per node; scorer: the scorer's.
+        meeting: where the ranks meet; known once it is ready.
     """
 
     def __init__(self, client: DockerClient, ownership: Ownership, key: PairKey) -> None:
@@ -68,20 +80,14 @@ class Pair:
         output = self._volume("out", output_volume(key.output_bytes, self.uid))
         records = [self._volume(f"record{node}", record_volume()) for node in range(key.nnodes)]
         if key.nnodes > 1:
+            labels = self._ownership.labels("network", self.token)
             self._network = self._client.networks.create(
-                f"grader-{self.token}",
-                driver="bridge",
-                internal=True,
-                labels=self._ownership.labels("network", self.token),
+                f"grader-{self.token}", labels=labels, **attempt_network()
             )
-        wires = []
         for node, record in enumerate(records):
             network = self._network.name if self._network is not None else None
-            settings = train_container(key, self.uid, (output, record), network)
-            if network is not None:
-                settings["hostname"] = f"node{node}"
-            wires.append(self._start(f"train{node}", settings))
-        self.trains = wires
+            settings = train_container(key, self.uid, (output, record), network, node)
+            self.trains.append(self._start(f"train{node}", settings))
         self.scorer = self._start("scorer", scorer_container(key, self.uid, (output, *records)))
 
     def _volume(self, role: str, settings: dict[str, Any]) -> str:
@@ -104,18 +110,6 @@ class Pair:
         container.start()
         return wire
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Where each node is reached by the others, where there are several."""
-        if self._network is None:
-            return ("127.0.0.1",)
-        found = []
-        for container in self._containers[: self.key.nnodes]:
-            container.reload()
-            networks = container.attrs["NetworkSettings"]["Networks"]
-            found.append(networks[self._network.name]["IPAddress"])
-        return tuple(found)
-
     def wait_ready(self, deadline: float | None = None) -> None:
         """Wait until a job would start at once.
 
@@ -129,6 +123,8 @@ class Pair:
             event = wire.event(deadline)
             if event is None or event.get("event") != "ready":
                 raise InfraError(f"A container did not get ready in time.{wire.last_words()}")
+            if wire is self.trains[0]:
+                self.meeting = Meeting(str(event["interface"]), str(event["address"]), int(event["port"]))
         self._ready = True
 
     @property
@@ -162,14 +158,15 @@ class Pair:
                 if container.status == "running":
                     container.kill()
 
-    def ran_out_of_memory(self) -> bool:
-        """Whether the kernel ended a process of the learner's side for lack of memory, as the engine saw it."""
+    def out_of_memory(self) -> tuple[int, ...]:
+        """Nodes where the kernel ended a process for lack of memory, as the engine saw it."""
+        found = []
         with engine_errors("The containers of an attempt could not be looked at"):
-            for container in self._containers[: self.key.nnodes]:
+            for node, container in enumerate(self._containers[: self.key.nnodes]):
                 container.reload()
                 if container.attrs["State"].get("OOMKilled"):
-                    return True
-        return False
+                    found.append(node)
+        return tuple(found)
 
     def close(self) -> None:
         """Remove everything; does nothing the second time.

@@ -29,6 +29,10 @@ class Wire(wire.Wire):
         self._socket.settimeout(None)
         self._framed = bytearray()
 
+    def fileno(self) -> int:
+        """What becomes readable when it says something."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Let go; the container lives on."""
         with contextlib.suppress(OSError):

@@ -25,7 +25,7 @@ from grader.model.run import WrittenFile
 from grader.run.apptainer.base import DATA as COPIES
 from grader.run.apptainer.base import make_base, remove_stale
 from grader.run.apptainer.cell import Cell
-from grader.run.apptainer.command import MOST_PROCESSES, Start, trial_command
+from grader.run.apptainer.command import MOST_OF_ACCOUNT, MOST_PROCESSES, Start, trial_command
 from grader.run.apptainer.image_files import image_file, objection
 from grader.run.apptainer.shelf import Shelf
 from grader.run.apptainer.site import Site, limits_groups, look
@@ -49,6 +49,7 @@ class ApptainerRuntime:
 
     name = "apptainer"
     isolates = True
+    spans_nodes = False
 
     def __init__(self) -> None:
         self._site: Site | None = None
@@ -207,7 +208,7 @@ class ApptainerRuntime:
         ]
         record |= {"runtime": self.name, "isolated": self.isolates, "outputs": timed}
         record["phases_s"] |= {name: round(seconds, 4) for name, seconds in phases_s.items()}
-        gap = self._entered().gap
+        gap = self._entered().gap(devices=bool(lease["gpus"]))
         record["environment"] |= {"refused_outputs": refused, "lease": lease, "isolation_gap": gap}
         workspace.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -285,6 +286,6 @@ def _spec(job: Job, cell: Cell) -> LaunchSpec:
         probe=job.probe,
         secret=job.secret,
         rank_uid=cell.uid,
-        num_processes=MOST_PROCESSES if cell.uid else 0,
+        num_processes=MOST_PROCESSES if cell.uid else MOST_OF_ACCOUNT,
         own_network=True,
     )

@@ -26,7 +26,9 @@ from grader.run.devices.sweep import Abandoned
 from grader.run.engine.bring_back import FILES_S, bring_back, write_lost_record
 from grader.run.engine.client import connect, look
 from grader.run.engine.containers import PairKey
+from grader.run.engine.crew import Crew
 from grader.run.engine.data_volumes import DataVolumes
+from grader.run.engine.node_records import merge_records
 from grader.run.engine.ownership import Ownership
 from grader.run.engine.pair import Pair
 from grader.run.engine.pool import WarmPool
@@ -46,6 +48,7 @@ class DockerRuntime:
 
     name = "docker"
     isolates = True
+    spans_nodes = True
 
     def __init__(self) -> None:
         self._pool: WarmPool | None = None
@@ -143,16 +146,18 @@ class DockerRuntime:
             pair.pin(lease.cpus)
         ready = time.monotonic()
         try:
-            ended = self._drive(pair, job, on_progress)
+            told, lost = self._drive(pair, job, on_progress)
             ran = time.monotonic()
-            outputs, refused = bring_back(pair.scorer, job.limits.output_bytes, workspace)
+            outputs, refused = bring_back(pair.scorer, job.limits.output_bytes, workspace, job.nnodes)
         except BaseException:
             # Ctrl-C too: the learner's processes end with their container, before anything else happens.
             pair.kill()
             self.release()
             raise
-        if not ended:
-            write_lost_record(workspace, job)
+        if lost:
+            write_lost_record(workspace, job, lost)
+        elif job.nnodes > 1:
+            merge_records(workspace, job.nnodes, told)
         lease.check()
         waited_s = lease.waited_s
         phases = {"lease": waited_s, "prepare": ready - started - waited_s, "collect": time.monotonic() - ran}
@@ -176,27 +181,25 @@ class DockerRuntime:
         if lease is not None:
             lease.release()
 
-    def _drive(self, pair: Pair, job: Job, on_progress: Callable[[Progress], None]) -> bool:
-        """Give the job and hear it out; False where memory ran out so badly that nobody could tell."""
-        wire = pair.trains[0]
+    def _drive(
+        self, pair: Pair, job: Job, on_progress: Callable[[Progress], None]
+    ) -> tuple[tuple[str, str] | None, tuple[int, ...]]:
+        """Give the job and hear it out.
+
+        Returns:
+            Ending and reason where they were decided upon, and nodes where memory ran out so badly that nobody could
+            tell.
+        """
         files = [{"path": file.path, "text": file.text} for file in job.submission.files]
-        wire.send({"files": files, "spec": asdict(_spec(job, pair))})
-        deadline = time.monotonic() + job.limits.wall_s + _ENDING_S
+        requests = [{"files": files, "spec": asdict(_spec(job, pair, node))} for node in range(job.nnodes)]
+        crew = Crew(pair.trains, job.nproc_per_node)
         try:
-            while (event := wire.event(deadline)) is not None:
-                if event.get("event") == "ended":
-                    return True
-                if event.get("event") == "failed":
-                    raise InfraError(
-                        f"The run could not be supervised: {event.get('reason')}.{wire.last_words()}"
-                    )
-                if event.get("event") == "progress":
-                    on_progress(
-                        Progress("run", event["elapsed_s"], tuple(event["steps"]), str(event["line"]))
-                    )
+            if crew.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, on_progress):
+                return crew.told, ()
         except WireLostError:
-            if pair.ran_out_of_memory():
-                return False
+            if lost := pair.out_of_memory():
+                pair.kill()
+                return None, lost
             raise
         raise InfraError(f"The supervisor gave no answer within {_ENDING_S:.0f} s of the limit.")
 
@@ -240,7 +243,7 @@ class DockerRuntime:
 RUNTIME = DockerRuntime
 
 
-def _spec(job: Job, pair: Pair) -> LaunchSpec:
+def _spec(job: Job, pair: Pair, node: int) -> LaunchSpec:
     return LaunchSpec(
         attempt=job.attempt,
         launcher=job.launcher,
@@ -260,4 +263,9 @@ def _spec(job: Job, pair: Pair) -> LaunchSpec:
         secret=job.secret,
         rank_uid=pair.uid,
         contained=True,
+        nnodes=job.nnodes,
+        node_rank=node,
+        master_addr=pair.meeting.address,
+        master_port=pair.meeting.port if job.nnodes > 1 else 0,
+        interface=pair.meeting.interface,
     )

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from grader.errors import InfraError
+from grader.errors import InfraError, UsageError
 from grader.launch.record import write_json
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
@@ -40,6 +40,7 @@ class ProcessRuntime:
 
     name = "process"
     isolates = False
+    spans_nodes = False
     scorer = None
 
     def __init__(self) -> None:
@@ -83,10 +84,12 @@ class ProcessRuntime:
         """Run a job; see the protocol.
 
         Raises:
-            InfraError: this runtime has one node, or this machine failed twice.
+            UsageError: the job needs several nodes; InfraError: this machine failed twice.
         """
         if job.nnodes != 1:
-            raise InfraError(f"The process runtime has one node; this job needs {job.nnodes}.")
+            raise UsageError(
+                f"the process runtime has one node, this job needs {job.nnodes}: --runtime docker"
+            )
         started = time.monotonic()
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-_SURROGATES = {code: "\ufffd" for code in range(0xD800, 0xE000)}
+_SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 _UNSTORABLE = {0: "\u2400", **_SURROGATES}
 
 
@@ -37,6 +37,7 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """On its way in."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -45,6 +46,7 @@ class UtcTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """On its way out."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -57,6 +59,7 @@ class SafeText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """On its way in."""
         return None if value is None else storable(value)
 
 
@@ -71,6 +74,7 @@ class SafeString(TypeDecorator[str]):
         self._length = length
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """On its way in."""
         return None if value is None else storable(value)[: self._length]
 
 
@@ -81,9 +85,11 @@ class JsonText(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        """On its way in."""
         return None if value is None else json.dumps(value, separators=(",", ":"))
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        """On its way out."""
         return None if value is None else json.loads(value)
 
 

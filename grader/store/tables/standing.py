@@ -21,7 +21,10 @@ class Standing(Base):
     """
 
     __tablename__ = "standings"
-    __table_args__ = (Index("ix_standings_of_person", "person_id"), Index("ix_standings_attempt_id", "attempt_id"))
+    __table_args__ = (
+        Index("ix_standings_of_person", "person_id"),
+        Index("ix_standings_attempt_id", "attempt_id"),
+    )
 
     course_task_id: Mapped[int] = mapped_column(
         ForeignKey("course_tasks.id", ondelete="CASCADE"), primary_key=True

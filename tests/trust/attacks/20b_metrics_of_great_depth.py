@@ -1,7 +1,7 @@
 # /// attack
 # row = "20"
 # aim = "Report a list in a list, half a million times."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # says = ["nested more than"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "20"
 # aim = "Report an accuracy of half a million digits, twice."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # says = ["metrics.json"]
 # ///

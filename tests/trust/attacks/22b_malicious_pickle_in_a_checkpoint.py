@@ -1,7 +1,7 @@
 # /// attack
 # row = "22"
 # aim = "Hide a program among real tensors, in torch's own file format, and in what multiprocessing reads."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # says = ["model.pt"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "23"
 # aim = "Claim tensors that are a thousand times larger than what the file holds."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # says = ["model.pt"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "23"
 # aim = "Leave a numpy archive with objects under the name of weights."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # says = ["model.pt"]
 # ///

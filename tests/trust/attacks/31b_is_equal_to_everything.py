@@ -1,7 +1,7 @@
 # /// attack
 # row = "31"
 # aim = "Leave weights that are equal to whatever they are held against."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # ///
 import honest

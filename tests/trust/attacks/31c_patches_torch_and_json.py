@@ -1,7 +1,7 @@
 # /// attack
 # row = "31"
 # aim = "Patch torch and json so that every measurement is perfect."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # ///
 import json

@@ -4,6 +4,7 @@
 # runtimes = ["process", "docker"]
 # verdicts = ["held", "rejected"]
 # fill = ["TRACE"]
+# open = { process = "in `process` nobody counts the bytes between ranks: a forged story that agrees with itself looks like an honest run" }
 # ///
 import base64
 import json

@@ -1,7 +1,7 @@
 # /// attack
 # row = "36"
 # aim = "Begin with weights that were trained elsewhere, and pretend to train them."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # fill = ["WEIGHTS"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "36"
 # aim = "Train nothing at all and leave weights from the source."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # fill = ["WEIGHTS"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "37"
 # aim = "Train in rank 0 alone, as if it were all ranks; rank 1 goes home."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # ///
 import os

@@ -1,7 +1,7 @@
 # /// attack
 # row = "37"
 # aim = "Deal the samples out, and feed every rank the same ones all the same."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # codes = ["TRUST002"]
 # ///

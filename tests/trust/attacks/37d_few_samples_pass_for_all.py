@@ -1,7 +1,7 @@
 # /// attack
 # row = "37"
 # aim = "Deal all samples out, and feed a hundred of them again and again."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # codes = ["TRUST002"]
 # ///

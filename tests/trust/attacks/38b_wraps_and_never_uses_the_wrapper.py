@@ -1,7 +1,7 @@
 # /// attack
 # row = "38"
 # aim = "Wrap the network in DDP and train the network itself."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # ///
 import honest

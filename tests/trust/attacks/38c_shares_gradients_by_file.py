@@ -1,7 +1,7 @@
 # /// attack
 # row = "38"
 # aim = "Copy rank 0's gradients to the other rank through files, without any collective."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # ///
 import os

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Train on one rank alone and tell the story of an honest run through the probe's own writer, in the right order, at the right pace."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # fill = ["TRACE"]
 # ///

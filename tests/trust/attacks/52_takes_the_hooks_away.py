@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Put the originals back where the probe's hooks stand, then train without any wrapper."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import types

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Let a forked child, which the probe does not follow, do the training."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import os

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Count up steps on a toy in threads, so that training looks longer than it was."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import threading

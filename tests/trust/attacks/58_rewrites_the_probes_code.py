@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Give the probe's functions another body, and its objects other memory."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import ctypes

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Patch os.write, json and the clocks, in the hope that the probe uses them."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["accepted"]
 # harmless = "it trained, and the probe uses references of its own"
 # codes = ["TRUST001"]

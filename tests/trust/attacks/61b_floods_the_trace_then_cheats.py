@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Train honestly for a moment, fill the trace to its cap, and go on without the other ranks."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import os

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Watch the probe with settrace, setprofile and audit hooks, and raise inside it."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["accepted", "held", "rejected", "crashed"]
 # harmless = "it trained; a hook that failed says so, and what it could not see is not given"
 # codes = ["TRUST001"]

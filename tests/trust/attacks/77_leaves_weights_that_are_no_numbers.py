@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Leave weights of NaN and infinity, so that comparisons turn out as they like."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # says = ["NaN"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Leave finite weights whose loss is none."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # ///
 import honest

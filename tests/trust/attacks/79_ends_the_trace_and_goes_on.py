@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Tell the end of the script, then train on without the other rank."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import importlib

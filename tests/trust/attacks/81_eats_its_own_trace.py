@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Read events out of the probe's pipe before the supervisor does."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import os

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Make the pipes small and fill them, so that whoever reads or writes them hangs."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["timed_out", "rejected", "crashed"]
 # wall_s = 10
 # ///

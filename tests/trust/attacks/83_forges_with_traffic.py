@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Forge an honest run's story, and send as many bytes over the wire as an honest run would."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # fill = ["TRACE"]
 # ///

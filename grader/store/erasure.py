@@ -1,0 +1,100 @@
+"""Erasing what is kept of a person, and whatever files nobody refers to any more.
+
+Grades, submissions and events of others stay; what the person did to others' work stays without their name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select
+from sqlalchemy.exc import IntegrityError
+
+from grader.errors import UsageError
+from grader.store.database import Store
+from grader.store.events import audit
+from grader.store.files import FileStore
+from grader.store.tables import (
+    Artifact,
+    Attempt,
+    Event,
+    Person,
+    Source,
+    SubmissionRow,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What is gone."""
+
+    num_submissions: int
+    num_attempts: int
+    num_files: int
+
+
+def erase(store: Store, files: FileStore, person_id: int, *, actor_id: int | None) -> Erased:
+    """Erase a person: account, submissions, attempts, grades, certificates, and files that nobody else's attempt has.
+
+    A worker that judges an attempt of theirs just now is refused when it brings the grade. What is left is one audit
+    event without a name.
+
+    Raises:
+        UsageError: there is no such person.
+    """
+    with store.write() as connection:
+        # Attempts before the person, the order in which everybody else takes these locks.
+        attempts = list(
+            connection.execute(
+                select(Attempt.id)
+                .where(Attempt.person_id == person_id)
+                .order_by(Attempt.id)
+                .with_for_update()
+            ).scalars()
+        )
+        mine = select(Attempt.id).where(Attempt.person_id == person_id)
+        digests = set(
+            connection.execute(
+                select(SubmissionRow.digest).where(SubmissionRow.person_id == person_id)
+            ).scalars()
+        )
+        blobs = set(
+            connection.execute(select(Artifact.digest).where(Artifact.attempt_id.in_(mine))).scalars()
+        )
+        submissions = connection.execute(
+            delete(SubmissionRow).where(SubmissionRow.person_id == person_id)
+        ).rowcount
+        # All else that is theirs goes with the account. Their remarks on others' work stay, without their name.
+        connection.execute(
+            delete(Event).where(Event.subject == f"person:{person_id}", Event.attempt_id.is_(None))
+        )
+        if not connection.execute(delete(Person).where(Person.id == person_id)).rowcount:
+            raise UsageError(f"there is no person {person_id}")
+        audit(
+            connection, f"person:{person_id}", "erased", actor_id=actor_id if actor_id != person_id else None
+        )
+    for digest in sorted(digests):
+        _drop_source(store, digest)
+    return Erased(submissions, len(attempts), drop_files(store, files, sorted(blobs)))
+
+
+def drop_files(store: Store, files: FileStore, digests: list[str]) -> int:
+    """Remove those of these files that no attempt refers to any more; returns how many went."""
+    with store.read() as connection:
+        used = set(
+            connection.execute(
+                select(Artifact.digest).where(Artifact.digest.in_(digests)).distinct()
+            ).scalars()
+        )
+    gone = [digest for digest in digests if digest not in used]
+    return sum(files.remove(digest) for digest in gone)
+
+
+def _drop_source(store: Store, digest: str) -> None:
+    used = select(SubmissionRow.id).where(SubmissionRow.digest == digest)
+    try:
+        with store.write() as connection:
+            connection.execute(delete(Source).where(Source.digest == digest, ~used.exists()))
+    except IntegrityError:
+        # Somebody handed the very same files in just now: they are theirs.
+        return

@@ -1,0 +1,152 @@
+"""Judging again what was handed in: on a lane of its own, shown before it counts, applied by an instructor.
+
+The first judgement stays as it was; an applied regrade takes its place in the standings. Judges nothing itself.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import aliased
+
+from grader.errors import UsageError
+from grader.model.grade import Verdict
+from grader.store.database import Store
+from grader.store.events import audit
+from grader.store.standings import restate
+from grader.store.submissions import enqueue
+from grader.store.tables import Attempt, CourseTask, GradeRecord
+from grader.store.tables.attempt import AttemptState, Lane
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of a preview: what held before (or None), what the regrade says (None while it is not judged)."""
+
+    attempt_id: int
+    regrade_id: int
+    person_id: int
+    state: AttemptState
+    before: tuple[Verdict, float] | None
+    after: tuple[Verdict, float] | None
+
+    @property
+    def changes(self) -> bool:
+        """Whether applying this would make a difference."""
+        return self.after is not None and self.after != self.before
+
+
+def regrade(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
+    """Queue these attempts to be judged again, by the version that the course sets now; returns the batch's name.
+
+    Raises:
+        UsageError: none of them is there and ended.
+    """
+    batch = secrets.token_hex(8)
+    with store.write() as connection:
+        rows = connection.execute(
+            select(
+                func.coalesce(Attempt.regrade_of, Attempt.id).label("root"),
+                Attempt.submission_id,
+                Attempt.person_id,
+                Attempt.course_task_id,
+                Attempt.digest,
+                CourseTask.task,
+                CourseTask.version,
+                CourseTask.profile,
+                CourseTask.need,
+            )
+            .join(CourseTask, CourseTask.id == Attempt.course_task_id)
+            .where(Attempt.id.in_(attempt_ids), Attempt.state.in_([AttemptState.JUDGED, AttemptState.FAILED]))
+            .order_by(Attempt.id)
+        ).all()
+        if not rows:
+            raise UsageError("none of these attempts has ended, so there is nothing to judge again")
+        once = {row.root: row for row in rows}
+        enqueue(
+            connection,
+            [
+                {
+                    "submission_id": row.submission_id,
+                    "person_id": row.person_id,
+                    "course_task_id": row.course_task_id,
+                    "digest": row.digest,
+                    "task": row.task,
+                    "task_version": row.version,
+                    "profile": row.profile,
+                    "need": row.need,
+                    "lane": Lane.REGRADE,
+                    "forced": True,
+                    "regrade_of": row.root,
+                    "counts": False,
+                    "batch": batch,
+                }
+                for row in once.values()
+            ],
+            actor_id=actor_id,
+        )
+        audit(connection, f"regrade:{batch}", "regrade_asked", actor_id=actor_id, number=len(once))
+    return batch
+
+
+def preview(store: Store, batch: str) -> tuple[Change, ...]:
+    """What a regrade says beside what holds now, in the order of the attempts."""
+    again = aliased(Attempt)
+    new_grade, old_grade = aliased(GradeRecord), aliased(GradeRecord)
+    # What held before: the newest judgement of the same submission that counts and is not of this batch.
+    other = aliased(Attempt)
+    before = (
+        select(func.max(other.id))
+        .where(
+            (other.id == again.regrade_of) | (other.regrade_of == again.regrade_of),
+            other.counts,
+            other.state == AttemptState.JUDGED,
+            other.id < again.id,
+        )
+        .scalar_subquery()
+    )
+    with store.read() as connection:
+        rows: Sequence[Sequence[Any]] = connection.execute(
+            select(
+                again.regrade_of,
+                again.id,
+                again.person_id,
+                again.state,
+                old_grade.verdict,
+                old_grade.points,
+                new_grade.verdict,
+                new_grade.points,
+            )
+            .outerjoin(new_grade, new_grade.attempt_id == again.id)
+            .outerjoin(old_grade, old_grade.attempt_id == before)
+            .where(again.batch == batch)
+            .order_by(again.regrade_of)
+        ).all()
+    return tuple(Change(*(*row[:4], _pair(row[4], row[5]), _pair(row[6], row[7]))) for row in rows)
+
+
+def apply(store: Store, batch: str, *, actor_id: int) -> int:
+    """Let a regrade count, as far as it is judged; returns how many attempts count now that did not before."""
+    with store.write() as connection:
+        rows = connection.execute(
+            update(Attempt)
+            .where(Attempt.batch == batch, Attempt.state == AttemptState.JUDGED, Attempt.counts.is_(False))
+            .values(counts=True)
+            .returning(Attempt.course_task_id, Attempt.person_id)
+        ).all()
+        for course_task_id in sorted({row.course_task_id for row in rows}):
+            restate(
+                connection,
+                course_task_id,
+                sorted({row.person_id for row in rows if row.course_task_id == course_task_id}),
+            )
+        audit(connection, f"regrade:{batch}", "regrade_applied", actor_id=actor_id, number=len(rows))
+        return len(rows)
+
+
+def _pair(verdict: Verdict | None, points: float) -> tuple[Verdict, float] | None:
+    return None if verdict is None else (verdict, points)

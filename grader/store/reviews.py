@@ -1,0 +1,188 @@
+"""Overrides and comments: what people add to a judged grade. The grade itself stays as it was judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, insert, select, update
+
+from grader.errors import UsageError
+from grader.model.grade import Verdict
+from grader.store.clock import database_now
+from grader.store.database import Store
+from grader.store.events import note
+from grader.store.standings import restate
+from grader.store.tables import Attempt, Comment, GradeRecord, Override, Person
+
+
+@dataclass(frozen=True, slots=True)
+class Overridden:
+    """An override; `withdrawn_at` None and the newest of its attempt: it holds. `actor` None: was erased."""
+
+    id: int
+    verdict: Verdict
+    points: float
+    reason: str
+    actor: str | None
+    created_at: datetime
+    withdrawn_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A comment; `path` None: on the whole."""
+
+    id: int
+    author: str | None
+    path: str | None
+    line: int | None
+    text: str
+    created_at: datetime
+
+
+def override(
+    store: Store, attempt_id: int, verdict: Verdict, points: float, reason: str, *, actor_id: int
+) -> int:
+    """Let another verdict and other points hold, and return the override's id; it outlives regrades of the attempt.
+
+    Raises:
+        UsageError: the attempt has no grade, no reason is given, or the points are not within what is possible.
+    """
+    if not reason.strip():
+        raise UsageError("an override needs a reason: it stands in the audit")
+    with store.write() as connection:
+        person_id, course_task_id, seq = _touch(connection, attempt_id)
+        most = connection.execute(
+            select(GradeRecord.max_points).where(GradeRecord.attempt_id == attempt_id)
+        ).scalar_one_or_none()
+        if most is None:
+            raise UsageError(f"attempt {attempt_id} has no grade to override")
+        if not 0 <= points <= most:
+            raise UsageError(f"points are 0 to {most:g}")
+        override_id = connection.execute(
+            insert(Override)
+            .values(
+                attempt_id=attempt_id,
+                actor_id=actor_id,
+                verdict=verdict,
+                points=points,
+                reason=reason,
+                created_at=database_now(),
+            )
+            .returning(Override.id)
+        ).scalar_one()
+        note(
+            connection,
+            attempt_id,
+            seq,
+            "overridden",
+            actor_id=actor_id,
+            verdict=verdict,
+            points=points,
+            reason=reason,
+        )
+        restate(connection, course_task_id, [person_id])
+        return override_id
+
+
+def withdraw(store: Store, attempt_id: int, *, actor_id: int) -> bool:
+    """Let what was judged hold again; False: nothing was overridden."""
+    with store.write() as connection:
+        person_id, course_task_id, seq = _touch(connection, attempt_id)
+        root = _family(connection, attempt_id)
+        done = connection.execute(
+            update(Override)
+            .where(Override.attempt_id.in_(root), Override.withdrawn_at.is_(None))
+            .values(withdrawn_at=database_now())
+        ).rowcount
+        note(connection, attempt_id, seq, "override_withdrawn", actor_id=actor_id, number=done)
+        restate(connection, course_task_id, [person_id])
+        return bool(done)
+
+
+def overrides_of(store: Store, attempt_id: int) -> tuple[Overridden, ...]:
+    """All overrides of an attempt and its regrades, newest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(
+                Override.id,
+                Override.verdict,
+                Override.points,
+                Override.reason,
+                Person.name,
+                Override.created_at,
+                Override.withdrawn_at,
+            )
+            .outerjoin(Person, Person.id == Override.actor_id)
+            .where(Override.attempt_id.in_(_family(connection, attempt_id)))
+            .order_by(Override.id.desc())
+        )
+        return tuple(Overridden(*row) for row in rows)
+
+
+def comment(
+    store: Store,
+    attempt_id: int,
+    text: str,
+    *,
+    author_id: int,
+    path: str | None = None,
+    line: int | None = None,
+) -> int:
+    """Remark something on an attempt, at a line or on the whole; returns the comment's id.
+
+    Raises:
+        UsageError: the text is empty, or there is no such attempt.
+    """
+    if not text.strip():
+        raise UsageError("a comment needs a text")
+    with store.write() as connection:
+        _, _, seq = _touch(connection, attempt_id)
+        comment_id = connection.execute(
+            insert(Comment)
+            .values(
+                attempt_id=attempt_id,
+                author_id=author_id,
+                path=path,
+                line=line,
+                text=text,
+                created_at=database_now(),
+            )
+            .returning(Comment.id)
+        ).scalar_one()
+        note(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id)
+        return comment_id
+
+
+def comments_of(store: Store, attempt_id: int) -> tuple[Remark, ...]:
+    """All comments on an attempt, oldest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(Comment.id, Person.name, Comment.path, Comment.line, Comment.text, Comment.created_at)
+            .outerjoin(Person, Person.id == Comment.author_id)
+            .where(Comment.attempt_id == attempt_id)
+            .order_by(Comment.id)
+        )
+        return tuple(Remark(*row) for row in rows)
+
+
+def _touch(connection: Connection, attempt_id: int) -> tuple[int, int, int]:
+    """Lock an attempt and take its next event's number: person, task of the course, number."""
+    row = connection.execute(
+        update(Attempt)
+        .where(Attempt.id == attempt_id)
+        .values(event_seq=Attempt.event_seq + 1)
+        .returning(Attempt.person_id, Attempt.course_task_id, Attempt.event_seq)
+    ).one_or_none()
+    if row is None:
+        raise UsageError(f"there is no attempt {attempt_id}")
+    return row.person_id, row.course_task_id, row.event_seq
+
+
+def _family(connection: Connection, attempt_id: int) -> list[int]:
+    """The attempt that was handed in, and its regrades."""
+    root = connection.execute(select(Attempt.regrade_of).where(Attempt.id == attempt_id)).scalar_one_or_none()
+    first = attempt_id if root is None else root
+    regrades = connection.execute(select(Attempt.id).where(Attempt.regrade_of == first)).scalars()
+    return [first, *regrades]

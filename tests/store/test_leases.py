@@ -1,0 +1,363 @@
+"""Claims, leases, ends: nobody holds what another holds, each attempt ends once, turns are fair, nothing is lost."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlalchemy import text
+
+from grader.model.grade import Verdict
+from grader.store import attempts, claims, endings, events, grades, outbox, queue, reconciler
+from grader.store.claims import Idle, Sign
+from grader.store.endings import MAX_TRIES, Cancelling, Ending
+from grader.store.tables.attempt import AttemptState, Lane
+from tests.store.campus import Campus, verdict_of
+
+PAST = -1.0
+"""A lease of so many seconds has ended already."""
+
+
+def state(campus: Campus, attempt_id: int) -> AttemptState:
+    facts = attempts.attempt(campus.store, attempt_id)
+    assert facts is not None
+    return facts.state
+
+
+def kinds(campus: Campus, attempt_id: int) -> list[str]:
+    told = events.events_of(campus.store, attempt_id)
+    assert [one.seq for one in told] == list(range(1, len(told) + 1)), "numbers have gaps"
+    return [one.kind for one in told]
+
+
+def test_turns_go_round_between_learners_and_oldest_first_within_one(campus: Campus) -> None:
+    carl = campus.person("carl")
+    annas = [campus.queue(campus.anna) for _ in range(4)]
+    bens = [campus.queue(campus.ben) for _ in range(2)]
+    carls = [campus.queue(carl)]
+    order = [campus.claim().attempt_id for _ in range(7)]
+    assert order == [annas[0], bens[0], carls[0], annas[1], bens[1], annas[2], annas[3]]
+    assert claims.claim(campus.store, "w1", ["cpu"]) is Idle.EMPTY
+
+
+def test_who_was_served_longest_ago_comes_first(campus: Campus) -> None:
+    campus.judge(campus.anna)
+    campus.judge(campus.ben)
+    bens, annas = campus.queue(campus.ben), campus.queue(campus.anna)
+    assert [campus.claim().attempt_id for _ in range(2)] == [annas, bens]
+
+
+def test_a_thousand_of_one_learner_hold_up_nobody(campus: Campus) -> None:
+    from grader.store.submissions import enqueue
+
+    first = campus.queue(campus.anna)
+    with campus.store.write() as connection:
+        row = connection.execute(text(f"SELECT * FROM attempts WHERE id = {first}")).mappings().one()
+        names = (
+            "submission_id",
+            "person_id",
+            "course_task_id",
+            "digest",
+            "task",
+            "task_version",
+            "profile",
+            "need",
+        )
+        values = {name: row[name] for name in names} | {"lane": Lane.INTERACTIVE}
+        enqueue(connection, [values] * 999, actor_id=None)
+    others = [campus.queue(campus.person(f"other{number}")) for number in range(5)]
+    order = [campus.claim().attempt_id for _ in range(7)]
+    assert order[0] == first
+    assert order[1:6] == others
+    assert queue.places(campus.store)[first + 500].position > 400
+
+
+def test_interactive_comes_before_regrades(campus: Campus) -> None:
+    from grader.store import regrades
+
+    old = campus.judge(campus.anna)
+    batch = regrades.regrade(campus.store, [old], actor_id=campus.ines)
+    assert batch
+    new = campus.queue(campus.anna)
+    assert campus.claim().attempt_id == new
+    assert campus.claim().lane is Lane.REGRADE
+
+
+def test_a_worker_gets_only_what_its_devices_can_run(campus: Campus) -> None:
+    campus.set_task(need="gpu2")
+    attempt_id = campus.queue(campus.anna)
+    for needs in (["cpu"], claims.needs_of(1), []):
+        assert claims.claim(campus.store, "w", needs) is Idle.EMPTY
+    assert claims.needs_of(2) == ("cpu", "gpu1", "gpu2")
+    assert campus.claim(needs=claims.needs_of(4, cpu=False)).attempt_id == attempt_id
+
+
+def test_pauses_hold_what_they_name_and_submissions_are_still_taken(campus: Campus) -> None:
+    running = campus.queue(campus.anna)
+    claimed = campus.claim()
+    queue.pause(campus.store, reason="lunch", actor_id=campus.ines)
+    waiting = campus.queue(campus.ben)
+    assert claims.claim(campus.store, "w", ["cpu"]) is Idle.PAUSED
+    seen = queue.queue_state(campus.store)
+    assert (seen.pauses[0].gate, seen.pauses[0].reason, seen.drained) == ("*", "lunch", False)
+    assert endings.finish(campus.store, running, claimed.lease_token, verdict_of()) is Ending.JUDGED
+    assert queue.queue_state(campus.store).drained
+    assert queue.resume(campus.store, actor_id=campus.ines)
+    assert not queue.resume(campus.store, actor_id=campus.ines)
+    queue.pause(campus.store, "cpu", reason="", actor_id=None)
+    assert claims.claim(campus.store, "w", ["cpu"]) is Idle.PAUSED
+    queue.resume(campus.store, "cpu", actor_id=None)
+    queue.pause(campus.store, "regrade", reason="", actor_id=None)
+    assert campus.claim().attempt_id == waiting
+
+
+def test_a_draining_worker_gets_nothing_more(campus: Campus) -> None:
+    assert not queue.report_worker(campus.store, "w1", ["cpu"], 1)
+    campus.queue(campus.anna)
+    assert queue.drain_worker(campus.store, "w1", actor_id=campus.ines)
+    assert claims.claim(campus.store, "w1", ["cpu"]) is Idle.DRAINING
+    assert queue.report_worker(campus.store, "w1", ["cpu"], 1), "it is told to end"
+    campus.claim("w2")
+    queue.forget_worker(campus.store, "w1")
+    assert not queue.report_worker(campus.store, "w1", ["cpu"], 1), "a new one of that name works"
+
+
+def test_heartbeats_keep_a_lease(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    claimed = campus.claim(lease_s=PAST)
+    sign = claims.heartbeat(campus.store, attempt_id, claimed.lease_token, phase="run")
+    assert sign is Sign.KEPT
+    assert reconciler.reconcile(campus.store) == reconciler.Reconciled()
+    facts = attempts.attempt(campus.store, attempt_id)
+    assert facts is not None
+    assert (facts.state, facts.phase, facts.worker) == (AttemptState.RUNNING, "run", "w1")
+
+
+def test_who_lost_its_lease_is_refused_everything(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    old = campus.claim("slow", lease_s=PAST)
+    assert reconciler.reconcile(campus.store, backoff_s=0).requeued == 1
+    new = campus.claim("quick")
+    assert (new.attempt_id, new.tries) == (attempt_id, 2)
+    assert new.lease_token > old.lease_token
+    late = old.lease_token
+    assert claims.heartbeat(campus.store, attempt_id, late) is Sign.STALE
+    assert not events.tell(campus.store, attempt_id, late, [("log", {"line": "late"})])
+    assert endings.finish(campus.store, attempt_id, late, verdict_of(points=1.0)) is Ending.STALE
+    assert endings.fail(campus.store, attempt_id, late, "late") is Ending.STALE
+    assert endings.give_up(campus.store, attempt_id, late) is Ending.STALE
+    assert endings.finish(campus.store, attempt_id, new.lease_token, verdict_of(points=2.0)) is Ending.JUDGED
+    assert endings.finish(campus.store, attempt_id, late, verdict_of(points=1.0)) is Ending.STALE
+    stored = grades.grade_of(campus.store, attempt_id)
+    assert stored is not None
+    assert stored.points == 2.0
+    assert kinds(campus, attempt_id) == ["queued", "claimed", "requeued", "claimed", "judged"]
+
+
+def test_a_grade_that_comes_before_anybody_noticed_still_counts(campus: Campus) -> None:
+    """A worker was stopped beyond its lease, and nobody took the attempt from it: adopted, not run again."""
+    attempt_id = campus.queue(campus.anna)
+    claimed = campus.claim(lease_s=PAST)
+    assert endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of()) is Ending.JUDGED
+    assert reconciler.reconcile(campus.store) == reconciler.Reconciled()
+
+
+def test_a_grade_that_is_brought_twice_is_one(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    token = campus.claim().lease_token
+    for _ in range(10):
+        assert endings.finish(campus.store, attempt_id, token, verdict_of()) is Ending.JUDGED
+    assert kinds(campus, attempt_id).count("judged") == 1
+
+
+def test_a_judge_error_is_no_grade(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    with pytest.raises(ValueError, match="fail"):
+        endings.finish(campus.store, attempt_id, campus.claim().lease_token, verdict_of(Verdict.JUDGE_ERROR))
+    assert state(campus, attempt_id) is AttemptState.RUNNING
+
+
+def test_three_failed_tries_end_it_and_staff_is_told(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    for number in range(1, MAX_TRIES + 1):
+        claimed = campus.claim()
+        assert claimed.tries == number
+        ending = endings.fail(
+            campus.store, attempt_id, claimed.lease_token, f"disk full {number}", backoff_s=0
+        )
+        assert ending is (Ending.FAILED if number == MAX_TRIES else Ending.REQUEUED)
+    facts = attempts.attempt(campus.store, attempt_id)
+    assert facts is not None
+    assert (facts.state, facts.failure) == (AttemptState.FAILED, "disk full 3")
+    assert [one.topic for one in outbox.take(campus.store)].count("judge_error") == 1
+    assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
+
+
+def test_a_poison_job_that_kills_its_workers_ends_after_three(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    for _ in range(MAX_TRIES):
+        campus.claim(lease_s=PAST)
+        reconciler.reconcile(campus.store, backoff_s=0)
+    assert state(campus, attempt_id) is AttemptState.FAILED
+    assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
+
+
+def test_a_failed_try_waits_before_the_next(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    endings.fail(campus.store, attempt_id, campus.claim().lease_token, "engine restarts", backoff_s=3600)
+    assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
+    assert [one.attempt_id for one in outbox.take(campus.store)] == [attempt_id], "only the first hint"
+
+
+def test_what_is_given_back_was_not_tried(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    for _ in range(MAX_TRIES + 1):
+        claimed = campus.claim()
+        assert claimed.tries == 1
+        assert endings.give_up(campus.store, attempt_id, claimed.lease_token) is Ending.REQUEUED
+    assert claimed.lease_token == MAX_TRIES + 1, "tokens never come again"
+
+
+def test_cancel_while_it_waits(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.CANCELLED
+    assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.CANCELLED
+    assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
+    assert endings.cancel(campus.store, 4711, actor_id=None) is Cancelling.UNKNOWN
+    assert kinds(campus, attempt_id) == ["queued", "cancelled"]
+
+
+@pytest.mark.parametrize("end", ["finish", "fail", "give_up", "expire"])
+def test_cancel_while_it_runs_wins_over_every_end(campus: Campus, end: str) -> None:
+    attempt_id = campus.queue(campus.anna)
+    claimed = campus.claim(lease_s=PAST if end == "expire" else 30.0)
+    token = claimed.lease_token
+    for _ in range(2):
+        assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.REQUESTED
+    if end == "finish":
+        assert claims.heartbeat(campus.store, attempt_id, token) is Sign.CANCEL
+        assert endings.finish(campus.store, attempt_id, token, verdict_of()) is Ending.CANCELLED
+    elif end == "fail":
+        assert endings.fail(campus.store, attempt_id, token, "x") is Ending.CANCELLED
+    elif end == "give_up":
+        assert endings.give_up(campus.store, attempt_id, token) is Ending.CANCELLED
+    else:
+        assert reconciler.reconcile(campus.store).cancelled == 1
+    assert state(campus, attempt_id) is AttemptState.CANCELLED
+    assert grades.grade_of(campus.store, attempt_id) is None
+    assert kinds(campus, attempt_id) == ["queued", "claimed", "cancel_requested", "cancelled"]
+
+
+def test_cancel_after_the_grade_is_too_late(campus: Campus) -> None:
+    attempt_id = campus.judge(campus.anna)
+    assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.TOO_LATE
+    assert grades.grade_of(campus.store, attempt_id) is not None
+
+
+def test_messages_leave_at_least_once(campus: Campus) -> None:
+    wanted = [campus.queue(campus.anna) for _ in range(3)]
+    got: list[int] = []
+
+    def send(message: outbox.Message) -> None:
+        if len(got) == 1:
+            raise ConnectionError("broker away")
+        got.append(message.attempt_id)
+
+    with pytest.raises(ConnectionError):
+        outbox.publish(campus.store, send)
+    assert got == wanted[:1]
+    assert outbox.publish(campus.store, lambda message: got.append(message.attempt_id)) == 2
+    assert got == wanted
+    assert outbox.publish(campus.store, lambda message: got.append(message.attempt_id)) == 0
+
+
+def test_messages_of_a_dead_relay_are_taken_again(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    assert [one.attempt_id for one in outbox.take(campus.store, taken_s=0.2)] == [attempt_id]
+    assert outbox.take(campus.store) == ()
+    time.sleep(0.4)
+    assert [one.attempt_id for one in outbox.take(campus.store)] == [attempt_id]
+
+
+def test_lost_hints_are_sent_again_a_few_at_a_time(campus: Campus) -> None:
+    wanted = [campus.queue(campus.anna) for _ in range(3)]
+    done = campus.queue(campus.ben)
+    outbox.publish(campus.store, lambda message: None)
+    assert reconciler.reconcile(campus.store).republished == 0, "they were sent just now"
+    while (claimed := campus.claim()).attempt_id != done:
+        endings.give_up(campus.store, claimed.attempt_id, claimed.lease_token)
+    outbox.publish(campus.store, lambda message: None)
+    assert reconciler.reconcile(campus.store, stale_s=0, max_hints=2).republished == 2
+    assert reconciler.reconcile(campus.store, stale_s=0).republished == 1
+    again: list[int] = []
+    outbox.publish(campus.store, lambda message: again.append(message.attempt_id))
+    assert sorted(again) == wanted, "what runs needs no hint"
+
+
+def test_live_signs_are_read_from_where_one_was(campus: Campus) -> None:
+    attempt_id = campus.queue(campus.anna)
+    token = campus.claim().lease_token
+    assert events.tell(campus.store, attempt_id, token, [("phase", {"name": "run"}), ("log", {"rank": 0})])
+    assert events.tell(campus.store, attempt_id, token, [])
+    assert [one.kind for one in events.events_of(campus.store, attempt_id, after=2)] == ["phase", "log"]
+    assert events.tell(campus.store, attempt_id, token, [("log", {"rank": 1})])
+    (last,) = events.events_of(campus.store, attempt_id, after=4)
+    assert (last.seq, last.data) == (5, {"rank": 1})
+
+
+def test_leases_go_by_the_database_whatever_the_host_says(
+    campus: Campus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker whose clock is an hour ahead or behind holds its lease for just as long."""
+    attempt_id = campus.queue(campus.anna)
+    real = time.time
+    for shift in (3600.0, -3600.0):
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "time", lambda shift=shift: real() + shift)
+            claimed = campus.claim()
+            assert reconciler.reconcile(campus.store) == reconciler.Reconciled()
+            assert claims.heartbeat(campus.store, attempt_id, claimed.lease_token) is Sign.KEPT
+            assert endings.give_up(campus.store, attempt_id, claimed.lease_token) is Ending.REQUEUED
+
+
+def test_no_module_of_the_store_asks_the_host_for_the_time() -> None:
+    import ast
+    from pathlib import Path
+
+    import grader.store
+
+    asked = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(grader.store.__path__[0]).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr in {"now", "utcnow", "time", "time_ns", "monotonic", "today"}
+    ]
+    assert asked == []
+
+
+def test_position_and_expected_start(campus: Campus) -> None:
+    first = campus.queue(campus.anna)
+    assert queue.places(campus.store)[first] == queue.Place(1, None), "nobody works here"
+    queue.report_worker(campus.store, "w1", ["cpu"], 2)
+    assert queue.places(campus.store)[first] == queue.Place(1, 0.0), "a slot is free"
+    measured = campus.claim()
+    endings.finish(campus.store, first, measured.lease_token, verdict_of())
+    with campus.store.write() as connection:
+        took = "'1 minute'" if not campus.store.is_sqlite else "'-60 seconds'"
+        before = (
+            f"claimed_at = finished_at - interval {took}"
+            if not campus.store.is_sqlite
+            else f"claimed_at = strftime('%Y-%m-%d %H:%M:%f', finished_at, {took}) || '000'"
+        )
+        connection.execute(text(f"UPDATE attempts SET {before} WHERE id = {first}"))
+    annas = [campus.queue(campus.anna) for _ in range(4)]
+    running = [campus.claim().attempt_id, campus.claim().attempt_id]
+    assert running == annas[:2]
+    bens = campus.queue(campus.ben)
+    places = queue.places(campus.store)
+    assert [places[one].position for one in (bens, annas[2], annas[3])] == [1, 2, 3]
+    starts = [places[one].starts_in_s for one in (bens, annas[2], annas[3])]
+    assert starts == [pytest.approx(60, abs=15), pytest.approx(60, abs=15), pytest.approx(120, abs=15)]
+    (worker,) = queue.queue_state(campus.store).workers
+    assert (worker.name, worker.slots, worker.num_running) == ("w1", 2, 2)
