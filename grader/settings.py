@@ -56,6 +56,16 @@ class Settings(BaseSettings):
     apptainer_images: Path | None = None
     """Folder of Apptainer's image files, readable for that account; default `<state_dir>/apptainer`."""
 
+    database_url: str = ""
+    """The service's database, `sqlite:///FILE` or `postgresql://…`; default: `<state_dir>/grader.db`."""
+    file_store: str = ""
+    """Where evidence and reports lie: a folder that all hosts share, or `database`; default: `<state_dir>/files`."""
+
+    @property
+    def database(self) -> str:
+        """Address of the service's database."""
+        return self.database_url or f"sqlite:///{(self.state_dir / 'grader.db').absolute()}"
+
     @property
     def data_root(self) -> Path:
         """Folder of prepared data sets."""

@@ -10,7 +10,8 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -78,34 +79,38 @@ class FolderFiles:
 
     def put(self, data: bytes | Iterable[bytes]) -> str:
         """Keep these bytes; see `FileStore`."""
-        try:
+        sha = hashlib.sha256()
+        with self._blamed("written"):
             self.root.mkdir(parents=True, exist_ok=True)
             # Written beside its place and moved there when it is whole and on the disk.
             handle, name = tempfile.mkstemp(dir=self.root, prefix=".new-")
+        try:
             try:
-                sha = hashlib.sha256()
-                with os.fdopen(handle, "wb") as file:
-                    for part in _within(data, self.max_bytes):
-                        sha.update(part)
-                        file.write(part)
-                    file.flush()
-                    os.fsync(file.fileno())
+                # What the parts' own source raises is not ours to explain.
+                for part in _within(data, self.max_bytes):
+                    sha.update(part)
+                    with self._blamed("written"):
+                        _write(handle, part)
+                with self._blamed("written"):
+                    os.fsync(handle)
+            finally:
+                os.close(handle)
+            with self._blamed("written"):
                 place = self._place(sha.hexdigest())
                 place.parent.mkdir(exist_ok=True)
                 Path(name).chmod(0o640)
                 Path(name).replace(place)
                 _sync_folder(place.parent)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            raise InfraError(f"the file store {self.root} cannot be written: {error.strerror}") from error
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
         return sha.hexdigest()
 
     def get(self, digest: str) -> bytes:
         """The bytes of that digest; see `FileStore`."""
+        place = self._place(digest)
         try:
-            data = self._place(digest).read_bytes()
+            data = place.read_bytes()
         except FileNotFoundError:
             raise FileMissingError(f"file {digest} is not in {self.root}") from None
         except OSError as error:
@@ -118,13 +123,18 @@ class FolderFiles:
 
     def remove(self, digest: str) -> bool:
         """Remove it; False: it was not there."""
+        place = self._place(digest)
+        with self._blamed("changed"):
+            there = place.exists()
+            place.unlink(missing_ok=True)
+        return there
+
+    @contextmanager
+    def _blamed(self, what: str) -> Generator[None]:
         try:
-            self._place(digest).unlink()
-        except FileNotFoundError:
-            return False
+            yield
         except OSError as error:
-            raise InfraError(f"the file store {self.root} cannot be changed: {error.strerror}") from error
-        return True
+            raise InfraError(f"the file store {self.root} cannot be {what}: {error.strerror}") from error
 
     def _place(self, digest: str) -> Path:
         _check(digest)
@@ -185,6 +195,12 @@ def _within(data: bytes | Iterable[bytes], most: int) -> Iterable[bytes]:
         if size > most:
             raise FileTooLargeError(f"more than {most} bytes")
         yield part
+
+
+def _write(handle: int, part: bytes) -> None:
+    rest = memoryview(part)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def _check(digest: str) -> None:

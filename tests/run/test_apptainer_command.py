@@ -7,12 +7,15 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from grader.errors import InfraError
 from grader.run.apptainer import image_files
+from grader.run.apptainer.base import make_base
 from grader.run.apptainer.command import Start, scorer_command, seccomp_text, train_command, trial_command
 from grader.run.apptainer.site import Site
 from grader.run.images import current_context, image_name
@@ -187,6 +190,17 @@ def test_image_files_that_are_missing_or_closed_are_named(images: Path) -> None:
     assert image_files.objection(SITE) == (
         f"nobody may not read {images / names[0]}: name another folder in GRADER_APPTAINER_IMAGES"
     )
+
+
+def test_a_temporary_folder_that_is_closed_to_the_account_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(closed))
+    with pytest.raises(InfraError, match="set TMPDIR"):
+        make_base(SITE)
+    assert list(closed.iterdir()) == []
 
 
 def test_only_image_files_of_earlier_versions_are_removed(images: Path) -> None:

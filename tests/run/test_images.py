@@ -187,10 +187,11 @@ def test_the_scorer_s_image_holds_what_the_scorer_imports_and_nothing_to_judge_b
 
 
 def test_the_service_works_without_torch(names: dict[str, str]) -> None:
+    # Migrations are read by Alembic alone, which gives them what they import.
     every = (
         "import importlib, pkgutil, sys, grader\n"
         "for m in pkgutil.walk_packages(grader.__path__, 'grader.'):\n"
-        "    m.name.endswith('__main__') or importlib.import_module(m.name)\n"
+        "    m.name.endswith('__main__') or 'migrations' in m.name or importlib.import_module(m.name)\n"
         "print(sorted({'torch', 'docker', 'jinja2'} & set(sys.modules)), len(sys.modules))\n"
         "import grader.catalog; print(*grader.catalog.find_tasks())\n"
     )

@@ -1,4 +1,4 @@
-"""Several workers, learners and reconcilers at once, as threads and as processes: what must happen once happens once."""
+"""Several workers, learners and reconcilers at once, as threads and as processes: what must happen once does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -89,9 +90,9 @@ def test_finish_cancel_and_expiry_leave_one_end(campus: Campus) -> None:
         attempt_id = campus.queue(campus.anna)
         token = campus.claim(lease_s=-1.0).lease_token
         finished, cancelled, _ = together(
-            lambda: endings.finish(campus.store, attempt_id, token, verdict_of()),
-            lambda: endings.cancel(campus.store, attempt_id, actor_id=campus.anna),
-            lambda: reconciler.reconcile(campus.store, backoff_s=0),
+            partial(endings.finish, campus.store, attempt_id, token, verdict_of()),
+            partial(endings.cancel, campus.store, attempt_id, actor_id=campus.anna),
+            partial(reconciler.reconcile, campus.store, backoff_s=0),
         )
         facts = attempts.attempt(campus.store, attempt_id)
         assert facts is not None
@@ -109,9 +110,7 @@ def test_two_grades_at_once_are_one(campus: Campus) -> None:
         token = campus.claim().lease_token
         answers = together(
             *(
-                lambda points=points: endings.finish(
-                    campus.store, attempt_id, token, verdict_of(points=points)
-                )
+                partial(endings.finish, campus.store, attempt_id, token, verdict_of(points=points))
                 for points in (10.0, 20.0, 30.0)
             )
         )

@@ -47,7 +47,7 @@ class Attack:
     must_not_print: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     harmless: str = ""
-    wall_s: float = 60.0
+    wall_s: float = 120.0
     memory_mib: int = 1536
     min_cpu_s: float = 0.0
     after: str = ""

@@ -22,8 +22,12 @@ DATA = "data"
 """Folder for copies of splits."""
 
 
-def make_base() -> Path:
-    """A new one; who may pass through it sees no names in it."""
+def make_base(site: Site) -> Path:
+    """A new one; who may pass through it sees no names in it.
+
+    Raises:
+        InfraError: the containers' account cannot get there.
+    """
     base = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     base.chmod(0o711)
     (base / DATA).mkdir(mode=0o711)
@@ -31,6 +35,11 @@ def make_base() -> Path:
     for name, text in ((SECCOMP, seccomp_text(profile)), (HOSTS, HOSTS_TEXT)):
         (base / name).write_text(text, encoding="utf-8")
         (base / name).chmod(0o644)
+    if not site.may_read(base / SECCOMP):
+        shutil.rmtree(base)
+        raise InfraError(
+            f"{site.user} may not look into {base.parent}: set TMPDIR to a folder that is open to all."
+        )
     return base
 
 

@@ -7,7 +7,6 @@ only when asked to (`grader images build --apptainer`).
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -47,7 +46,7 @@ def objection(site: Site) -> str:
     if gone:
         return f"image files are missing or of another version ({', '.join(gone)} in {folder()}): {BUILD}"
     for file in files:
-        if not _readable(file, site):
+        if not site.may_read(file):
             return f"{site.user} may not read {file}: name another folder in GRADER_APPTAINER_IMAGES"
     return ""
 
@@ -133,13 +132,3 @@ def _run(command: Sequence[str], scratch: Path) -> None:
     if done.returncode:
         last = "\n".join(done.stdout.strip().splitlines()[-15:])
         raise InfraError(f"The image file was not made. Apptainer's last lines:\n{last}")
-
-
-def _readable(file: Path, site: Site) -> bool:
-    if not site.changes_user:
-        return os.access(file, os.R_OK)
-    needed = [(file.resolve(), stat.S_IROTH), *((above, stat.S_IXOTH) for above in file.resolve().parents)]
-    return all(
-        seen.st_mode & bit or (seen.st_uid == site.uid and seen.st_mode & bit << 6)
-        for seen, bit in ((path.stat(), bit) for path, bit in needed)
-    )

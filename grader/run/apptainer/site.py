@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -61,6 +62,17 @@ class Site:
         if devices:
             said.append("Which GPUs it had was told to it, not enforced.")
         return " ".join(said)
+
+    def may_read(self, file: Path) -> bool:
+        """Whether the account can open a file, as far as permissions say."""
+        if not self.changes_user:
+            return os.access(file, os.R_OK)
+        path = file.resolve()
+        needed = [(path, stat.S_IROTH), *((above, stat.S_IXOTH) for above in path.parents)]
+        return all(
+            seen.st_mode & bit or (seen.st_uid == self.uid and seen.st_mode & bit << 6)
+            for seen, bit in ((one.stat(), bit) for one, bit in needed)
+        )
 
     def run_as(self) -> dict[str, object]:
         """Arguments of `subprocess` that make a command the account's."""

@@ -82,7 +82,7 @@ class ApptainerRuntime:
             raise InfraError(f"Containers cannot be made here: {site}.")
         images = image_file("train"), image_file("evaluate")
         self._site = site
-        self._base = base = make_base()
+        self._base = base = make_base(site)
         self._plain = Start(
             program=site.program,
             train_image=images[0],

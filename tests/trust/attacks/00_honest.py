@@ -5,6 +5,7 @@
 # verdicts = ["accepted"]
 # harmless = "it is honest"
 # endings = ["completed"]
+# wall_s = 180
 # ///
 """Train with DistributedDataParallel, as one should."""
 

@@ -27,8 +27,12 @@ for folder, folders, names in os.walk("/"):
         if "idx1" in name or "idx3" in name:
             if path not in visible:
                 reached.append(path)
+        elif "site-packages" in folder:
+            continue
         elif name in ("task.toml", "evaluate.py", "scorer.py", "pipeline.py", "statement.md") or "hidden" in name.lower() and "digits" in path:
             reached.append(path)
+    if "site-packages" in folder:
+        continue
     reached += [os.path.join(folder, name) for name in folders if name in ("hidden", "submissions", "calibration", "outcomes", "reference")]
 counts = []
 for path in sorted(visible):

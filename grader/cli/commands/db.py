@@ -1,0 +1,89 @@
+"""Bring the service's database to this version, show where it stands, back it up or restore it.
+
+`upgrade` and `downgrade` move the tables between versions, with all they hold; `status` ends with 0 when nothing is
+pending and with 1 otherwise. `backup FILE` writes the whole database into a new file while everybody works on; `restore
+FILE` puts it into an empty database, or with --replace in the place of all that is there (stop web and workers first).
+GRADER_DATABASE_URL says which database.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.store.database import Store
+
+NAME = "db"
+ORDER = 76
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader db`."""
+    parser.add_argument(
+        "action", choices=("upgrade", "downgrade", "status", "backup", "restore"), help="what to do"
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, nargs="?", help="backup, restore: the file")
+    parser.add_argument(
+        "--to", metavar="VERSION", help="upgrade, downgrade: a version that `status` lists; `base`: no tables"
+    )
+    parser.add_argument("--replace", action="store_true", help="restore: in the place of all that is there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do one of the five; 0 when it is done."""
+    from grader.errors import UsageError
+    from grader.settings import settings
+    from grader.store.database import Store
+
+    if (args.file is not None) != (args.action in ("backup", "restore")):
+        raise UsageError(f"`grader db {args.action}` takes {'no' if args.file else 'a'} FILE")
+    if args.action == "downgrade" and args.to is None:
+        raise UsageError("say how far down: --to VERSION; what that version has no place for is lost")
+    store = Store(settings().database)
+    try:
+        return _act(store, args)
+    finally:
+        store.close()
+
+
+def _act(store: Store, args: argparse.Namespace) -> int:
+    from grader.cli.printing import emit_json
+    from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
+    from grader.store import backup, schema
+
+    address = store.url.render_as_string(hide_password=True)
+    if args.action == "upgrade":
+        schema.upgrade(store, args.to or "head")
+    elif args.action == "downgrade":
+        schema.downgrade(store, args.to)
+    elif args.action == "backup":
+        size = backup.backup(store, args.file)
+        if args.json:
+            emit_json({"schema": 1, "database": address, "file": str(args.file), "bytes": size})
+        else:
+            print(f"{address} is in {args.file}, {size} bytes.")
+        return EXIT_ACCEPTED
+    elif args.action == "restore":
+        backup.restore(store, args.file, replace=args.replace)
+    seen = schema.status(store)
+    if args.json:
+        emit_json(
+            {
+                "schema": 1,
+                "database": address,
+                "current": seen.current,
+                "head": seen.head,
+                "pending": seen.pending,
+            }
+        )
+    elif seen.up_to_date:
+        print(f"{address} is at version {seen.current}, up to date.")
+    else:
+        at = "is empty" if seen.current is None else f"is at version {seen.current}"
+        pending = (
+            f"; pending: {' '.join(seen.pending)}: `grader db upgrade`" if seen.pending else ", not ours"
+        )
+        print(f"{address} {at}{pending}")
+    return EXIT_NOT_ACCEPTED if args.action == "status" and not seen.up_to_date else EXIT_ACCEPTED

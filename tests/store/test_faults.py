@@ -1,0 +1,196 @@
+"""The database goes away, is locked, or its disk is full: nothing half done, and work goes on by itself afterwards."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select, text
+
+from grader.errors import EXIT_INFRA_ERROR
+from grader.store import attempts, database, endings
+from grader.store.claims import Claimed, claim
+from grader.store.database import Store, StoreUnavailableError
+from grader.store.endings import Ending
+from grader.store.tables import Attempt, OutboxRow, SubmissionRow
+from tests.store.campus import Campus, verdict_of
+from tests.store.conftest import Databases, Server
+
+CUT_OFF = """
+import os, sys
+from grader.model.submission import SourceFile, Submission
+from grader.store import submissions
+from grader.store.database import Store
+from sqlalchemy import event
+
+store = Store(sys.argv[1])
+
+def die(_connection, _cursor, statement, *_):
+    if statement.startswith("INSERT INTO " + sys.argv[4]):
+        os.kill(os.getpid(), 9)
+
+event.listen(store.engine, "after_cursor_execute", die)
+submissions.submit(store, int(sys.argv[2]), int(sys.argv[3]), Submission("x", (SourceFile("train.py", "x = 1"),)))
+"""
+
+
+@pytest.mark.parametrize("table", ["sources", "submissions", "attempts", "events", "outbox"])
+def test_killed_in_the_middle_of_a_submission(campus: Campus, table: str, repository: Path) -> None:
+    url = campus.store.url.render_as_string(hide_password=False)
+    done = subprocess.run(
+        [sys.executable, "-c", CUT_OFF, url, str(campus.anna), str(campus.task), table],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == -9, done.stderr
+    with campus.store.read() as connection:
+        counts = [
+            connection.execute(select(func.count()).select_from(one)).scalar_one()
+            for one in (SubmissionRow, Attempt, OutboxRow)
+        ]
+    assert counts == [0, 0, 0]
+    campus.queue(campus.anna, "x = 1")
+
+
+def test_a_server_that_restarts_is_found_again(
+    databases: Databases, campus: Campus, request: pytest.FixtureRequest
+) -> None:
+    if campus.store.is_sqlite:
+        campus.store.close()
+        campus.queue(campus.anna)
+        return
+    server: Server = request.getfixturevalue("server")
+    attempt_id = campus.queue(campus.anna)
+    claimed = campus.claim()
+    server.stop(signal.SIGQUIT)
+    try:
+        with pytest.raises(StoreUnavailableError) as refused:
+            campus.queue(campus.ben)
+        assert refused.value.exit_code == EXIT_INFRA_ERROR
+        with pytest.raises(StoreUnavailableError):
+            attempts.attempt(campus.store, attempt_id)
+    finally:
+        server.start()
+    ending = endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of())
+    assert ending is Ending.JUDGED, "the lease outlived the restart"
+
+
+def test_a_server_that_dies_within_a_transaction(campus: Campus, request: pytest.FixtureRequest) -> None:
+    if campus.store.is_sqlite:
+        pytest.xfail("SQLite has no server that could die")
+    server: Server = request.getfixturevalue("server")
+    with pytest.raises(StoreUnavailableError), campus.store.write() as connection:
+        connection.execute(text("DELETE FROM people"))
+        server.stop(signal.SIGQUIT)
+        server.start()
+        connection.execute(text("DELETE FROM courses"))
+    campus.queue(campus.anna)
+
+
+def test_a_lock_that_is_held_too_long_is_an_answer(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody holds the row or the file; others wait, give up in order, and succeed once it is free."""
+    monkeypatch.setattr(database, "BUSY_S", 0.3)
+    campus = Campus(databases.open(databases.clean().url.render_as_string(hide_password=False)))
+    holder = databases.open(campus.store.url.render_as_string(hide_password=False))
+    with holder.write() as connection:
+        connection.execute(text("UPDATE enrolments SET created_at = created_at"))
+        with pytest.raises(StoreUnavailableError, match=r"lock"):
+            campus.queue(campus.anna)
+        with campus.store.read() as reading:
+            assert reading.execute(select(func.count()).select_from(Attempt)).scalar_one() == 0
+    campus.queue(campus.anna)
+
+
+def test_threads_of_one_process_wait_for_each_other(campus: Campus) -> None:
+    """Many more at once than the pool has connections: none fails, none is lost."""
+    failed: list[BaseException] = []
+
+    def work(person: int) -> None:
+        try:
+            for _ in range(5):
+                campus.queue(person)
+        except BaseException as error:
+            failed.append(error)
+
+    people = [campus.person(f"p{number}") for number in range(30)]
+    threads = [threading.Thread(target=work, args=(person,)) for person in people]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    got = 0
+    while isinstance(claim(campus.store, "w", ["cpu"]), Claimed):
+        got += 1
+    assert got == 150
+
+
+def test_a_full_disk_leaves_no_half_submission(databases: Databases) -> None:
+    """SQLite is told that the file may grow no further; afterwards it may."""
+    if databases.server is not None:
+        databases.clean()
+        databases.close()
+        return
+    campus = Campus(databases.open())
+    with campus.store.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    cap = pages + 8
+    from sqlalchemy import event
+
+    def limit(connection: sqlite3.Connection, _record: object) -> None:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(f"PRAGMA max_page_count={cap}")
+
+    event.listen(campus.store.engine, "connect", limit)
+    campus.store.close()
+    taken = 0
+    with pytest.raises(StoreUnavailableError, match="full"):
+        for _ in range(1000):
+            campus.queue(campus.anna, f"x = '{'y' * 5000}{taken}'\n")
+            taken += 1
+    cap = 1 << 30
+    campus.store.close()
+    with campus.store.read() as reading:
+        for table in (SubmissionRow, Attempt, OutboxRow):
+            assert reading.execute(select(func.count()).select_from(table)).scalar_one() == taken
+    campus.queue(campus.anna)
+
+
+def test_times_are_utc_whatever_the_host_and_the_server_think(campus: Campus) -> None:
+    from datetime import UTC, datetime, timedelta, timezone
+
+    east = timezone(timedelta(hours=9))
+    due = datetime(2030, 3, 31, 2, 30, 0, 123456, tzinfo=east)
+    campus.set_task(due_at=due)
+    from grader.store.courses import tasks_of
+
+    (task,) = tasks_of(campus.store, campus.course)
+    assert task.terms.due_at == due
+    assert task.terms.due_at is not None
+    assert task.terms.due_at.tzinfo is UTC
+    with pytest.raises(Exception, match="without its zone"):
+        campus.set_task(due_at=datetime(2030, 3, 31))  # noqa: DTZ001
+    with campus.store.read() as connection:
+        from grader.store.clock import database_now, now
+
+        earlier, later = connection.execute(select(database_now(-90.0), database_now(0.5))).one()
+        assert timedelta(seconds=90) <= later - earlier < timedelta(seconds=92)
+        assert abs(now(connection) - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_a_store_says_where_it_is_without_its_password() -> None:
+    store = Store("postgresql://grader:secret@127.0.0.1:1/none")
+    with pytest.raises(StoreUnavailableError) as refused, store.read():
+        pass
+    assert "secret" not in str(refused.value)
+    store.close()
