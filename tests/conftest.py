@@ -1,8 +1,8 @@
 """What every room's tests share: a state folder of their own, real parts, and no silent skips where all is required.
 
 `GRADER_REQUIRE_ALL=1` (CI sets it) turns a skipped test into a failed one, because there every part is installed.
-Only what the machine itself may lack (CUDA devices, further torch versions, a program that its system's archive does not
-carry) may still be skipped.
+Only what the machine itself may lack (CUDA devices, further torch versions, a program that its system does not carry)
+may still be skipped.
 """
 
 from __future__ import annotations

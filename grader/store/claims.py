@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, and_, case, func, select, text, update
+from sqlalchemy import Connection, Float, and_, bindparam, case, func, select, text, update
 from sqlalchemy.orm import aliased
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader.store.clock import database_now
 from grader.store.database import Store
@@ -101,18 +104,9 @@ def heartbeat(
     store: Store, attempt_id: int, lease_token: int, *, phase: str | None = None, lease_s: float = LEASE_S
 ) -> Sign:
     """Say that the worker lives, and what it does; prolongs the lease by the database's clock."""
-    values = {"lease_until": database_now(lease_s), **({} if phase is None else {"phase": phase})}
+    beat = {"attempt": attempt_id, "token": lease_token, "doing": phase, "lease_s": lease_s}
     with store.write() as connection:
-        row = connection.execute(
-            update(Attempt)
-            .where(
-                Attempt.id == attempt_id,
-                Attempt.lease_token == lease_token,
-                Attempt.state == AttemptState.RUNNING,
-            )
-            .values(**values)
-            .returning(Attempt.cancel_requested_at)
-        ).one_or_none()
+        row = connection.execute(_BEAT, beat).one_or_none()
     if row is None:
         return Sign.STALE
     return Sign.KEPT if row.cancel_requested_at is None else Sign.CANCEL
@@ -121,63 +115,8 @@ def heartbeat(
 def _claim(
     connection: Connection, worker: str, lanes: Sequence[Lane], needs: Sequence[str], lease_s: float
 ) -> Claimed | None:
-    waiting = aliased(Attempt)
-    # The oldest of each person and lane: few rows to order, however many somebody has queued.
-    heads = (
-        select(func.min(waiting.id).label("id"))
-        .where(
-            waiting.state == AttemptState.QUEUED,
-            waiting.lane.in_(lanes),
-            waiting.need.in_(needs),
-            waiting.available_at <= database_now(),
-        )
-        .group_by(waiting.lane, waiting.person_id)
-        .subquery()
-    )
-    candidate = aliased(Attempt)
-    chosen = (
-        select(candidate.id)
-        .join(heads, heads.c.id == candidate.id)
-        .outerjoin(Turn, and_(Turn.person_id == candidate.person_id, Turn.lane == candidate.lane))
-        .where(candidate.state == AttemptState.QUEUED)
-        .order_by(
-            case((candidate.lane == Lane.INTERACTIVE, 0), else_=1),
-            func.coalesce(Turn.turn, 0),
-            candidate.id,
-        )
-        .limit(1)
-        .with_for_update(of=candidate, skip_locked=True)
-        .scalar_subquery()
-    )
     row = connection.execute(
-        update(Attempt)
-        .where(Attempt.id == chosen, Attempt.state == AttemptState.QUEUED)
-        .values(
-            state=AttemptState.RUNNING,
-            worker=worker,
-            claimed_at=database_now(),
-            lease_until=database_now(lease_s),
-            lease_token=Attempt.lease_token + 1,
-            tries=Attempt.tries + 1,
-            phase="prepare",
-            event_seq=Attempt.event_seq + 1,
-        )
-        .returning(
-            Attempt.id,
-            Attempt.lease_token,
-            Attempt.lease_until,
-            Attempt.tries,
-            Attempt.submission_id,
-            Attempt.digest,
-            Attempt.person_id,
-            Attempt.course_task_id,
-            Attempt.task,
-            Attempt.task_version,
-            Attempt.profile,
-            Attempt.need,
-            Attempt.lane,
-            Attempt.event_seq,
-        )
+        _next(), {"lanes": lanes, "needs": needs, "claims_for": worker, "lease_s": lease_s}
     ).one_or_none()
     if row is None:
         return None
@@ -208,3 +147,81 @@ def _claim(
         need=row.need,
         lane=row.lane,
     )
+
+
+@cache
+def _next() -> ReturningUpdate[*tuple[Any, ...]]:
+    """The statement that takes the next attempt; made once, since making it takes longer than running it."""
+    waiting = aliased(Attempt)
+    # The oldest of each person and lane: few rows to order, however many somebody has queued.
+    heads = (
+        select(func.min(waiting.id).label("id"))
+        .where(
+            waiting.state == AttemptState.QUEUED,
+            waiting.lane.in_(bindparam("lanes", expanding=True)),
+            waiting.need.in_(bindparam("needs", expanding=True)),
+            waiting.available_at <= database_now(),
+        )
+        .group_by(waiting.lane, waiting.person_id)
+        .subquery()
+    )
+    candidate = aliased(Attempt)
+    chosen = (
+        select(candidate.id)
+        .join(heads, heads.c.id == candidate.id)
+        .outerjoin(Turn, and_(Turn.person_id == candidate.person_id, Turn.lane == candidate.lane))
+        .where(candidate.state == AttemptState.QUEUED)
+        .order_by(
+            case((candidate.lane == Lane.INTERACTIVE, 0), else_=1),
+            func.coalesce(Turn.turn, 0),
+            candidate.id,
+        )
+        .limit(1)
+        .with_for_update(of=candidate, skip_locked=True)
+        .scalar_subquery()
+    )
+    return (
+        update(Attempt)
+        .where(Attempt.id == chosen, Attempt.state == AttemptState.QUEUED)
+        .values(
+            state=AttemptState.RUNNING,
+            worker=bindparam("claims_for"),
+            claimed_at=database_now(),
+            lease_until=database_now(bindparam("lease_s", type_=Float())),
+            lease_token=Attempt.lease_token + 1,
+            tries=Attempt.tries + 1,
+            phase="prepare",
+            event_seq=Attempt.event_seq + 1,
+        )
+        .returning(
+            Attempt.id,
+            Attempt.lease_token,
+            Attempt.lease_until,
+            Attempt.tries,
+            Attempt.submission_id,
+            Attempt.digest,
+            Attempt.person_id,
+            Attempt.course_task_id,
+            Attempt.task,
+            Attempt.task_version,
+            Attempt.profile,
+            Attempt.need,
+            Attempt.lane,
+            Attempt.event_seq,
+        )
+    )
+
+
+_BEAT = (
+    update(Attempt)
+    .where(
+        Attempt.id == bindparam("attempt"),
+        Attempt.lease_token == bindparam("token"),
+        Attempt.state == AttemptState.RUNNING,
+    )
+    .values(
+        lease_until=database_now(bindparam("lease_s", type_=Float())),
+        phase=func.coalesce(bindparam("doing", type_=Attempt.phase.type), Attempt.phase),
+    )
+    .returning(Attempt.cancel_requested_at)
+)

@@ -31,6 +31,10 @@ class Happened:
     data: dict[str, Any]
 
 
+# Statements of the busiest operations are made once: making them takes longer than running them.
+NOTE = insert(Event).values(at=database_now())
+
+
 def note(
     connection: Connection,
     attempt_id: int,
@@ -42,9 +46,7 @@ def note(
 ) -> None:
     """Write one event of an attempt under a number that the caller took by raising `Attempt.event_seq`."""
     connection.execute(
-        insert(Event).values(
-            attempt_id=attempt_id, seq=seq, kind=kind, at=database_now(), actor_id=actor_id, data=data
-        )
+        NOTE, {"attempt_id": attempt_id, "seq": seq, "kind": kind, "actor_id": actor_id, "data": data}
     )
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, literal, select
+from sqlalchemy import Connection, bindparam, insert, literal, select
 
 from grader.model.finding import Severity
 from grader.model.grade import Grade, Verdict
@@ -89,20 +89,8 @@ def record(
 
 def known_answer(connection: Connection, digest: str, task_version: str, profile: str) -> int | None:
     """The attempt that answered the very same files at the same task version and profile, or None."""
-    return connection.execute(
-        select(Attempt.id)
-        .join(GradeRecord, GradeRecord.attempt_id == Attempt.id)
-        .where(
-            Attempt.digest == digest,
-            Attempt.task_version == task_version,
-            Attempt.profile == profile,
-            Attempt.state == AttemptState.JUDGED,
-            Attempt.cached_from.is_(None),
-            GradeRecord.verdict.not_in(_NOT_SHARED),
-        )
-        .order_by(Attempt.id.desc())
-        .limit(1)
-    ).scalar_one_or_none()
+    same = {"same_digest": digest, "same_version": task_version, "same_profile": profile}
+    return connection.execute(_KNOWN, same).scalar_one_or_none()
 
 
 def copy_answer(
@@ -164,4 +152,18 @@ _GRADE = select(
     GradeRecord.max_points,
     GradeRecord.document,
     GradeRecord.created_at,
+)
+_KNOWN = (
+    select(Attempt.id)
+    .join(GradeRecord, GradeRecord.attempt_id == Attempt.id)
+    .where(
+        Attempt.digest == bindparam("same_digest"),
+        Attempt.task_version == bindparam("same_version"),
+        Attempt.profile == bindparam("same_profile"),
+        Attempt.state == AttemptState.JUDGED,
+        Attempt.cached_from.is_(None),
+        GradeRecord.verdict.not_in(_NOT_SHARED),
+    )
+    .order_by(Attempt.id.desc())
+    .limit(1)
 )

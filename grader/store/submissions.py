@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, insert, literal, select
+from sqlalchemy import Connection, Row, and_, bindparam, insert, select
 
 from grader.model.submission import SourceFile, Submission
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.events import note
+from grader.store.events import NOTE, note
 from grader.store.grades import copy_answer, known_answer
 from grader.store.limits import Caps, Dates, Limit, Refusal, days_late, refused_by_caps, refused_by_dates
 from grader.store.standings import restate
@@ -23,7 +23,6 @@ from grader.store.tables import (
     Course,
     CourseTask,
     Enrolment,
-    Event,
     Extension,
     OutboxRow,
     Source,
@@ -32,7 +31,7 @@ from grader.store.tables import (
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.base import storable
 from grader.store.tables.person import Role
-from grader.store.upsert import upsert
+from grader.store.upsert import upserting
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,79 +106,30 @@ def source_of(store: Store, attempt_id: int) -> Submission | None:
 
 def enqueue(connection: Connection, attempts: Sequence[dict[str, Any]], *, actor_id: int | None) -> list[int]:
     """Queue attempts, each with its first event and its message, within a transaction of the caller's."""
-    fixed = {
-        "state": AttemptState.QUEUED,
-        "queued_at": database_now(),
-        "available_at": database_now(),
-        "event_seq": 1,
-    }
-    made = list(
-        connection.execute(
-            insert(Attempt).values(**fixed).returning(Attempt.id, sort_by_parameter_order=True), attempts
-        ).scalars()
-    )
+    made = list(connection.execute(_QUEUE, attempts).scalars())
     connection.execute(
-        insert(Event).values(at=database_now(), seq=1, kind="queued", actor_id=actor_id),
+        NOTE,
         [
-            {"attempt_id": attempt_id, "data": {"lane": values["lane"]}}
+            {
+                "attempt_id": attempt_id,
+                "seq": 1,
+                "kind": "queued",
+                "actor_id": actor_id,
+                "data": {"lane": values["lane"]},
+            }
             for attempt_id, values in zip(made, attempts, strict=True)
         ],
     )
-    connection.execute(
-        insert(OutboxRow).values(topic="attempt", created_at=database_now()),
-        [{"attempt_id": attempt_id} for attempt_id in made],
-    )
+    connection.execute(_SEND, [{"attempt_id": attempt_id} for attempt_id in made])
     return made
 
 
 def _terms(connection: Connection, person_id: int, course_task_id: int) -> Row[*tuple[Any, ...]] | None:
-    # The enrolment's row is locked: of two uploads by one learner the second counts the first.
-    return connection.execute(
-        select(
-            Enrolment.role,
-            Course.closed_at,
-            CourseTask.id,
-            CourseTask.task,
-            CourseTask.version,
-            CourseTask.profile,
-            CourseTask.need,
-            CourseTask.opens_at,
-            # The learner's own date where there is one, even an earlier one.
-            Extension.due_at.label("extended"),
-            CourseTask.due_at,
-            CourseTask.late_policy,
-            CourseTask.late_days,
-            CourseTask.max_per_day,
-            CourseTask.max_total,
-            CourseTask.max_concurrent,
-            database_now().label("now"),
-        )
-        .join(CourseTask, CourseTask.course_id == Enrolment.course_id)
-        .join(Course, Course.id == Enrolment.course_id)
-        .outerjoin(
-            Extension,
-            and_(Extension.enrolment_id == Enrolment.id, Extension.course_task_id == CourseTask.id),
-        )
-        .where(Enrolment.person_id == person_id, CourseTask.id == course_task_id)
-        .with_for_update(of=Enrolment)
-    ).one_or_none()
+    return connection.execute(_TERMS, {"person": person_id, "course_task": course_task_id}).one_or_none()
 
 
 def _earlier(connection: Connection, person_id: int, key: str) -> Row[*tuple[Any, ...]] | None:
-    return connection.execute(
-        select(
-            SubmissionRow.id.label("submission_id"),
-            SubmissionRow.digest,
-            SubmissionRow.course_task_id,
-            SubmissionRow.submitted_at,
-            Attempt.id,
-            Attempt.state,
-        )
-        .join(Attempt, Attempt.submission_id == SubmissionRow.id)
-        .where(SubmissionRow.person_id == person_id, SubmissionRow.idempotency_key == key)
-        .order_by(Attempt.id)
-        .limit(1)
-    ).one_or_none()
+    return connection.execute(_EARLIER, {"person": person_id, "key": key}).one_or_none()
 
 
 def _refusal(connection: Connection, person_id: int, terms: Row[*tuple[Any, ...]]) -> Refusal | None:
@@ -189,15 +139,7 @@ def _refusal(connection: Connection, person_id: int, terms: Row[*tuple[Any, ...]
     refusal = refused_by_dates(terms.now, dates)
     if refusal is not None:
         return refusal
-    attempts = connection.execute(
-        select(Attempt.queued_at, Attempt.state, Attempt.claimed_at, Attempt.cached_from)
-        .where(
-            Attempt.person_id == person_id,
-            Attempt.course_task_id == terms.id,
-            Attempt.lane == Lane.INTERACTIVE,
-        )
-        .order_by(Attempt.id.desc())
-    ).all()
+    attempts = connection.execute(_OWN, {"person": person_id, "course_task": terms.id}).all()
     caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent)
     counted = [row.queued_at for row in attempts if _counts(row)]
     unfinished = sum(row.state in (AttemptState.QUEUED, AttemptState.RUNNING) for row in attempts)
@@ -225,25 +167,19 @@ def _take(
     size = sum(len(file.text) for file in submission.files)
     # An update rather than nothing: it locks the row, so that no erasure takes these files from under us.
     connection.execute(
-        upsert(
-            connection,
-            Source,
-            ["digest"],
-            {"digest": digest, "files": files, "size": size},
-            update=["size"],
-        )
+        upserting(connection.dialect.name, Source, ("digest",), ("size",)),
+        {"digest": digest, "files": files, "size": size},
     )
     submission_id = connection.execute(
-        insert(SubmissionRow)
-        .values(
-            person_id=person_id,
-            course_task_id=terms.id,
-            digest=digest,
-            name=submission.name,
-            submitted_at=literal(terms.now, SubmissionRow.submitted_at.type),
-            idempotency_key=key,
-        )
-        .returning(SubmissionRow.id)
+        _SUBMIT,
+        {
+            "person_id": person_id,
+            "course_task_id": terms.id,
+            "digest": digest,
+            "name": submission.name,
+            "submitted_at": terms.now,
+            "idempotency_key": key,
+        },
     ).scalar_one()
     values = {
         "submission_id": submission_id,
@@ -279,3 +215,66 @@ def _take(
     note(connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin)
     restate(connection, terms.id, [person_id])
     return Accepted(submission_id, attempt_id, AttemptState.JUDGED, late)
+
+
+# Statements of the busiest operation are made once: making them takes longer than running them.
+# The enrolment's row is locked: of two uploads by one learner the second counts the first.
+_TERMS = (
+    select(
+        Enrolment.role,
+        Course.closed_at,
+        CourseTask.id,
+        CourseTask.task,
+        CourseTask.version,
+        CourseTask.profile,
+        CourseTask.need,
+        CourseTask.opens_at,
+        # The learner's own date where there is one, even an earlier one.
+        Extension.due_at.label("extended"),
+        CourseTask.due_at,
+        CourseTask.late_policy,
+        CourseTask.late_days,
+        CourseTask.max_per_day,
+        CourseTask.max_total,
+        CourseTask.max_concurrent,
+        database_now().label("now"),
+    )
+    .join(CourseTask, CourseTask.course_id == Enrolment.course_id)
+    .join(Course, Course.id == Enrolment.course_id)
+    .outerjoin(
+        Extension,
+        and_(Extension.enrolment_id == Enrolment.id, Extension.course_task_id == CourseTask.id),
+    )
+    .where(Enrolment.person_id == bindparam("person"), CourseTask.id == bindparam("course_task"))
+    .with_for_update(of=Enrolment)
+)
+_EARLIER = (
+    select(
+        SubmissionRow.id.label("submission_id"),
+        SubmissionRow.digest,
+        SubmissionRow.course_task_id,
+        SubmissionRow.submitted_at,
+        Attempt.id,
+        Attempt.state,
+    )
+    .join(Attempt, Attempt.submission_id == SubmissionRow.id)
+    .where(SubmissionRow.person_id == bindparam("person"), SubmissionRow.idempotency_key == bindparam("key"))
+    .order_by(Attempt.id)
+    .limit(1)
+)
+_OWN = (
+    select(Attempt.queued_at, Attempt.state, Attempt.claimed_at, Attempt.cached_from)
+    .where(
+        Attempt.person_id == bindparam("person"),
+        Attempt.course_task_id == bindparam("course_task"),
+        Attempt.lane == Lane.INTERACTIVE,
+    )
+    .order_by(Attempt.id.desc())
+)
+_SUBMIT = insert(SubmissionRow).returning(SubmissionRow.id)
+_QUEUE = (
+    insert(Attempt)
+    .values(state=AttemptState.QUEUED, queued_at=database_now(), available_at=database_now(), event_seq=1)
+    .returning(Attempt.id, sort_by_parameter_order=True)
+)
+_SEND = insert(OutboxRow).values(topic="attempt", created_at=database_now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Insert
@@ -20,10 +21,13 @@ def upsert(
     update: Sequence[str],
 ) -> Insert:
     """Insert a row, or, where one with the same `keys` stands, set its `update` columns to the new values."""
-    kind = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    statement = kind(table).values(**values)
-    if not update:
-        return statement.on_conflict_do_nothing(index_elements=list(keys))
+    return upserting(connection.dialect.name, table, tuple(keys), tuple(update)).values(**values)
+
+
+@cache
+def upserting(dialect: str, table: type[Base], keys: tuple[str, ...], update: tuple[str, ...]) -> Insert:
+    """The same without values, which are given when it is executed; made once."""
+    statement = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
     return statement.on_conflict_do_update(
         index_elements=list(keys), set_={name: statement.excluded[name] for name in update}
     )

@@ -1,4 +1,4 @@
-"""The same submission comes to the same grade wherever it runs: as plain processes, in warm containers, in cold ones."""
+"""The same submission comes to the same grade wherever it runs: plain processes, warm containers, cold ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def test_a_cold_attempt_comes_to_the_same_grade(
     monkeypatch.setenv("GRADER_POOL_PAIRS", "0")
     settings.cache_clear()
     try:
-        with Pipeline(Options(timed=False, dataset="digits", runtime="docker"), lambda _sign: None) as pipeline:
+        with Pipeline(
+            Options(timed=False, dataset="digits", runtime="docker"), lambda _sign: None
+        ) as pipeline:
             cold, _ = pipeline.grade(task, submission, tmp_path / "cold")
     finally:
         monkeypatch.undo()

@@ -158,27 +158,38 @@ def server() -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def databases(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Databases]:
+@pytest.fixture(scope="session")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    """Databases that are files."""
     folder = tmp_path_factory.mktemp("databases")
-    if request.param == "sqlite":
-        made = Databases("sqlite", folder)
-        migrated = Store(f"sqlite:///{folder / 'migrated.db'}")
-    else:
-        running: Server = request.getfixturevalue("server")
-        running.sql("CREATE DATABASE migrated")
-        made = Databases("postgresql", folder, running)
-        migrated = Store(running.url("migrated"))
+    migrated = Store(f"sqlite:///{folder / 'migrated.db'}")
     schema.upgrade(migrated)
-    if migrated.is_sqlite:
+    with migrated.engine.connect() as connection:
         # So that copying the one file copies all of it.
-        with migrated.engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
     migrated.close()
+    made = Databases("sqlite", folder)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql(server: Server) -> Iterator[Databases]:
+    """Databases of a server."""
+    server.sql("CREATE DATABASE migrated")
+    migrated = Store(server.url("migrated"))
+    schema.upgrade(migrated)
+    migrated.close()
+    made = Databases("postgresql", server.folder, server)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def databases(request: pytest.FixtureRequest) -> Databases:
+    """Databases of either kind."""
+    made: Databases = request.getfixturevalue(request.param)
+    return made
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -60,14 +60,8 @@ def test_killed_in_the_middle_of_a_submission(campus: Campus, table: str, reposi
     campus.queue(campus.anna, "x = 1")
 
 
-def test_a_server_that_restarts_is_found_again(
-    databases: Databases, campus: Campus, request: pytest.FixtureRequest
-) -> None:
-    if campus.store.is_sqlite:
-        campus.store.close()
-        campus.queue(campus.anna)
-        return
-    server: Server = request.getfixturevalue("server")
+def test_a_server_that_restarts_is_found_again(server: Server, postgresql: Databases) -> None:
+    campus = Campus(postgresql.clean())
     attempt_id = campus.queue(campus.anna)
     claimed = campus.claim()
     server.stop(signal.SIGQUIT)
@@ -81,18 +75,23 @@ def test_a_server_that_restarts_is_found_again(
         server.start()
     ending = endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of())
     assert ending is Ending.JUDGED, "the lease outlived the restart"
+    postgresql.close()
 
 
-def test_a_server_that_dies_within_a_transaction(campus: Campus, request: pytest.FixtureRequest) -> None:
-    if campus.store.is_sqlite:
-        pytest.xfail("SQLite has no server that could die")
-    server: Server = request.getfixturevalue("server")
-    with pytest.raises(StoreUnavailableError), campus.store.write() as connection:
-        connection.execute(text("DELETE FROM people"))
-        server.stop(signal.SIGQUIT)
-        server.start()
-        connection.execute(text("DELETE FROM courses"))
+def test_a_server_that_dies_within_a_transaction(server: Server, postgresql: Databases) -> None:
+    campus = Campus(postgresql.clean())
+
+    def delete_everybody() -> None:
+        with campus.store.write() as connection:
+            connection.execute(text("DELETE FROM people"))
+            server.stop(signal.SIGQUIT)
+            server.start()
+            connection.execute(text("DELETE FROM courses"))
+
+    with pytest.raises(StoreUnavailableError):
+        delete_everybody()
     campus.queue(campus.anna)
+    postgresql.close()
 
 
 def test_a_lock_that_is_held_too_long_is_an_answer(
@@ -113,35 +112,23 @@ def test_a_lock_that_is_held_too_long_is_an_answer(
 
 def test_threads_of_one_process_wait_for_each_other(campus: Campus) -> None:
     """Many more at once than the pool has connections: none fails, none is lost."""
-    failed: list[BaseException] = []
 
     def work(person: int) -> None:
-        try:
-            for _ in range(5):
-                campus.queue(person)
-        except BaseException as error:
-            failed.append(error)
+        for _ in range(5):
+            campus.queue(person)
 
     people = [campus.person(f"p{number}") for number in range(30)]
-    threads = [threading.Thread(target=work, args=(person,)) for person in people]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    with ThreadPoolExecutor(len(people)) as pool:
+        list(pool.map(work, people))
     got = 0
     while isinstance(claim(campus.store, "w", ["cpu"]), Claimed):
         got += 1
     assert got == 150
 
 
-def test_a_full_disk_leaves_no_half_submission(databases: Databases) -> None:
+def test_a_full_disk_leaves_no_half_submission(sqlite: Databases) -> None:
     """SQLite is told that the file may grow no further; afterwards it may."""
-    if databases.server is not None:
-        databases.clean()
-        databases.close()
-        return
-    campus = Campus(databases.open())
+    campus = Campus(sqlite.open())
     with campus.store.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
     cap = pages + 8
@@ -153,16 +140,19 @@ def test_a_full_disk_leaves_no_half_submission(databases: Databases) -> None:
 
     event.listen(campus.store.engine, "connect", limit)
     campus.store.close()
-    taken = 0
+    taken: list[int] = []
+
+    def fill() -> None:
+        while len(taken) < 1000:
+            taken.append(campus.queue(campus.anna, f"x = '{'y' * 5000}{len(taken)}'\n"))
+
     with pytest.raises(StoreUnavailableError, match="full"):
-        for _ in range(1000):
-            campus.queue(campus.anna, f"x = '{'y' * 5000}{taken}'\n")
-            taken += 1
+        fill()
     cap = 1 << 30
     campus.store.close()
     with campus.store.read() as reading:
         for table in (SubmissionRow, Attempt, OutboxRow):
-            assert reading.execute(select(func.count()).select_from(table)).scalar_one() == taken
+            assert reading.execute(select(func.count()).select_from(table)).scalar_one() == len(taken)
     campus.queue(campus.anna)
 
 

@@ -96,7 +96,8 @@ def train_container(
     own = f"uid={uid},gid={uid}"
     # Not `network_disabled`: that would empty /etc/hosts, and torchrun would look for names for minutes.
     wired: dict[str, Any] = {"network_mode": "none", "hostname": HOSTNAME}
-    wired["extra_hosts"] = {HOSTNAME: "127.0.0.1"}
+    # Both forms: gloo asks for the name of the second one, too.
+    wired["extra_hosts"] = [f"{HOSTNAME}:127.0.0.1", f"{HOSTNAME}:::ffff:127.0.0.1"]
     if network is not None:
         # The engine answers for the names of the nodes and asks others for the rest, from the host itself where its
         # resolver is on loopback (CVE-2024-29018): the container's own loopback has none, and refuses at once.

@@ -2,7 +2,7 @@
 # row = "34"
 # aim = "Close every descriptor, and train as it likes from then on."
 # runtimes = ["process", "docker"]
-# verdicts = ["held", "rejected"]
+# verdicts = ["held", "rejected", "deadlocked"]
 # codes = ["TRUST001", "TRUST002"]
 # ///
 import os

@@ -2,7 +2,7 @@
 # row = "34"
 # aim = "Switch the probe's own writer off, from inside, by a name that no text shows."
 # runtimes = ["process", "docker"]
-# verdicts = ["held", "rejected"]
+# verdicts = ["held", "rejected", "deadlocked"]
 # ///
 import sys
 

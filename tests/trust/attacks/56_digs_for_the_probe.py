@@ -2,7 +2,7 @@
 # row = "own"
 # aim = "Find the probe's writer among all live objects, and make it deaf."
 # runtimes = ["process", "docker"]
-# verdicts = ["held", "rejected"]
+# verdicts = ["held", "rejected", "deadlocked"]
 # codes = ["TRUST001"]
 # ///
 import gc

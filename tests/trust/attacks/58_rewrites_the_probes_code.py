@@ -2,7 +2,7 @@
 # row = "own"
 # aim = "Give the probe's functions another body, and its objects other memory."
 # runtimes = ["docker"]
-# verdicts = ["held", "rejected"]
+# verdicts = ["held", "rejected", "deadlocked"]
 # ///
 import ctypes
 import sys

@@ -6,9 +6,11 @@
 # must_print = ["\"reached\": []"]
 # must_not_print = ["\"reached\": [\""]
 # ///
+import ctypes
 import json
 import os
 
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
 NEEDLES = [bytes(reversed(n)) for n in (b":tseggus_terces", b"slebal-neddih", b"rotaulave detsurT", b"=RID_ETATS_REDARG", b"//:sserder", b"//:lqsergtsop", b"kcos.rekcod", b"lmot.ksat", b"elbisiv/atad/")]
 found = set()
 with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:

@@ -2,8 +2,9 @@
 # row = "own"
 # aim = "Read events out of the probe's pipe before the supervisor does."
 # runtimes = ["docker"]
-# verdicts = ["held", "rejected"]
+# verdicts = ["held", "rejected", "deadlocked"]
 # ///
+import ctypes
 import os
 import stat
 import threading
@@ -22,6 +23,7 @@ def pipe():
     return None
 
 
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
 reader = os.open(f"/proc/self/fd/{pipe()}", os.O_RDONLY)
 
 
