@@ -184,7 +184,10 @@ def _login(text: str) -> str:
 def _hash(password: str) -> str:
     if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         raise UsageError(f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters")
-    return _hasher().hash(password)
+    try:
+        return _hasher().hash(password)
+    except UnicodeEncodeError:
+        raise UsageError("this password holds characters that nobody could type again") from None
 
 
 def _verify(hashed: str, password: str) -> bool:

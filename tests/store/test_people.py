@@ -65,6 +65,8 @@ def test_changing_a_password_ends_sessions_and_the_old_one(store: Store) -> None
     assert people.check_password(store, "anna", GOOD[::-1]) is None
     with pytest.raises(UsageError, match="10 to 256"):
         people.set_password(store, person, "short", must_change=False, actor_id=None)
+    with pytest.raises(UsageError, match="type again"):
+        people.set_password(store, person, "\ud800" * 12, must_change=False, actor_id=None)
     with pytest.raises(UsageError, match="no account"):
         people.set_password(store, 4711, GOOD, must_change=False, actor_id=None)
 

@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 
 from grader.store import attempts, claims, endings, grades, reconciler
 from grader.store.endings import Cancelling, Ending
-from grader.store.tables import Attempt, GradeRecord
+from grader.store.tables import Attempt, Event, GradeRecord
 from grader.store.tables.attempt import FINAL, AttemptState
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
@@ -59,6 +59,28 @@ def test_threads_claim_each_attempt_once(campus: Campus) -> None:
     everything = [attempt_id for one in got for attempt_id in one]  # type: ignore[attr-defined]
     assert len(everything) == 50
     assert set(everything) == queued
+
+
+def test_turns_go_round_among_workers_that_claim_at_once(campus: Campus) -> None:
+    for _ in range(15):
+        campus.queue(campus.anna)
+    for _ in range(15):
+        campus.queue(campus.ben)
+
+    def claim_some(worker: str) -> None:
+        for _ in range(5):
+            claims.claim(campus.store, worker, ["cpu"])
+
+    together(*(partial(claim_some, f"w{number}") for number in range(6)))
+    order = (
+        select(Attempt.person_id)
+        .join(Event, Event.attempt_id == Attempt.id)
+        .where(Event.kind == "claimed")
+        .order_by(Event.id)
+    )
+    with campus.store.read() as connection:
+        served = list(connection.execute(order).scalars())
+    assert served == [campus.anna, campus.ben] * 15
 
 
 def test_processes_claim_each_attempt_once(campus: Campus, repository: Path) -> None:
