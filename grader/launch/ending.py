@@ -13,6 +13,7 @@ from grader.launch.launcher import Launcher
 from grader.launch.processes import descendants, send_all
 from grader.launch.record import crash_reason
 from grader.launch.spec import LaunchSpec
+from grader.launch.user import end_user
 from grader.launch.watched import WatchedRank
 
 _TERM_GRACE_S = 1.5
@@ -88,8 +89,12 @@ def sweep(
     family: Family,
     turn_until: TurnUntil,
     reap: Callable[[], None],
+    uid: int = 0,
 ) -> None:
-    """Give what the ranks left running a moment to go by itself, then count and end it; raises as `stop_ranks`."""
+    """Give what the ranks left running a moment to go by itself, then count and end it; raises as `stop_ranks`.
+
+    `uid`: the ranks' own user, 0 where they have none.
+    """
 
     def remaining() -> list[int]:
         family.look()
@@ -99,15 +104,18 @@ def sweep(
         turn_until(lambda: not remaining(), _LEFTOVER_GRACE_S)
         for pid in remaining():
             family.owners.get(pid, ranks[0]).leftovers += 1
-    left = end_descendants(_KILL_GRACE_S, reap)
+    left = end_descendants(_KILL_GRACE_S, reap, uid=uid)
     if left:
         raise OSError(f"{left} processes of the run outlived SIGKILL")
 
 
-def end_descendants(limit_s: float, reap: Callable[[], None] | None = None, spared: int = 0) -> int:
+def end_descendants(
+    limit_s: float, reap: Callable[[], None] | None = None, spared: int = 0, uid: int = 0
+) -> int:
     """SIGKILL every descendant but `spared` until none is left; returns how many are, after `limit_s` seconds.
 
-    A process that forks as fast as it is killed loses: all of a snapshot are stopped before any is killed.
+    A process that forks as fast as it is killed loses: all of a snapshot are stopped before any is killed, and where
+    they have a user of their own (`uid`, 0: none), all of that user's end at once.
     """
     deadline = time.monotonic() + limit_s
     while True:
@@ -120,7 +128,9 @@ def end_descendants(limit_s: float, reap: Callable[[], None] | None = None, spar
         living = {pid: one for pid, one in seen.items() if not one.zombie}
         if not seen or time.monotonic() > deadline:
             return len(living)
-        if len(living) > 4:
+        if len(living) > 4 and uid and os.getuid() == 0:
+            end_user(uid)
+        elif len(living) > 4:
             send_all(living, signal.SIGSTOP)
         send_all(living, signal.SIGKILL)
         time.sleep(0.002)

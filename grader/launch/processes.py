@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_PR_GET_PDEATHSIG = 2
 _PR_SET_CHILD_SUBREAPER = 36
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
@@ -171,8 +172,20 @@ def die_with_parent(parent: int, signum: int = signal.SIGKILL) -> None:
         os._exit(128 + signum)
 
 
+def parent_death_signal() -> int:
+    """The signal that the kernel sends us when our parent ends; 0 for none. A change of user takes it away."""
+    found = ctypes.c_int()
+    _prctl(_PR_GET_PDEATHSIG, ctypes.addressof(found))
+    return found.value
+
+
+def keep_parent_death_signal(signum: int) -> None:
+    """Set what `parent_death_signal` gave."""
+    _prctl(_PR_SET_PDEATHSIG, signum)
+
+
 def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"prctl({option}): {os.strerror(code)}")

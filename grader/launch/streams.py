@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 from pathlib import Path
+from typing import IO
 
 PIPE_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 18
@@ -137,12 +138,11 @@ class Capture(Source):
             del self._tail[:excess]
             self._num_lost += excess
 
-    def take_file(self, path: Path) -> None:
-        """Take what a file holds, as if it had come through the pipe."""
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                self.num_bytes += len(chunk)
-                self._take(chunk)
+    def take_file(self, file: IO[bytes]) -> None:
+        """Take what a file holds from here on, as if it had come through the pipe."""
+        while chunk := file.read(_CHUNK_BYTES):
+            self.num_bytes += len(chunk)
+            self._take(chunk)
 
     def text(self) -> str:
         """All that is kept, safe, with a mark where it was cut; in UTF-8 no larger than the cap and its mark."""

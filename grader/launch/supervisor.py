@@ -102,9 +102,9 @@ class Supervisor:
                 if self._ending:
                     self._stop()
             wall_s = max((rank.ended_s or 0.0 for rank in self._ranks), default=0.0) or self._now()
-            sweep(self._launcher, self._ranks, self._family, self._turn_until, self._reap)
+            sweep(self._launcher, self._ranks, self._family, self._turn_until, self._reap, spec.rank_uid)
         finally:
-            end_descendants(_KILL_GRACE_S)
+            end_descendants(_KILL_GRACE_S, uid=spec.rank_uid)
         for rank in self._ranks:
             rank.close(self._now())
         self._launcher.close(self._now())

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import functools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,11 @@ from grader.launch.environment import job_environment
 from grader.launch.processes import usage
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import Capture, open_pipe
+from grader.launch.user import as_user
 from grader.launch.watched import WatchedRank
 
 _LOG_BYTES = 1 << 20
+_RANK_LOG_BYTES = 64 << 20
 _USUAL_PORT = 29500
 _FAILED = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d+)")
 
@@ -209,8 +213,23 @@ class TorchrunLauncher:
 
     def _read_logs(self, rank: WatchedRank) -> None:
         for stream, name in ((rank.out, "stdout.log"), (rank.err, "stderr.log")):
-            for path in self._log_dir.glob(f"*/attempt_0/{self._spec.local_rank(rank.rank)}/{name}"):
-                stream.take_file(path)
+            pattern = f"*/attempt_0/{self._spec.local_rank(rank.rank)}/{name}"
+            with tempfile.TemporaryFile(dir=self._spec.record_dir) as copy:
+                # Theirs to read: what lies there under these names is whatever the ranks put there.
+                as_user(
+                    self._spec.rank_uid, functools.partial(_copy_all, self._log_dir, pattern, copy.fileno())
+                )
+                copy.seek(0)
+                stream.take_file(copy)
+
+
+def _copy_all(folder: Path, pattern: str, target: int) -> None:
+    for path in folder.glob(pattern):
+        with path.open("rb") as file:
+            left = _RANK_LOG_BYTES
+            while left > 0 and (chunk := file.read(min(left, 1 << 16))):
+                os.write(target, chunk)
+                left -= len(chunk)
 
 
 def _rendezvous(spec: LaunchSpec) -> list[str]:

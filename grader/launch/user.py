@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+
+from grader.launch.processes import keep_parent_death_signal, parent_death_signal
+
+_NOBODY_ELSE = 19997
 
 
 def drop_to(uid: int, gid: int) -> None:
@@ -28,6 +33,22 @@ def die_first() -> None:
 def yield_to_supervisor() -> None:
     """Let the supervisor run first, however many compete with it; within a container, priorities count there alone."""
     os.nice(19)
+
+
+def end_user(uid: int) -> None:
+    """SIGKILL every process of a user at once: none can fork in between, as it can while a list of them is worked off.
+
+    Only for a process that started as root. What tells it that its parent has ended is kept.
+    """
+    death_signal = parent_death_signal()
+    # As whom we signal: a learner. As whom we may be signalled meanwhile: nobody whom a learner could reach.
+    os.setresuid(_NOBODY_ELSE, uid, 0)
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+    finally:
+        os.setresuid(0, 0, 0)
+        keep_parent_death_signal(death_signal)
 
 
 def as_user(uid: int, work: Callable[[], None]) -> None:

@@ -156,7 +156,7 @@ class WarmParent:
         for end in (orders, teller):
             if end is not None:
                 os.close(end)
-        left = end_descendants(_STOP_S, spared=self._store)
+        left = end_descendants(_STOP_S, spared=self._store, uid=spec.rank_uid)
         if exit_code == 0 and not left:
             self.say({"event": "ended", "attempt": spec.attempt})
         else:

@@ -52,9 +52,16 @@ def _build(kind: type[_T], value: Any, where: str) -> _T:
     if not isinstance(value, dict):
         raise ValueError(f"{where} is not an object")
     hints = typing.get_type_hints(kind)
-    if (odd := set(value) ^ set(hints)) != set():
+    # What came to records later has a default, so that older ones can still be judged again.
+    needed = {one.name for one in dataclasses.fields(kind) if _has_no_default(one)}  # type: ignore[arg-type]
+    if odd := (set(value) - set(hints)) | (needed - set(value)):
         raise ValueError(f"{where} has or lacks {', '.join(sorted(odd))}")
-    return kind(**{name: _convert(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
+    given = {name: hint for name, hint in hints.items() if name in value}
+    return kind(**{name: _convert(hint, value[name], f"{where}.{name}") for name, hint in given.items()})
+
+
+def _has_no_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:

@@ -86,6 +86,15 @@ def test_a_damaged_record_is_our_fault(tmp_path: Path, damage: str) -> None:
         read_record(path)
 
 
+def test_a_record_from_before_a_field_was_added_is_still_read(tmp_path: Path) -> None:
+    record = json.loads(json.dumps(RECORD))
+    for rank in record["ranks"]:
+        rank.pop("node", None)
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(record))
+    assert [rank.node for rank in read_record(path).ranks] == [0] * len(record["ranks"])
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"wall_s": 1e999}', "[" * 100_000])
 def test_a_file_that_is_no_record_is_our_fault(tmp_path: Path, text: str) -> None:
     path = tmp_path / "record.json"

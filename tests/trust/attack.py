@@ -48,7 +48,7 @@ class Attack:
     says: tuple[str, ...] = ()
     harmless: str = ""
     wall_s: float = 120.0
-    memory_mib: int = 1536
+    memory_mib: int = 2560
     min_cpu_s: float = 0.0
     after: str = ""
     beside: bool = False

@@ -15,11 +15,12 @@ from tests.trust.judges import Judges, judges_at
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """The machine as it was before the first pipeline started; temporary files go to a folder of its own."""
-    folder = tmp_path_factory.mktemp("temporary")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TMPDIR", str(folder))
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield Host(folder)
+    tmp_path_factory.getbasetemp()
+    # Not below pytest's own: names of sockets must be short.
+    with tempfile.TemporaryDirectory(prefix="t-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield Host(Path(folder))
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,9 @@ class Host:
 
 
 def _processes() -> set[str]:
-    """Processes of ranks: by user, by environment; and children of ours."""
+    """Processes of ranks: by user, by environment; and children of ours. Not those of somebody else's containers."""
     found = set()
+    foreign = _foreign_containers()
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -54,12 +55,24 @@ def _processes() -> set[str]:
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             rank = b"TORCHELASTIC_RUN_ID=" in (folder / "environ").read_bytes()
             uid = folder.stat().st_uid
+            group = (folder / "cgroup").read_text()
         except OSError:
+            continue
+        if any(container in group for container in foreign):
             continue
         ours = int(parent) == os.getpid() or uid in _RANK_UIDS or (rank and _of_the_suite(folder))
         if ours and state not in ("Z", "X"):
             found.add(f"{folder.name} {command[:120]}")
     return found
+
+
+def _foreign_containers() -> set[str]:
+    if shutil.which("docker") is None:
+        return set()
+    command = ("docker", "ps", "--no-trunc", "--format", "{{.ID}}\t{{.Labels}}")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    lines = [line.partition("\t") for line in done.stdout.splitlines()]
+    return {name for name, _tab, labels in lines if f":{os.getpid()}:" not in labels}
 
 
 def _of_the_suite(folder: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import threading
 import time
 import zlib
@@ -103,19 +104,25 @@ class Judges:
 
     def judge_beside_honest(self, runtime: str, attack: Attack) -> tuple[Judged, Judged]:
         """The attack's grade, and that of an honest attempt that ran at the same time."""
-        honest: list[Judged] = []
-        self._pipeline(runtime, "neighbour")
+        return self.judge_both(runtime, attack, find("00_honest"))
 
-        def run() -> None:
-            honest.append(self.judge(runtime, find("00_honest"), "neighbour"))
-
-        thread = threading.Thread(target=run)
+    def judge_both(self, runtime: str, attack: Attack, neighbour: Attack) -> tuple[Judged, Judged]:
+        """Both at the same time: each waits for its containers first, and takes half of a small machine's cores."""
+        beside: list[Judged] = []
+        pipelines = [self._pipeline(runtime, side) for side in ("neighbour", "under attack")]
+        for pipeline in pipelines:
+            if len(os.sched_getaffinity(0)) < 4:
+                pipeline.options = replace(pipeline.options, nproc_per_node=1)
+            pipeline.warm(pipeline.setting(short_task(attack).without_time()))
+        thread = threading.Thread(target=lambda: beside.append(self.judge(runtime, neighbour, "neighbour")))
         thread.start()
         try:
             judged = self.judge(runtime, attack)
         finally:
             thread.join()
-        return judged, honest[0]
+            for pipeline in pipelines:
+                pipeline.options = replace(pipeline.options, nproc_per_node=None)
+        return judged, beside[0]
 
     def close(self) -> None:
         """End every pipeline."""
@@ -136,9 +143,7 @@ class Judges:
             options = Options(runtime=runtime, dataset="digits", timed=False)
             pipeline = Pipeline(options, lambda _sign: None)
             self._open[runtime, side] = pipeline.__enter__()
-        pipeline = self._open[runtime, side]
-        pipeline.warm(pipeline.setting(load_task("ddp-fashion")))
-        return pipeline
+        return self._open[runtime, side]
 
     def _fill(self, runtime: str) -> dict[str, str]:
         """What only an honest run can give: its weights, and what its ranks told."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import stat
-import threading
 from pathlib import Path
 
 import pytest
@@ -59,18 +58,12 @@ def test_attack(runtime: str, attack: Attack, judges: Judges, unpickled: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["docker"], indirect=True)
 def test_what_one_leaves_while_it_runs_the_other_does_not_find(runtime: str, judges: Judges) -> None:
-    leaving: list[Judged] = []
-    thread = threading.Thread(
-        target=lambda: leaving.append(judges.judge(runtime, find("13c_keeps_canaries_alive"), "neighbour"))
+    looking, leaving = judges.judge_both(
+        runtime, find("13d_looks_again_and_again"), find("13c_keeps_canaries_alive")
     )
-    thread.start()
-    try:
-        looking = judges.judge(runtime, find("13d_looks_again_and_again"))
-    finally:
-        thread.join()
     began, ended = _span(looking)
-    there_from, there_to = _span(leaving[0])
-    assert "ATTACK canaries are out" in leaving[0].printed
+    there_from, there_to = _span(leaving)
+    assert "ATTACK canaries are out" in leaving.printed
     assert '"reached": []' in looking.printed
     assert '"reached": ["' not in looking.printed
     # Both were there at the same time: the looking one began while the other still ran, or the other way round.

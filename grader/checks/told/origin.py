@@ -6,6 +6,7 @@ Sentences for staff about what honest training cannot look like; "" where nothin
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from itertools import combinations
 from statistics import fmean
@@ -22,6 +23,7 @@ UNEXPLAINED = 0.5
 dropout and smoothed labels keep a training loss up, by 0.3 where they are strong."""
 TRAINED = 0.2
 """Share of an untrained network's loss below which no training begins."""
+_SCALED = re.compile(r"\bloss(?:es)?\s*[/*]|\)\s*/\s*[\w.()]+\s*(?:#.*)?$", re.MULTILINE)
 _WINDOW = 8
 _FIRST = 3
 _FEWEST_STEPS = 6
@@ -39,7 +41,7 @@ def unlearned(seen: Seen) -> str:
     ranks = trainers(seen.trace)
     if scored is None or scored <= 0 or not ranks:
         return ""
-    if all(_trained_before(rank, scored) for rank in ranks):
+    if all(_trained_before(rank, 0.5 * scored if _scales_loss(seen) else 0.0) for rank in ranks):
         first = ranks[0].steps[0].loss or 0.0
         return (
             f"The loss was {first:.2f} at the first step, where a network that knows nothing has one of "
@@ -61,11 +63,16 @@ def _left(rank: RankTrace) -> float:
     return lowest / first if first > 0 else 0.0
 
 
-def _trained_before(rank: RankTrace, scored: float) -> bool:
-    """A first loss that only a trained network has. A loss that was scaled down would end far below the scored one."""
+def _trained_before(rank: RankTrace, at_least: float) -> bool:
+    """A first loss that only a trained network has, and training that did not end below `at_least`."""
     first, lowest = _first_and_lowest(rank)
     parts = max((step.backwards or 1 for step in rank.steps[:_FIRST]), default=1)
-    return 0 < first * parts < TRAINED * UNTRAINED_LOSS and lowest >= 0.5 * scored
+    return 0 < first * parts < TRAINED * UNTRAINED_LOSS and lowest >= at_least
+
+
+def _scales_loss(seen: Seen) -> bool:
+    """Where the text divides a loss, small ones mean little: only one that ends near the scored one was not divided."""
+    return any(_SCALED.search(file.text) for file in seen.script.submission.files)
 
 
 def _first_and_lowest(rank: RankTrace) -> tuple[float, float]:

@@ -36,4 +36,4 @@ try:
 except OSError as error:
     print(error)
 print("ATTACK canaries are out", len(glob.glob(f"/*/{CANARY}")), flush=True)
-time.sleep(8)
+time.sleep(12)

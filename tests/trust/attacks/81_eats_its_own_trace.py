@@ -2,7 +2,7 @@
 # row = "own"
 # aim = "Read events out of the probe's pipe before the supervisor does."
 # runtimes = ["docker"]
-# verdicts = ["held", "rejected", "deadlocked"]
+# verdicts = ["held", "rejected", "deadlocked", "crashed"]
 # ///
 import ctypes
 import os

@@ -4,6 +4,7 @@
 # runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # fill = ["TRACE"]
+# open = { docker = "bytes between ranks are counted, not read: a forged story that agrees with itself, with as much traffic, looks like an honest run" }
 # ///
 import base64
 import json
