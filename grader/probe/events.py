@@ -65,7 +65,8 @@ STEP
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
     passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging).
-    On the first 8 steps of an optimizer and then one in 32, drawn by lot (rarer for huge tensors, equal on all ranks)
+    On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on
+    (rarer for huge tensors, equal on all ranks)
     also grads (fingerprint), grad_names, rss_bytes, device_bytes, site, num_params (tensors of the optimizer that
     require gradients), num_missing (of these, without a gradient), missing (names of the first four).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all

@@ -1,4 +1,4 @@
-"""Which steps are looked at closely: one in each window, and nobody can tell which without the run's secret."""
+"""Which steps are looked at closely: some in each stretch, and nobody can tell which without the run's secret."""
 
 from __future__ import annotations
 
@@ -15,19 +15,30 @@ def without_secret() -> Iterator[None]:
     lots.install(0)
 
 
-@pytest.mark.parametrize("secret", [0, 1, 987654321])
-def test_the_lot_falls_on_one_step_of_each_window(secret: int) -> None:
+def drawn(secret: int, steps: range, every: int = 32) -> tuple[int, ...]:
     lots.install(secret)
-    for every in (2, 16, 32):
-        windows = [range(start, start + every) for start in range(0, 10 * every, every)]
-        assert [sum(lots.falls(step, every) for step in window) for window in windows] == [1] * 10
+    return tuple(step for step in steps if lots.falls(step, every))
+
+
+@pytest.mark.parametrize("secret", [0, 1, 987654321])
+def test_the_lot_falls_on_one_step_of_each_window_of_a_long_run(secret: int) -> None:
+    for every in (16, 32):
+        starts = range(1024, 1024 + 10 * every, every)
+        assert [len(drawn(secret, range(start, start + every), every)) for start in starts] == [1] * 10
+
+
+@pytest.mark.parametrize("secret", range(1, 200, 7))
+def test_each_doubling_of_a_run_is_looked_at_whatever_the_lot(secret: int) -> None:
+    for length in (16, 32, 64, 128, 256, 1024):
+        assert len(drawn(secret, range(length // 2, length))) >= 2, length
 
 
 def test_another_secret_draws_other_steps() -> None:
-    def drawn(secret: int) -> tuple[int, ...]:
-        lots.install(secret)
-        return tuple(step for step in range(1024) if lots.falls(step, 32))
+    steps = range(1024)
+    assert drawn(5, steps) == drawn(5, steps)
+    assert len({drawn(secret, steps) for secret in range(8)}) == 8
+    assert drawn(0, steps) == tuple(range(0, 1024, 32))
 
-    assert drawn(5) == drawn(5)
-    assert len({drawn(secret) for secret in range(8)}) == 8
-    assert drawn(0) == tuple(range(0, 1024, 32))
+
+def test_huge_tensors_are_looked_at_more_rarely_at_any_age() -> None:
+    assert len(drawn(5, range(4096), every=1024)) < len(drawn(5, range(4096))) / 3

@@ -20,6 +20,10 @@ MIN_STEP_S = 30e-6
 150 µs for one linear layer on a fast core)."""
 MAX_BYTES_PER_S = 50e9
 """No core moves more memory than this per second; a step reads and writes every gradient at least once."""
+CUT_BYTES = 64 << 20
+"""What is kept of a rank's trace (`trace_bytes` of the launcher)."""
+EVENT_BYTES, RARE_EVENTS = 1000, 4000
+"""No event of a usual kind is longer, without its list of samples; the others are few by the probe's own limits."""
 MIN_LOOPBACK_BYTES = 400_000
 """Below this the packets' own bytes blur the count."""
 
@@ -53,6 +57,7 @@ def contradictions(seen: Seen) -> tuple[Contradiction, ...]:
         record = records.get(trace.rank)
         if record is not None:
             found += _silence(seen, trace, record)
+            found += _flood(trace, record)
             found += _pace(trace, record)
     if seen.record.ending is Ending.COMPLETED:
         found += _weights(seen)
@@ -87,6 +92,23 @@ def _silence(seen: Seen, trace: RankTrace, record: RankRecord) -> list[Contradic
         fact = f"Rank {trace.rank}'s trace holds lines that could not be read: {trace.problems[0]}"
         return [Contradiction(fact, False, (trace.rank,), outside=False)]
     return []
+
+
+def _flood(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+    """A trace that was filled to its cap by something else than events; after it nothing was seen any more."""
+    if not record.trace_cut or record.trace_bytes < CUT_BYTES:
+        return []
+    numbers = sum(len(b.indices or ()) for b in trace.batches) + 3 * sum(len(f.hashes) for f in trace.feeds)
+    frequent = (trace.steps, trace.batches, trace.passes, trace.feeds, trace.params, trace.collectives)
+    events = sum(map(len, frequent)) + len(trace.events("evaluation"))
+    explained = EVENT_BYTES * (events + RARE_EVENTS) + 8 * numbers
+    if explained >= CUT_BYTES / 2:
+        return []
+    fact = (
+        f"Rank {trace.rank} filled its trace to the cap of {CUT_BYTES >> 20} MiB, and {events:,} events of the kinds "
+        f"that come often explain {explained >> 20} MiB at most: what came afterwards was not seen."
+    )
+    return [Contradiction(fact, True, (trace.rank,))]
 
 
 def _unsupported(trace: RankTrace) -> bool:
