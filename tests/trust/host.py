@@ -1,17 +1,21 @@
 """What a run could leave on this machine, looked at before and after.
 
 Other work may go on here at the same time: of what is new, only that counts which bears a mark of ours, namely our
-process as owner, a learner's user, a rank's environment, a name that attacks write.
+state folder as site, a learner's user, a rank's environment, a name that attacks write.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import time
 from pathlib import Path
+
+from grader.run.engine.ownership import SITE
+from grader.settings import settings
 
 _RANK_UIDS = range(19_998, 20_000 + 4_096)
 _PATIENCE_S = 15.0
@@ -27,12 +31,15 @@ class Host:
     def left(self) -> dict[str, list[str]]:
         """What is there now and was not before, by kind; {} is how it should be. Waits a little for what is going."""
         deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            now = self._look()
-            new = {kind: sorted(found - self._before[kind]) for kind, found in now.items()}
-            if not any(new.values()) or time.monotonic() > deadline:
-                return {kind: found for kind, found in new.items() if found}
+        while (new := self.new()) and time.monotonic() < deadline:
             time.sleep(0.2)
+        return new
+
+    def new(self) -> dict[str, list[str]]:
+        """The same at this very moment."""
+        now = self._look()
+        added = {kind: sorted(found - self._before[kind]) for kind, found in now.items()}
+        return {kind: found for kind, found in added.items() if found}
 
     def _look(self) -> dict[str, set[str]]:
         return {
@@ -69,10 +76,8 @@ def _processes() -> set[str]:
 def _foreign_containers() -> set[str]:
     if shutil.which("docker") is None:
         return set()
-    command = ("docker", "ps", "--no-trunc", "--format", "{{.ID}}\t{{.Labels}}")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    lines = [line.partition("\t") for line in done.stdout.splitlines()]
-    return {name for name, _tab, labels in lines if f":{os.getpid()}:" not in labels}
+    listed = ("ps", "--no-trunc", "--quiet")
+    return set(_docker(*listed)) - set(_docker(*listed, "--filter", _ours()))
 
 
 def _of_the_suite(folder: Path) -> bool:
@@ -90,28 +95,29 @@ def _files() -> set[str]:
 
 
 def _engine() -> dict[str, set[str]]:
-    """Containers, volumes and networks that our own process owns, and mounts of such containers."""
+    """Containers, volumes and networks of graders with our state folder, and mounts of such containers."""
     if shutil.which("docker") is None:
         return {}
-    mine = f":{os.getpid()}:"
-    found: dict[str, set[str]] = {}
-    lists = {
-        "containers": (
-            "ps",
-            "--all",
-            "--filter",
-            "label=grader.owner",
-            "--format",
-            "{{.Names}}\t{{.Labels}}",
-        ),
-        "volumes": ("volume", "ls", "--filter", "label=grader.owner", "--format", "{{.Name}}\t{{.Labels}}"),
-        "networks": ("network", "ls", "--filter", "label=grader.owner", "--format", "{{.Name}}\t{{.Labels}}"),
+    commands = {
+        "containers": ("ps", "--all", "--format", "{{.Names}}"),
+        "volumes": ("volume", "ls", "--format", "{{.Name}}"),
+        "networks": ("network", "ls", "--format", "{{.Name}}"),
     }
-    for kind, command in lists.items():
-        done = subprocess.run(["docker", *command], capture_output=True, text=True, timeout=60, check=False)
-        lines = [line.partition("\t") for line in done.stdout.splitlines()]
-        found[kind] = {name for name, _tab, labels in lines if mine in labels}
+    found = {kind: set(_docker(*command, "--filter", _ours())) for kind, command in commands.items()}
+    # Prepared data is kept on purpose, for all attempts to come.
+    found["volumes"] = {name for name in found["volumes"] if not name.startswith("grader-data-")}
     names = found["containers"] | found["volumes"]
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     found["mounts"] = {line for line in mounts if any(name in line for name in names)}
     return found
+
+
+def _ours() -> str:
+    # What the next start of a grader with this folder would clear away, by the same mark.
+    site = hashlib.sha256(str(settings().state_dir.resolve()).encode()).hexdigest()[:16]
+    return f"label={SITE}={site}"
+
+
+def _docker(*command: str) -> list[str]:
+    done = subprocess.run(["docker", *command], capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout.split()

@@ -95,6 +95,11 @@ class Judges:
         self._phase: Callable[[str], None] = lambda _phase: None
         self._filling: dict[str, dict[str, str]] = {}
 
+    @property
+    def open(self) -> set[str]:
+        """Runtimes that have warm pipelines now."""
+        return {runtime for runtime, _side in self._open}
+
     def judge(self, runtime: str, attack: Attack, side: str = "under attack") -> Judged:
         """Hand the attack in and wait for its grade."""
         if attack.after and side == "under attack":
