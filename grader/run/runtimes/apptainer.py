@@ -8,7 +8,6 @@ supervisor; where not, reports say so.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import time
@@ -16,12 +15,11 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from grader.errors import InfraError
 from grader.launch.box import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
-from grader.model.run import WrittenFile
 from grader.run.apptainer.base import DATA as COPIES
 from grader.run.apptainer.base import make_base, remove_stale
 from grader.run.apptainer.cell import Cell
@@ -29,6 +27,7 @@ from grader.run.apptainer.command import MOST_OF_ACCOUNT, MOST_PROCESSES, Start,
 from grader.run.apptainer.image_files import image_file, objection
 from grader.run.apptainer.shelf import Shelf
 from grader.run.apptainer.site import Site, limits_groups, look
+from grader.run.completion import complete_record
 from grader.run.devices.lease import Lease
 from grader.run.devices.leases import Devices, Wait
 from grader.run.devices.need import Need
@@ -171,7 +170,9 @@ class ApptainerRuntime:
             "prepare": ready - started - lease.waited_s,
             "collect": time.monotonic() - ran,
         }
-        self._complete(workspace, outputs, refused, phases, lease.facts)
+        gap = self._entered().gap(devices=bool(lease.gpus))
+        facts = {"refused_outputs": refused, "lease": lease.facts, "isolation_gap": gap}
+        complete_record(self, workspace, outputs, phases, facts)
 
     def _drive(self, cell: Cell, job: Job, on_progress: Callable[[Progress], None]) -> None:
         """Give the job and hear it out."""
@@ -191,26 +192,6 @@ class ApptainerRuntime:
             elif what == "progress":
                 on_progress(Progress("run", event["elapsed_s"], tuple(event["steps"]), str(event["line"])))
         raise InfraError(f"The supervisor gave no answer within {_ENDING_S:.0f} s of the limit.")
-
-    def _complete(
-        self,
-        workspace: Workspace,
-        outputs: list[WrittenFile],
-        refused: list[list[str]],
-        phases_s: dict[str, float],
-        lease: dict[str, Any],
-    ) -> None:
-        record = json.loads(workspace.record.read_text(encoding="utf-8"))
-        origin = record["environment"].get("started_unix_s", 0.0)
-        timed = [
-            asdict(WrittenFile(file.path, file.size_bytes, round(file.mtime_s - origin, 3)))
-            for file in outputs
-        ]
-        record |= {"runtime": self.name, "isolated": self.isolates, "outputs": timed}
-        record["phases_s"] |= {name: round(seconds, 4) for name, seconds in phases_s.items()}
-        gap = self._entered().gap(devices=bool(lease["gpus"]))
-        record["environment"] |= {"refused_outputs": refused, "lease": lease, "isolation_gap": gap}
-        workspace.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
     def _lease_for(self, job: Job, on_progress: Callable[[Progress], None]) -> Lease:
         def tell(wait: Wait) -> None:

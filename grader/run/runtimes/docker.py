@@ -6,19 +6,18 @@ done inside is written in `engine.containers`; who starts, watches and ends the 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from grader.errors import InfraError
 from grader.launch.box import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
-from grader.model.run import WrittenFile
 from grader.run import images
+from grader.run.completion import complete_record
 from grader.run.devices.lease import Lease
 from grader.run.devices.leases import Devices, Wait
 from grader.run.devices.need import Need
@@ -161,7 +160,8 @@ class DockerRuntime:
         lease.check()
         waited_s = lease.waited_s
         phases = {"lease": waited_s, "prepare": ready - started - waited_s, "collect": time.monotonic() - ran}
-        self._complete(workspace, outputs, refused, phases, lease.facts)
+        facts = {"refused_outputs": refused, "lease": lease.facts}
+        complete_record(self, workspace, outputs, phases, facts)
 
     def _lease_for(self, job: Job, on_progress: Callable[[Progress], None]) -> Lease:
         def tell(wait: Wait) -> None:
@@ -202,25 +202,6 @@ class DockerRuntime:
                 return None, lost
             raise
         raise InfraError(f"The supervisor gave no answer within {_ENDING_S:.0f} s of the limit.")
-
-    def _complete(
-        self,
-        workspace: Workspace,
-        outputs: list[WrittenFile],
-        refused: list[list[str]],
-        phases_s: dict[str, float],
-        lease: dict[str, Any],
-    ) -> None:
-        record = json.loads(workspace.record.read_text(encoding="utf-8"))
-        origin = record["environment"].get("started_unix_s", 0.0)
-        timed = [
-            asdict(WrittenFile(file.path, file.size_bytes, round(file.mtime_s - origin, 3)))
-            for file in outputs
-        ]
-        record |= {"runtime": self.name, "isolated": self.isolates, "outputs": timed}
-        record["phases_s"] |= {name: round(seconds, 4) for name, seconds in phases_s.items()}
-        record["environment"] |= {"refused_outputs": refused, "lease": lease}
-        workspace.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
     def _key(self, job: Job, gpus: tuple[str, ...] = ()) -> PairKey:
         return PairKey(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import shutil
 import stat
@@ -16,16 +15,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError, UsageError
-from grader.launch.record import write_json
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run.collect import Collection, collect
+from grader.run.completion import complete_record
 from grader.run.layout import lay_out, make_empty
 from grader.run.runtime import Availability, Job, Progress
 from grader.run.warm_parent import ParentLostError, WarmParent
@@ -137,16 +135,10 @@ class ProcessRuntime:
     def _complete(
         self, workspace: Workspace, collection: Collection, prepare_s: float, collect_s: float
     ) -> None:
-        record = json.loads(workspace.record.read_text(encoding="utf-8"))
-        origin = record["environment"]["started_unix_s"]
-        outputs = [
-            asdict(WrittenFile(file.path, file.size_bytes, round(file.mtime_unix_s - origin, 3)))
-            for file in collection.files
-        ]
-        record |= {"runtime": self.name, "isolated": self.isolates, "outputs": outputs}
-        record["phases_s"] |= {"prepare": round(prepare_s, 4), "collect": round(collect_s, 4)}
-        record["environment"]["refused_outputs"] = [list(refused) for refused in collection.refused]
-        write_json(workspace.record, record)
+        outputs = [WrittenFile(file.path, file.size_bytes, file.mtime_unix_s) for file in collection.files]
+        refused = [list(one) for one in collection.refused]
+        phases = {"prepare": prepare_s, "collect": collect_s}
+        complete_record(self, workspace, outputs, phases, {"refused_outputs": refused})
 
     def _warm_parent(self) -> WarmParent:
         if self._parent is None or not self._parent.alive:
