@@ -5,10 +5,13 @@ Nothing else in the package reads `os.environ` for configuration. Ranks get none
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -20,8 +23,31 @@ def _default_state_dir() -> Path:
     return Path.home() / ".local" / "share" / "grader"
 
 
+class _Files(PydanticBaseSettingsSource):
+    """`GRADER_X_FILE` names a file that holds the value of `GRADER_X`: for secrets, as engines hand them in."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """The file's text without the newline at its end, or None where no file is named."""
+        variable = f"GRADER_{field_name.upper()}_FILE"
+        path = os.environ.get(variable, "")
+        if not path:
+            return None, field_name, False
+        try:
+            return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{variable} names a file that cannot be read: {error}") from None
+
+    def __call__(self) -> dict[str, Any]:
+        fields = self.settings_cls.model_fields.items()
+        found = {name: self.get_field_value(field, name)[0] for name, field in fields}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 class Settings(BaseSettings):
-    """Configuration from `GRADER_*` variables; unknown values are refused, unknown names ignored."""
+    """Configuration from `GRADER_*` variables; unknown values are refused, unknown names ignored.
+
+    `GRADER_X_FILE` may name a file that holds the value of `GRADER_X`.
+    """
 
     model_config = SettingsConfigDict(env_prefix="GRADER_", frozen=True)
 
@@ -61,15 +87,74 @@ class Settings(BaseSettings):
     file_store: str = ""
     """Where evidence and reports lie: a folder that all hosts share, or `database`; default: `<state_dir>/files`."""
 
+    broker_url: str = ""
+    """Where hints for workers pass, `redis://…`; default: a folder in the state folder, for one machine."""
+    worker_name: str = ""
+    """A worker's name, the same at every start; default: the host's name."""
+    worker_slots: int = 1
+    """Attempts that a worker runs side by side, each in a process of its own."""
+    lease_s: float = 30.0
+    """How long an attempt stays a worker's without a sign of life; it gives one three times as often."""
+    min_free_bytes: int = 1 << 30
+    """A worker with less room on the state folder's disk takes nothing more until there is room again."""
+
+    secret_key: str = ""
+    """What the service signs cookies with, 32 characters or more; default: made once, kept in the state folder."""
+    public_url: str = ""
+    """The service's address as people type it, `https://host`; cookies are for HTTPS only where it says so."""
+    trusted_proxies: str = ""
+    """Addresses of proxies whose X-Forwarded-For is believed, separated by commas; `*`: any."""
+    max_upload_bytes: int = 8 << 20
+    """Size of a whole request to the service."""
+    submits_per_minute: int = 30
+    """How often one account may hand in, whatever its course allows; 0: no limit."""
+    metrics_token: str = ""
+    """Opens `/metrics` to others than this machine."""
+
+    url: str = ""
+    """Service that `grader submit` and its like talk to; default: the one that `grader login` signed in to."""
+    token: str = ""
+    """Token for it, where nobody signs in: a CI job's."""
+    patience_s: float = 120.0
+    """How long a service that is busy or away is asked again."""
+    insecure: bool = False
+    """Send passwords and tokens over plain http to other machines, too: for a network that is yours alone."""
+    config_dir: Path | None = None
+    """What `grader login` keeps, readable for its user alone; default: `grader` in the user's configuration folder."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names them
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Variables first, then the files that variables name."""
+        return init_settings, env_settings, _Files(settings_cls)
+
     @property
     def database(self) -> str:
         """Address of the service's database."""
         return self.database_url or f"sqlite:///{(self.state_dir / 'grader.db').absolute()}"
 
     @property
+    def broker(self) -> str:
+        """Address of the broker."""
+        return self.broker_url or f"filesystem://{(self.state_dir / 'broker').absolute()}"
+
+    @property
     def data_root(self) -> Path:
         """Folder of prepared data sets."""
         return self.data_dir if self.data_dir is not None else self.state_dir / "data"
+
+    @property
+    def config_root(self) -> Path:
+        """Folder of what `grader login` keeps."""
+        if self.config_dir is not None:
+            return self.config_dir
+        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "grader"
 
 
 @cache

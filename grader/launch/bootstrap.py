@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 def main() -> NoReturn:
@@ -24,7 +24,7 @@ def main() -> NoReturn:
     from grader.launch.rank import RankEnds, become_rank
     from grader.launch.spec import LaunchSpec
 
-    address, spec = sys.argv[1], LaunchSpec.from_json(sys.argv[2])
+    address, told = sys.argv[1], sys.argv[2]
     rank = int(os.environ["RANK"])
     agent = os.getppid()
     call = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -39,7 +39,9 @@ def main() -> NoReturn:
         import numpy  # noqa: F401
         import torch  # noqa: F401
 
+        spec = LaunchSpec.from_json(json.dumps({**json.loads(told), "secret": hello.pop("secret")}))
         become_rank(spec, rank, RankEnds(*ends), environment, hello["origin"], waiting)
+    hello.clear()
     die_with_parent(agent)
     for end in ends:
         os.close(end)
@@ -62,7 +64,7 @@ def main() -> NoReturn:
     os._exit(exit_code & 0xFF)
 
 
-def _receive(call: socket.socket) -> tuple[dict[str, float], list[int]]:
+def _receive(call: socket.socket) -> tuple[dict[str, Any], list[int]]:
     ends = array.array("i", [0] * 5)
     text, rights, _flags, _address = call.recvmsg(4096, socket.CMSG_SPACE(len(ends) * ends.itemsize))
     ends = array.array("i")

@@ -52,7 +52,7 @@ class Box(WarmParent):
     def answer(self, request: dict[str, Any]) -> None:
         """Lay out the submission as the ranks' user and run it."""
         try:
-            spec = LaunchSpec.from_json(json.dumps(request["spec"]))
+            spec = LaunchSpec.from_json(json.dumps(request.pop("spec")))
             texts = {str(file["path"]): str(file["text"]) for file in request["files"]}
             as_user(spec.rank_uid, lambda: lay_out(texts, Path(spec.submission_dir)))
         except (KeyError, TypeError, ValueError, OSError) as error:

@@ -30,6 +30,7 @@ class Standstill:
     Attributes:
         operation: what it waits in; frames: where.
         switches: of its main thread; cpu_s: of the rank and all its descendants.
+        working: some child of it runs or waits for a disk: on a busy machine that takes long and costs little.
         last_moved_s: when it last wrote anything.
     """
 
@@ -37,6 +38,7 @@ class Standstill:
     frames: tuple[StackFrame, ...]
     switches: int | None
     cpu_s: float
+    working: bool
     last_moved_s: float
 
 
@@ -44,20 +46,22 @@ Look = dict[int, Standstill]
 """All live ranks at one moment."""
 
 
-def look(ranks: list[WatchedRank], cpu_s: dict[int, float], submission_dir: str) -> Look:
+def look(ranks: list[WatchedRank], family: Family, submission_dir: str) -> Look:
     """What every live rank does now; to be called right after their stacks came.
 
     Args:
         ranks: all ranks; those that have ended are left out.
-        cpu_s: seconds that each rank and its descendants have used until now.
+        family: what they and their descendants did at its last look.
         submission_dir: where the learner's frames are.
     """
+    cpu_s, working = family.cpu_s(), family.working()
     return {
         rank.rank: Standstill(
             operation=operation(rank.stack.frames, submission_dir) if rank.stack else "",
             frames=rank.stack.frames if rank.stack else (),
             switches=blocked_switches(rank.pid),
             cpu_s=cpu_s[rank.rank],
+            working=rank.rank in working,
             last_moved_s=rank.last_moved_s,
         )
         for rank in ranks
@@ -74,6 +78,8 @@ def stands_still(before: Look, after: Look, gap_s: float) -> bool:
 
 def _blocked(before: Standstill, after: Standstill, gap_s: float) -> bool:
     if not after.operation or before.frames != after.frames or before.last_moved_s != after.last_moved_s:
+        return False
+    if before.working or after.working:
         return False
     if (after.switches or 0) - (before.switches or 0) > _MOST_SWITCHES:
         return False
@@ -119,7 +125,7 @@ class StandstillWatch:
             self._looked_s = self._now()
             return False
         self._family.look()
-        seen = look(self._ranks, self._family.cpu_s(), spec.submission_dir)
+        seen = look(self._ranks, self._family, spec.submission_dir)
         before, self._look, self._looked_s = self._look, seen, self._now()
         if stands_still(before, seen, spec.stack_gap_s):
             self.stood_s = self._looked_s - self._since_s

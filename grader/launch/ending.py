@@ -17,20 +17,27 @@ from grader.launch.user import end_user
 from grader.launch.watched import WatchedRank
 
 _TERM_GRACE_S = 1.5
-_KILL_GRACE_S = 2.0
+_KILL_GRACE_S = 5.0
+"""A process that was killed gives back gigabytes first, and on a busy machine that takes its time."""
 _LEFTOVER_GRACE_S = 0.3
+_LEAVING_GRACE_S = 3.0
+"""For what is at work, which may be its own end: an interpreter with torch in it takes a while to go on a busy machine."""
+_FEW = 64
 
 TurnUntil = Callable[[Callable[[], bool], float], None]
 """Keeps the supervisor's loop turning until something holds, or for so many seconds."""
 
 
-def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool) -> tuple[str, str]:
+def judge_ending(
+    spec: LaunchSpec, ranks: list[WatchedRank], *, kernel_killed: bool, contained: bool
+) -> tuple[str, str]:
     """The ending of a run that nobody stopped for its time, memory or standstill, and a sentence for people.
 
     Args:
         spec: the run.
         ranks: all of them, ended.
         kernel_killed: the kernel ended some process for lack of memory meanwhile.
+        contained: it can only have been one of this run's.
     """
     failed = [rank for rank in ranks if rank.exit_code and not rank.killed_by_judge]
     failed.sort(key=lambda rank: rank.ended_s or 0.0)
@@ -48,6 +55,9 @@ def judge_ending(spec: LaunchSpec, ranks: list[WatchedRank], kernel_killed: bool
     if any(rank.exit_code is None for rank in ranks):
         missing = ", ".join(str(rank.rank) for rank in ranks if rank.exit_code is None)
         return "crashed", f"The launcher ended without starting rank {missing}."
+    if kernel_killed and contained:
+        # Some child of a rank, and the ranks went on without it: the run is not what it was meant to be.
+        return "out_of_memory", "The kernel ended a process of the run: there was no memory left."
     return "completed", f"All {len(ranks)} ranks ended by themselves with exit code 0."
 
 
@@ -100,8 +110,18 @@ def sweep(
         family.look()
         return [pid for pid, one in family.without(launcher.own_pids).items() if not one.zombie]
 
+    at_work_s = time.monotonic()
+
+    def gone_or_idle() -> bool:
+        nonlocal at_work_s
+        left = remaining()
+        # Whoever left a crowd behind is not about to tidy it up.
+        if len(left) <= _FEW and any(family.seen[pid].working for pid in left):
+            at_work_s = time.monotonic()
+        return not left or time.monotonic() - at_work_s > _LEFTOVER_GRACE_S
+
     if remaining():
-        turn_until(lambda: not remaining(), _LEFTOVER_GRACE_S)
+        turn_until(gone_or_idle, _LEAVING_GRACE_S)
         for pid in remaining():
             family.owners.get(pid, ranks[0]).leftovers += 1
     left = end_descendants(_KILL_GRACE_S, reap, uid=uid)

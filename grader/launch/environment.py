@@ -38,6 +38,7 @@ def clean_environment() -> dict[str, str]:
 def job_environment(spec: LaunchSpec) -> dict[str, str]:
     """What all ranks of a run share, and what the torchrun command is started with."""
     scratch = spec.scratch_dir
+    size = {"MODEL_SIZE": spec.model_size} if spec.model_size else {}
     return clean_environment() | {
         "HOME": scratch,
         "TMPDIR": f"{scratch}/tmp",
@@ -48,6 +49,7 @@ def job_environment(spec: LaunchSpec) -> dict[str, str]:
         "NCCL_SOCKET_IFNAME": spec.interface,
         "DATA_DIR": spec.data_dir,
         "OUTPUT_DIR": spec.output_dir,
+        **size,
     }
 
 

@@ -46,3 +46,15 @@ class Family:
             if (owner := self.owners.get(pid)) is not None:
                 used[owner.rank] += usage.cpu_s
         return used
+
+    def working(self) -> set[int]:
+        """Ranks of which some child was at work at the last look.
+
+        Not the ranks themselves: being asked for their stacks has just woken them.
+        """
+        own = {rank.pid for rank in self._ranks}
+        return {
+            owner.rank
+            for pid, usage in self.seen.items()
+            if usage.working and pid not in own and (owner := self.owners.get(pid)) is not None
+        }

@@ -13,14 +13,16 @@ from grader.launch.processes import Usage, proportional_bytes
 _V1 = Path("/sys/fs/cgroup/memory")
 _V2 = Path("/sys/fs/cgroup")
 # What a process has made its own: file pages that can be dropped again are nobody's fault.
-_OWN = ("total_rss", "total_shmem", "anon", "shmem")
+_OWN_V1 = ("total_rss", "total_shmem")
+_OWN_V2 = ("anon", "shmem")
 
 
 class MemoryWatch:
     """Counts from its making on; `contained`: the control group we see is this run's own."""
 
     def __init__(self, *, contained: bool) -> None:
-        self._contained = contained
+        self.contained = contained
+        """Whether what is counted is this run's alone."""
         self._kills_before = self._kills()
         self._bytes_before = _group_bytes() if contained else 0
         self.peak_bytes = 0
@@ -32,7 +34,7 @@ class MemoryWatch:
         Args:
             seen: their processes now; limit_bytes: below it a cheap upper bound is good enough.
         """
-        if self._contained:
+        if self.contained:
             used = max(0, _group_bytes() - self._bytes_before)
             self.peak_bytes = max(self.peak_bytes, used)
             return used
@@ -46,7 +48,7 @@ class MemoryWatch:
         return self._kills() > self._kills_before
 
     def _kills(self) -> int:
-        if self._contained:
+        if self.contained:
             for path in (_V1 / "memory.oom_control", _V2 / "memory.events"):
                 if (found := _fields(path)) and "oom_kill" in found:
                     return found["oom_kill"]
@@ -54,9 +56,11 @@ class MemoryWatch:
 
 
 def _group_bytes() -> int:
-    for path in (_V1 / "memory.stat", _V2 / "memory.stat"):
+    # The first version has a `shmem` too, of the group without those below it: counted with the total it would be
+    # counted twice.
+    for path, own in ((_V1 / "memory.stat", _OWN_V1), (_V2 / "memory.stat", _OWN_V2)):
         if found := _fields(path):
-            return sum(found.get(name, 0) for name in _OWN)
+            return sum(found.get(name, 0) for name in own)
     return 0
 
 

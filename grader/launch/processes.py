@@ -31,6 +31,7 @@ class Usage:
         cpu_s: user and system time of all its threads, seconds.
         rss_bytes: resident memory, shared pages included.
         zombie: True when it has ended and waits to be reaped.
+        working: it has or wants a core, or waits for a disk; False while it sleeps.
     """
 
     parent: int
@@ -39,6 +40,7 @@ class Usage:
     cpu_s: float
     rss_bytes: int
     zombie: bool
+    working: bool
 
 
 def usage(pid: int) -> Usage | None:
@@ -56,6 +58,7 @@ def usage(pid: int) -> Usage | None:
         cpu_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
         rss_bytes=int(fields[21]) * _PAGE_BYTES,
         zombie=fields[0] in (b"Z", b"X"),
+        working=fields[0] in (b"R", b"D"),
     )
 
 

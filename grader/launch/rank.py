@@ -77,11 +77,20 @@ def become_rank(
             drop_to(spec.rank_uid, spec.rank_uid)
             die_with_parent(parent)
         finished = _settle(spec, rank, environment, origin)
+        spec.forget_secret()
+        _leave_no_module()
     except BaseException:  # noqa: BLE001
         os.write(trouble, traceback.format_exc().encode(errors="replace"))
         os._exit(1)
     os.close(_TROUBLE_FD)
     run_as_main(Path(spec.submission_dir, spec.entry_point), spec.argv, finished)
+
+
+def _leave_no_module() -> None:
+    # What the script imports by our name is its own, or a fresh copy that leads nowhere; ours run on without a name.
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "grader":
+            del sys.modules[name]
 
 
 def _settle(

@@ -17,6 +17,7 @@ from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import StackFrame, in_folder, operation
 from grader.launch.streams import safe_text
 from grader.launch.watched import WatchedRank
+from grader.probe.seals import look_through
 
 _LONGEST_STACK = 64
 _LONGEST_NAME = 300
@@ -65,6 +66,7 @@ def write_run(
 def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
     """One `RankRecord`."""
     words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
+    foreign, gone = _unsealed(spec, rank)
     exit_code = rank.exit_code
     if rank.killed_by_judge and exit_code is not None and exit_code < 0:
         # The judge's own signal says nothing about the rank.
@@ -85,10 +87,20 @@ def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
         "output_cut": rank.out.cut or rank.err.cut,
         "trace_bytes": rank.trace.num_bytes,
         "trace_cut": rank.trace.cut,
+        "foreign_lines": foreign,
+        "gone_lines": gone,
         "waiting": _waiting(spec, rank),
         "failure": _failure(spec, words),
         "leftovers": rank.leftovers,
     }
+
+
+def _unsealed(spec: LaunchSpec, rank: WatchedRank) -> tuple[int, int]:
+    """Lines of a finished trace that its probe did not write, and lines of the probe's that are not in it."""
+    if not (spec.probe and spec.secret):
+        return 0, 0
+    with rank.trace.path.open("rb") as file:
+        return look_through((line.partition(b"\t")[2].rstrip(b"\n") for line in file), spec.secret, rank.rank)
 
 
 def crash_reason(spec: LaunchSpec, rank: WatchedRank) -> str:

@@ -1,6 +1,6 @@
 """What the supervisor is told: one frozen record per run, as JSON on its input.
 
-Holds no secret: everything here may be seen by the ranks' own machine.
+Its one secret is forgotten in every rank before the script begins; all else may be seen by the ranks' own machine.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class LaunchSpec:
         entry_point: script below `submission_dir`; argv: its arguments.
         submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,
             exists and is empty; scratch_dir: HOME, TMPDIR and caches of the ranks, exists and is empty.
+        model_size: becomes $MODEL_SIZE; "": the variable is not there.
         record_dir: where the supervisor writes `record.json`, `trace/`, `logs/`, `stacks/`; ranks get no path to it.
         wall_s: wall-clock limit; silence_s: silence after which a deadlock is looked for; stack_gap_s: time between
             the two dumps that must agree.
@@ -27,7 +28,8 @@ class LaunchSpec:
             per rank.
         seed: base of the ranks' different seeds.
         probe: False runs the script without the probe (measurements and oracle tests).
-        secret: decides which steps the probe looks at closely; scripts are not told, nor in any variable.
+        secret: decides which steps the probe looks at closely and seals what it tells; scripts are not told, nor in any
+            variable.
         rank_uid: user and group that ranks become, once nothing of ours is open to them (0: they stay what we are).
         num_processes: processes and threads that the ranks' user may have (0: only the machine's own limit).
         contained: True where network and control group are this run's own, so that what they count is the run's.
@@ -65,6 +67,7 @@ class LaunchSpec:
     master_addr: str = "127.0.0.1"
     master_port: int = 0
     interface: str = "lo"
+    model_size: str = ""
 
     @property
     def world_size(self) -> int:
@@ -88,6 +91,10 @@ class LaunchSpec:
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(asdict(self))
+
+    def forget_secret(self) -> None:
+        """Take the secret out of this process's memory, wherever this spec is held."""
+        object.__setattr__(self, "secret", 0)
 
     @classmethod
     def from_json(cls, text: str) -> LaunchSpec:

@@ -16,6 +16,8 @@ PIPE_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 18
 _TAIL_SHARE = 4
 _LONGEST_LINE_BYTES = 8 << 20
+_FRESH_BYTES = 8192
+_RECENT_BYTES = 8192
 # Everything that could steer a terminal, end a string early or hide text: controls, bidi overrides, surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _TERMINAL_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -110,6 +112,7 @@ class Capture(Source):
         self._num_newlines = 0
         self._last_byte = b"\n"
         self._num_lost = 0
+        self._fresh = bytearray()
 
     @property
     def cut(self) -> bool:
@@ -124,6 +127,8 @@ class Capture(Source):
     def _take(self, chunk: bytes) -> None:
         self._num_newlines += chunk.count(b"\n")
         self._last_byte = chunk[-1:]
+        self._fresh += chunk[-_FRESH_BYTES:]
+        del self._fresh[:-_FRESH_BYTES]
         room = self._head_bytes - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:] if room > 0 else chunk
@@ -163,6 +168,19 @@ class Capture(Source):
         self._trim()
         return safe_text(bytes(self._tail)) if self._num_lost else self.text()
 
+    def fresh_text(self, most_bytes: int) -> str:
+        """The whole lines that came since the last call, safe; of much only the end."""
+        end = self._fresh.rfind(b"\n") + 1
+        if not end and len(self._fresh) < _FRESH_BYTES:
+            return ""
+        fresh = bytes(self._fresh[: end or None])
+        del self._fresh[: len(fresh)]
+        if len(fresh) > most_bytes:
+            fresh = fresh[-most_bytes:]
+            # From the first whole line on, or the end of a line that is longer than that.
+            fresh = fresh[fresh.find(b"\n") + 1 :] or fresh
+        return safe_text(fresh)
+
     def last_line(self) -> str:
         """The last line with anything on it, safe and short."""
         recent = bytes((self._tail or self._head)[-2000:])
@@ -175,18 +193,23 @@ class TraceSink(Source):
 
     def __init__(self, reader: int, path: Path, cap_bytes: int) -> None:
         super().__init__(reader)
+        self.path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         self._cap_bytes = cap_bytes
         self._kept_bytes = 0
         self._partial = bytearray()
         self.cut = False
         self.num_steps = 0
+        self.recent = bytearray()
+        """The end of what came: for people who look on."""
         self.now_s = 0.0
         """Time of receipt of what `drain` takes, seconds after the ranks' start; set by the caller."""
 
     def _take(self, chunk: bytes) -> None:
         # For the progress line only: a forged event can make it lie, nothing else.
         self.num_steps += chunk.count(b'"e": "step"') + chunk.count(b'"e":"step"')
+        self.recent += chunk[-_RECENT_BYTES:]
+        del self.recent[:-_RECENT_BYTES]
         if self.cut:
             return
         self._partial += chunk
@@ -207,7 +230,7 @@ class TraceSink(Source):
                 lines = lines[:index]
                 break
         if lines:
-            _write_all(self._file, b"".join(stamp + line + b"\n" for line in lines))
+            write_all(self._file, b"".join(stamp + line + b"\n" for line in lines))
 
     def finish(self) -> None:
         """Keep an unfinished last line as it is and close the file."""
@@ -220,7 +243,8 @@ class TraceSink(Source):
             self._file = -1
 
 
-def _write_all(file: int, data: bytes) -> None:
+def write_all(file: int, data: bytes) -> None:
+    """All of it, however many writes that takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]

@@ -27,7 +27,9 @@ from grader.launch.memory import MemoryWatch
 from grader.launch.orders import Orders
 from grader.launch.processes import adopt_orphans
 from grader.launch.record import write_run
+from grader.launch.signs import progress_event
 from grader.launch.spec import LaunchSpec
+from grader.launch.streams import write_all
 from grader.launch.torchrun import TorchrunLauncher
 from grader.launch.traffic import TrafficWatch
 from grader.launch.user import as_user
@@ -108,13 +110,19 @@ class Supervisor:
         for rank in self._ranks:
             rank.close(self._now())
         self._launcher.close(self._now())
+        self._tell(self._now())
         self._cpu.settle(self._ranks)
         for rank in self._ranks:
             if trouble := rank.trouble():
                 raise OSError(f"rank {rank.rank} could not be set up: {trouble}")
         ending, reason = self._ending, self._reason
         if not ending:
-            ending, reason = judge_ending(spec, self._ranks, self._memory.kernel_killed)
+            ending, reason = judge_ending(
+                spec,
+                self._ranks,
+                kernel_killed=self._memory.kernel_killed,
+                contained=self._memory.contained,
+            )
         if spec.contained:
             facts["memory_peak_bytes"] = self._memory.peak_bytes
         write_run(spec, self._ranks, (ending, reason), wall_s, facts, traffic.moved_bytes())
@@ -261,14 +269,7 @@ class Supervisor:
 
     def _tell(self, now: float) -> None:
         self._told_s = now
-        self._say(
-            {
-                "event": "progress",
-                "elapsed_s": round(now, 3),
-                "steps": [rank.trace.num_steps for rank in self._ranks],
-                "line": self._ranks[0].out.last_line(),
-            }
-        )
+        self._say(progress_event(self._ranks, now))
 
 
 def supervise(spec: LaunchSpec, store_port: int, report: int, orders: int | None = None) -> None:
@@ -282,6 +283,7 @@ def supervise(spec: LaunchSpec, store_port: int, report: int, orders: int | None
     def say(event: dict[str, Any]) -> None:
         # A reader that went away is noticed by our parent; losing a sign of life is no reason to lose the run.
         with contextlib.suppress(OSError):
-            os.write(report, (json.dumps(event) + "\n").encode())
+            # Whole lines only: a signal may interrupt a write that fills the pipe.
+            write_all(report, (json.dumps(event) + "\n").encode())
 
     Supervisor(spec, store_port, say, Orders(orders) if orders is not None else None).run()

@@ -25,6 +25,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ class TorchrunLauncher:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
         command += [f"--rdzv-id={spec.attempt}", *_rendezvous(spec)]
         if spec.probe:
-            command += [bootstrap.__file__, self._address, spec.to_json()]
+            # Command lines may be read by anybody; the secret goes to the bootstraps with the descriptors.
+            command += [bootstrap.__file__, self._address, replace(spec, secret=0).to_json()]
         else:
             command += [f"--log-dir={self._log_dir}", "--redirects=3", spec.entry_point, *spec.argv]
         with open(os.devnull, "rb") as null:
@@ -175,7 +177,7 @@ class TorchrunLauncher:
             self._told[descriptor] = rank
             ends = rank.ends
             rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
-            hello = json.dumps({"origin": self._origin}).encode()
+            hello = json.dumps({"origin": self._origin, "secret": self._spec.secret}).encode()
             self._connections[descriptor].sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
             rank.hand_over()
             rank.started_s = rank.last_moved_s = now_s

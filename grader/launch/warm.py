@@ -3,7 +3,7 @@
     python -u -m grader.launch.warm
 
 Runs no tensor operation and keeps to one thread, because neither thread pools nor GPU contexts survive a fork;
-holds no secret, because ranks inherit its memory. Reads one `LaunchSpec` per line on standard input, or
+keeps no secret, because ranks inherit its memory. Reads one `LaunchSpec` per line on standard input, or
 `{"stop": true}`; writes JSON lines on standard output: `ready`, then per run the supervisor's `progress` and at last
 `ended` or `failed`. Its own end, or the end of its input, ends the run and everything that descends from it.
 """
@@ -11,7 +11,6 @@ holds no secret, because ranks inherit its memory. Reads one `LaunchSpec` per li
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import json
 import math
@@ -25,6 +24,7 @@ import weakref
 from typing import Any, NoReturn
 
 from grader.launch.ending import end_descendants
+from grader.launch.keeping import kept_for_good
 from grader.launch.machine import environment_facts
 from grader.launch.network import LOOPBACK
 from grader.launch.processes import adopt_orphans, die_with_parent, send, usage
@@ -107,11 +107,9 @@ class WarmParent:
     def serve(self) -> None:
         """Answer requests one after the other."""
         adopt_orphans()
-        _import_everything()
-        _forget_teardown()
-        # What is alive now will be shared by all ranks: keep collections from touching, hence copying, its pages.
-        gc.collect()
-        gc.freeze()
+        with kept_for_good():
+            _import_everything()
+            _forget_teardown()
         threads = len(os.listdir("/proc/self/task"))
         if threads != 1:
             raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")
@@ -133,6 +131,7 @@ class WarmParent:
         """Do what one request asks for."""
         try:
             spec = LaunchSpec.from_json(json.dumps(request))
+            request.clear()  # ranks inherit what is in memory here
         except (KeyError, TypeError, ValueError) as error:
             self.say({"event": "failed", "reason": f"not a launch spec: {error}"})
             return

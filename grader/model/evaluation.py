@@ -18,6 +18,21 @@ class ArtifactProblem(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a task's `examine()` says to one question about the files that a run left.
+
+    Attributes:
+        share: how much of it is right, 0–1; None where that cannot be told here.
+        said: one sentence with the numbers.
+        file: the file it is about, "" for several.
+    """
+
+    share: float | None
+    said: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """Result of scoring one run's artifacts.
 
@@ -34,6 +49,8 @@ class Evaluation:
             the SAVE event's.
         reported: parsed `metrics.json`, None when absent or invalid; reported_problem says why it is invalid.
         seconds: time of scoring.
+        answers: by name, of the task's `examine()`; unread: artifacts that are missing or unreadable, each with the
+            reason as a sentence.
     """
 
     problem: ArtifactProblem | None
@@ -49,6 +66,8 @@ class Evaluation:
     reported: ReportedMetrics | None = None
     reported_problem: str = ""
     seconds: float = 0.0
+    answers: dict[str, Answer] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

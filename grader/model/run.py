@@ -83,6 +83,8 @@ class RankRecord:
         failure: parsed traceback, where there is one.
         leftovers: number of descendant processes still alive when the rank ended (killed afterwards).
         node: number of the node it ran on.
+        foreign_lines: events in its trace that the probe did not write, by their seals; gone_lines: those that the
+            probe wrote before others that came, and that did not come.
     """
 
     rank: int
@@ -103,6 +105,8 @@ class RankRecord:
     failure: Failure | None = None
     leftovers: int = 0
     node: int = 0
+    foreign_lines: int = 0
+    gone_lines: int = 0
 
     @property
     def cpu_s(self) -> float:

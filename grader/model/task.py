@@ -33,6 +33,7 @@ class Profile:
         name, backend, nproc_per_node, nnodes, limits: what one run gets there.
         datasets: those of the task's that are used there unless another is asked for; empty: all, in the task's order.
         quoted: published figures for such a machine.
+        model_size: size of the task's network that is trained there; "": its only one, or its usual one.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Profile:
     limits: Limits
     datasets: tuple[str, ...] = ()
     quoted: tuple[Quoted, ...] = ()
+    model_size: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Expected:
         scaling: rules by which the learning rate may follow the global batch, of `linear` and `sqrt`.
         warmup: the learning rate has to climb to its peak over the first steps.
         global_batch_size: samples of all ranks per optimizer step that the task prescribes.
+        sharded: each rank has to hold its part of the model and no more.
     """
 
     base_learning_rate: float | None = None
@@ -75,6 +78,15 @@ class Expected:
     scaling: tuple[str, ...] = ()
     warmup: bool = False
     global_batch_size: int | None = None
+    sharded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that scripts leave besides weights: `columns` of a table as (name, kind); none for tensors."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,7 @@ class RubricItem:
         requires: rule codes that must not be found.
         metric: name of a target that must be met, or None.
         steps: partial credit for a metric: (threshold, share of the points 0–1), ascending; empty = all or nothing.
+        answer: name of what the task's `examine()` says about its artifacts, "" for none.
     """
 
     id: str
@@ -97,6 +110,7 @@ class RubricItem:
     requires: tuple[str, ...]
     metric: str | None
     steps: tuple[tuple[float, float], ...] = ()
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,7 @@ class Task:
         costly: hint-level codes that are warnings here once a run has shown them.
         scored: networks are scored on the data; otherwise the data is there for scripts that want it, and weights are
             held against the network alone, if there are any.
+        artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
     """
 
     name: str
@@ -141,6 +156,7 @@ class Task:
     expected: Expected = Expected()
     costly: tuple[str, ...] = ()
     scored: bool = True
+    artifacts: tuple[Artifact, ...] = ()
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""
@@ -158,7 +174,7 @@ class Task:
         return replace(
             self,
             targets=tuple(t for t in self.targets if t.metric != "time"),
-            rubric=tuple(item for item in rubric if item.metric or item.requires),
+            rubric=tuple(item for item in rubric if item.metric or item.requires or item.answer),
         )
 
     @property

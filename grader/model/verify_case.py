@@ -18,6 +18,7 @@ class VerifyCase:
         message: what is different from the promise, one sentence; "" when all is as promised.
         ok: True when verdict and codes are as promised.
         cached: True when the outcome was kept by an earlier verification and nothing was run.
+        short: ids of rubric items that could be seen and earned less than their points.
         skipped: why nothing was run and nothing can be said, one sentence; "" otherwise. No promise is broken then.
     """
 
@@ -32,3 +33,4 @@ class VerifyCase:
     ok: bool
     cached: bool = False
     skipped: str = ""
+    short: tuple[str, ...] = ()

@@ -4,7 +4,8 @@ One event is one JSON object on one line, written with a single `os.write` to th
 puts the time of receipt in front (`<seconds>\t<json>\n`, seconds since the ranks' start, its own monotonic clock)
 and never parses the rest. Readers must expect truncated lines, forged lines and garbage.
 
-Common fields: `e` kind (one of the constants below), `t` seconds since the ranks' start on the rank's monotonic
+Common fields: `s` number and seal of the line (see `seals`; not there without a secret), `e` kind (one of the constants
+below), `t` seconds since the ranks' start on the rank's monotonic
 clock. A *site* is `[path, line, function]` of the innermost frame inside the submission's folder (path relative to
 it), or null. *Sums* are a list of numbers, one float64 sum per tensor; a *fingerprint* is the same over four chosen
 tensors (null where there is no tensor) with every 61st element counted twice, since some sums are 0 by nature. Equal
@@ -94,10 +95,15 @@ PROCESS
     op (`spawn`, `fork`, `subprocess`), site, target, by (package that started it, "" the script itself); loader
     workers excluded; the first 64.
 REACH
-    what (`process`: a path into a process; `kill`: a signal to its parent; else the function's name), target, site: the
-    script's own code used what looks into other processes or all objects; the first 16.
+    what (`process`: a path into a process; `kill`: a signal to its parent; `import`: one of the probe's or launcher's
+    modules; `writer`: the probe's writer, called by code that is not the probe's; else the function's name), target,
+    site: the script's own code used what looks into other processes or all objects; the first 16.
 LR_SCHEDULER
     kind, site, length (of its whole schedule, in calls of its `step`; null where it has no end).
+HELD
+    what an optimizer's second step left in this rank's memory: kind (class of the optimizer), num_tensors, num_sharded
+    (parameters, and how many of them are DTensors), param_bytes, whole_param_bytes, state_bytes, whole_state_bytes
+    (this rank's part, and what it would be unsharded), site; at most 8.
 RANDOM
     the process's random generators when a step's first training forward pass begins, at the first 3 steps: n
     (optimizer steps so far), states (generator, of `torch`, `python`, `numpy` and `cuda`, → digest of its state),
@@ -139,6 +145,7 @@ DOWNLOAD = "download"
 PROCESS = "process"
 REACH = "reach"
 LR_SCHEDULER = "lr_scheduler"
+HELD = "held"
 RANDOM = "random"
 SEEDED = "seeded"
 EXCEPTION = "exception"

@@ -12,7 +12,8 @@ from grader.probe.models import Tracked
 
 _MAX_NAMES = 4
 _MAX_LOOKS = 64
-_watches: list[Watch] = []
+watches: list[Watch] = []
+"""Those that look at the next backward pass."""
 
 
 class Watch:
@@ -41,8 +42,8 @@ class Watch:
     def end(self) -> None:
         """The optimizer steps again, or has not for long."""
         self.params = []
-        if self in _watches:
-            _watches.remove(self)
+        if self in watches:
+            watches.remove(self)
 
 
 def watch(params: Iterable[Any]) -> Watch | None:
@@ -50,13 +51,13 @@ def watch(params: Iterable[Any]) -> Watch | None:
     held = [p for p in params if p.grad is not None and not p.grad.is_sparse]
     if not held:
         return None
-    _watches.append(Watch(held))
-    return _watches[-1]
+    watches.append(Watch(held))
+    return watches[-1]
 
 
 def look_again() -> None:
     """A backward pass begins."""
-    for one in tuple(_watches):
+    for one in tuple(watches):
         one.look()
 
 

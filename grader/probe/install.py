@@ -16,6 +16,7 @@ from grader.probe import (
     events,
     files,
     groups,
+    holdings,
     loads,
     lots,
     models,
@@ -30,6 +31,7 @@ from grader.probe import (
     wrappers,
 )
 from grader.probe.patches import guarded, meet_compiler
+from grader.probe.seals import Sealer
 from grader.probe.tally import tally
 from grader.probe.writer import writer
 
@@ -59,10 +61,11 @@ def install(
         seed: what the rank's generators were seeded with.
         submission_dir: folder whose files count as the script's.
         output_dir: folder that the script may write to.
-        secret: of this run, the same on all its ranks: decides which steps are looked at (see `lots`).
+        secret: of this run, the same on all its ranks: decides which steps are looked at (see `lots`) and seals what is
+            told (see `seals`); 0: neither.
     """
     try:
-        writer.open(fd, origin)
+        writer.open(fd, origin, Sealer(secret, rank) if secret else None)
         sites.set_root(submission_dir)
         lots.install(secret)
         version = _torch_version()
@@ -97,6 +100,7 @@ def install(
         saves,
         loads,
         downloads,
+        holdings,
         seeds,
         randoms,
         schedules,

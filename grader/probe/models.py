@@ -20,7 +20,6 @@ from grader.probe.writer import writer
 _MAX_BYPASSES = 8
 _MAX_DEVICE_FEED_STEPS = 50
 _FIRST_SPOTS = 4
-_SPOT_EVERY = 16
 _MAX_FINAL = 512
 _MAX_OWNERS = 256
 
@@ -63,6 +62,7 @@ _tracked: dict[int, Tracked] = {}
 _owners: dict[int, Any] = {}
 _evaluation: _Evaluation | None = None
 _num_bypasses = 0
+_spots = lots.Looks(16)
 _torch: Any = None
 _ddp: Any = None
 _inside = False  # during the forward pass of a tracked model: those inside it belong to it
@@ -195,7 +195,7 @@ def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str
     explained = tally.explained or tally.credit > 0
     if explained:
         tally.credit = max(0, tally.credit - size)
-        if not lots.drawn() or not (tally.steps < _FIRST_SPOTS or lots.falls(tally.steps, _SPOT_EVERY)):
+        if not lots.drawn() or not (tally.steps < _FIRST_SPOTS or _spots.at(tally.steps)):
             return
     if batch is not None and size and (batch.device.type == "cpu" or tally.steps < _MAX_DEVICE_FEED_STEPS):
         writer.write(events.FEED, step=tally.steps, hashes=sample_hashes(batch), size=size, spot=explained)

@@ -15,7 +15,7 @@ from typing import Any
 
 from grader.probe import events, lots, models, sites
 from grader.probe.fingerprints import choose, fingerprint
-from grader.probe.gradients import Watch, look_again, missing, watch
+from grader.probe.gradients import Watch, look_again, missing, watch, watches
 from grader.probe.models import Tracked
 from grader.probe.patches import guarded, replace, skip_compiling
 from grader.probe.structure import compare_structures
@@ -39,13 +39,14 @@ class _Optimizer:
         head, seconds: what its step events say about it, as JSON; seconds of its last step.
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
-            nothing but the parameters.
+            nothing but the parameters; looks: which ones.
         due: the step after which parameter sums are still to be written, or None.
         watch: what backward passes find of a fingerprinted step's gradients, until the next step.
     """
 
     __slots__ = (
-        "_lr", "_lrs", "chosen", "due", "every", "head", "id", "models", "names", "seconds", "steps", "watch",
+        "_lr", "_lrs", "chosen", "due", "every", "head", "id", "looks", "models", "names", "seconds", "steps",
+        "watch",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -67,6 +68,7 @@ class _Optimizer:
         self.chosen = [(i, params[i]) for i in choose(params)]
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
         self.every = _EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
+        self.looks = lots.Looks(self.every)
 
     def lr(self, optimizer: Any) -> str:
         """The learning rates of all groups as JSON."""
@@ -77,7 +79,7 @@ class _Optimizer:
 
     def sampled(self) -> bool:
         """Whether the step that is about to be taken is fingerprinted."""
-        return self.steps < FIRST_SAMPLED or lots.falls(self.steps, self.every)
+        return self.steps < FIRST_SAMPLED or self.looks.at(self.steps)
 
 
 _optimizers: dict[int, _Optimizer] = {}
@@ -181,7 +183,7 @@ def _write_step(optimizer: Any, known: _Optimizer, t: float, sampled: bool, has_
         known.watch = None
     if sampled:
         line += "," + writer.encode({"grads": grads, "grad_names": known.names, **more})[1:-1]
-    writer.send((line + "}\n").encode())
+    writer.send((line + "}").encode())
 
 
 @guarded("after step")
@@ -209,9 +211,13 @@ def _write_due() -> None:
 
 @guarded("backward")
 def _backward(tensors: Any) -> None:
-    _write_due()
-    models.confirm_bypass()
-    look_again()
+    # Every step pays for this: nothing is called that has nothing to do.
+    if _due:
+        _write_due()
+    if tally.bypass is not None:
+        models.confirm_bypass()
+    if watches:
+        look_again()
     tally.backwards += 1
     tally.micro_backwards += 1
     tally.micro_unsynced += tally.synced is False

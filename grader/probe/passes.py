@@ -106,7 +106,7 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
         tally.credit = min(tally.credit + size, tally.largest_batch * _MAX_CREDIT_BATCHES)
         tally.explained = True
     writer.send(
-        b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f}\n'
+        b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f}'
         % (
             t,
             current.loader.id,

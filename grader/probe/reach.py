@@ -18,6 +18,8 @@ from grader.probe.writer import writer
 _MAX_REACHES = 16
 _INNER = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:fd|fdinfo|mem|maps|environ|task|cmdline|root|cwd)\b")
 
+_OURS = ("grader.probe", "grader.launch")
+
 _num_reaches = 0
 
 
@@ -46,6 +48,12 @@ def _killed(args: tuple[Any, ...], frame: FrameType) -> None:
         _note("kill", str(args[0]), frame)
 
 
+@guarded("reach")
+def _imported(args: tuple[Any, ...], frame: FrameType) -> None:
+    if str(args[0]).startswith(_OURS):
+        _note("import", str(args[0]), frame)
+
+
 def _named(what: str) -> Callable[[tuple[Any, ...], FrameType], None]:
     @guarded("reach")
     def hook(_args: tuple[Any, ...], frame: FrameType) -> None:
@@ -55,6 +63,7 @@ def _named(what: str) -> Callable[[tuple[Any, ...], FrameType], None]:
 
 
 HOOKS: dict[str, Callable[[tuple[Any, ...], FrameType], None]] = {
+    "import": _imported,
     "os.listdir": _listed,
     "os.scandir": _listed,
     "os.kill": _killed,

@@ -12,12 +12,18 @@ import fcntl
 import json
 import os
 import resource
+import sys
 import threading
 import time
+from collections import deque
 from typing import Any
+
+from grader.probe.events import REACH
+from grader.probe.seals import Sealer
 
 _CHECKED_EVERY = 32
 _HIGH_DESCRIPTOR = 4000
+_PROBE = os.path.dirname(__file__) + os.sep
 
 
 def _plain(value: Any) -> Any:
@@ -35,26 +41,34 @@ class Writer:
         self._identity = (0, 0)
         self._num_sent = 0
         # Held only around the write itself, and never taken in a forked child, so a fork can't inherit it locked to
-        # any harm. Re-entrant: a signal handler or a finalizer may write while this thread is writing.
+        # any harm. Re-entrant: a signal handler or a finalizer may write while this thread is writing; its lines wait.
         self._lock = threading.RLock()
+        self._sealer: Sealer | None = None
+        self._busy = False
+        self._torn = False
+        self._later: deque[bytes] = deque()
         self.encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
         # Private references: a script that replaces these in `os` or `time` changes its own view only.
         self._write = os.write
         self._fstat = os.fstat
         self._getpid = os.getpid
         self._clock = time.monotonic
+        self._frame = sys._getframe
+        self._callers: set[str] = set()
 
-    def open(self, fd: int, origin: float) -> None:
+    def open(self, fd: int, origin: float, sealer: Sealer | None = None) -> None:
         """Start writing to `fd`, which is the writer's own from now on.
 
         Args:
             fd: the rank's pipe; moved to a high number, where nothing that the script opens will come to lie.
             origin: the ranks' start on the monotonic clock, seconds.
+            sealer: seals every line; None: lines go out without a seal.
 
         Raises:
             OSError: `fd` is not open.
         """
         self.origin = origin
+        self._sealer = sealer
         soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         high = min(soft - 32, _HIGH_DESCRIPTOR) if soft > 0 else _HIGH_DESCRIPTOR
         moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(high, 3))
@@ -80,23 +94,49 @@ class Writer:
         """Write one event; silently nothing where `here` is false or the pipe has gone."""
         if self._fd >= 0:
             line = self.encode({"e": kind, "t": round(self._clock() - self.origin, 6), **fields})
-            self.send(line.encode("utf-8", "replace") + b"\n")
+            self.send(line.encode("utf-8", "replace"), 2)
 
-    def send(self, line: bytes) -> None:
-        """Write bytes that are one finished line."""
-        try:
-            with self._lock:
-                if self._fd < 0 or self._getpid() != self._pid:
-                    return
-                self._num_sent += 1
-                if self._num_sent % _CHECKED_EVERY == 0 and not self._is_ours():
-                    self._fd = -1
-                    return
-                sent = self._write(self._fd, line)
-                while sent < len(line):
-                    sent += self._write(self._fd, line[sent:])
-        except OSError:
+    def send(self, line: bytes, above: int = 1) -> None:
+        """Write an event that is one line of JSON, given without its newline; `above`: frames up to who writes it."""
+        caller = self._frame(above).f_code.co_filename
+        if caller not in self._callers:
+            self._meet(caller)
+        with self._lock:
+            if self._busy:
+                self._later.append(line)
+                return
+            self._busy = True
+            try:
+                self._send(line)
+                while self._later:
+                    self._send(self._later.popleft())
+            except OSError:
+                self._fd = -1
+            finally:
+                self._busy = False
+
+    def _meet(self, caller: str) -> None:
+        """Told once about each file: only the probe's own have a use for this writer."""
+        self._callers.add(caller)
+        if not caller.startswith(_PROBE):
+            self.write(REACH, what="writer", target=os.path.basename(caller)[:200], site=None)
+
+    def _send(self, line: bytes) -> None:
+        if self._fd < 0 or self._getpid() != self._pid:
+            return
+        self._num_sent += 1
+        if self._num_sent % _CHECKED_EVERY == 0 and not self._is_ours():
             self._fd = -1
+            return
+        if self._sealer is not None:
+            line = self._sealer.sealed(line)
+        # A handler of the script's may raise in the middle of a line: what follows begins on one of its own.
+        line = b"\n%b\n" % line if self._torn else line + b"\n"
+        self._torn = True
+        sent = self._write(self._fd, line)
+        while sent < len(line):
+            sent += self._write(self._fd, line[sent:])
+        self._torn = False
 
     def _is_ours(self) -> bool:
         stat = self._fstat(self._fd)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import textwrap
@@ -17,9 +16,10 @@ import pytest
 from grader.launch.environment import job_environment
 from grader.launch.spec import LaunchSpec
 from tests.launch.conftest import Launch
+from tests.ports import free_port
 
 FACTS = """
-import atexit, gc, inspect, json, multiprocessing, os, pickle, resource, signal, sys, threading, warnings
+import atexit, gc, inspect, json, multiprocessing, os, pickle, resource, signal, sys, threading, time, warnings
 import torch, torch.distributed as dist
 
 class Thing:
@@ -63,12 +63,19 @@ facts = {
     "umask": os.umask(0o22),
 }
 dist.init_process_group("gloo")
-dist.all_reduce(torch.ones(1))
+zero = torch.tensor([os.getpid() if os.environ["RANK"] == "0" else 0])
+dist.all_reduce(zero)
 facts["backend"] = [dist.get_backend(), dist.get_rank(), dist.get_world_size()]
 dist.destroy_process_group()
 with open(os.environ["OUTPUT_DIR"] + f"/facts{os.environ['RANK']}.json", "w") as file:
     json.dump(facts, file)
 if os.environ["RANK"] == "1":
+    # torchrun ends whoever is still there when a rank fails: let rank 0 go first.
+    try:
+        while open(f"/proc/{zero.item()}/stat").read().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.02)
+    except FileNotFoundError:
+        pass
     sys.exit(3)
 """
 # Different in any two runs: where a port or a run id came out, and the launcher's own folder for error files.
@@ -103,13 +110,6 @@ def plain_command(folder: Path, script: str, *command: str) -> subprocess.Comple
         timeout=60,
         start_new_session=True,
     )
-
-
-def free_port() -> int:
-    """A port that nobody uses now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def facts_of(folder: Path, rank: int) -> dict[str, Any]:
@@ -248,6 +248,12 @@ def test_output_tracebacks_and_exit_codes_are_pythons_own(launch: Launch, tmp_pa
     assert ours.record.ranks[0].exit_code == theirs.returncode
     left = {path.name: path.read_text() for path in (oracle / "output").iterdir()}
     assert {path.name: path.read_text() for path in (ours.folder / "output").iterdir()} == left
+
+
+@pytest.mark.parametrize("launcher", ["fork", "torchrun"])
+def test_a_script_is_told_which_size_to_train(launch: Launch, launcher: str) -> None:
+    ran = launch("import os; print(os.environ['MODEL_SIZE'])", launcher=launcher, model_size="large")
+    assert [ran.out(rank).split() for rank in (0, 1)] == [["large"], ["large"]]
 
 
 def test_the_warm_parent_itself_knows_no_variable_of_the_judge(launch: Launch) -> None:

@@ -42,3 +42,13 @@ def test_another_secret_draws_other_steps() -> None:
 
 def test_huge_tensors_are_looked_at_more_rarely_at_any_age() -> None:
     assert len(drawn(5, range(4096), every=1024)) < len(drawn(5, range(4096))) / 3
+
+
+@pytest.mark.parametrize("secret", [0, 1, 987654321])
+@pytest.mark.parametrize("every", [4, 32, 96])
+def test_a_count_that_goes_up_finds_the_same_steps(secret: int, every: int) -> None:
+    looked = drawn(secret, range(600), every)
+    for stride in (1, 3, 40):
+        looks = lots.Looks(every)
+        counted = range(0, 600, stride)
+        assert tuple(step for step in counted if looks.at(step)) == tuple(s for s in looked if s in counted)

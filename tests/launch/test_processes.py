@@ -1,0 +1,36 @@
+"""What the kernel says of processes: a standstill is only one where none of them is at work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+from grader.launch.processes import usage
+
+
+def test_whoever_computes_is_at_work_and_whoever_sleeps_is_not() -> None:
+    spins = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
+    )
+    sleeps = subprocess.Popen(
+        [sys.executable, "-c", "import time\nprint(flush=True)\ntime.sleep(600)"], stdout=subprocess.PIPE
+    )
+    try:
+        for process in (spins, sleeps):
+            assert process.stdout is not None
+            process.stdout.readline()
+        time.sleep(0.2)
+        # Even where others have all the cores: it wants one.
+        for _ in range(20):
+            seen = usage(spins.pid)
+            assert seen is not None
+            assert seen.working
+        idle = usage(sleeps.pid)
+        assert idle is not None
+        assert not idle.working
+        assert not idle.zombie
+    finally:
+        for process in (spins, sleeps):
+            process.kill()
+            process.communicate()

@@ -1,0 +1,154 @@
+"""Lines of a trace bear the seal of this run's probe: what others wrote, and what was taken out, shows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from grader.probe import seals
+from grader.probe.seals import Sealer, look_through
+from grader.probe.writer import Writer
+
+SECRET, RANK = 98765432109876543210, 1
+
+
+@contextmanager
+def written(secret: int = SECRET) -> Iterator[tuple[Writer, list[bytes]]]:
+    """A writer, and the lines that it has written once the block is over."""
+    reader, end = os.pipe()
+    writer, lines = Writer(), list[bytes]()
+    writer.open(end, 0.0, Sealer(secret, RANK) if secret else None)
+    # As if this file were the probe's.
+    writer._callers.add(__file__)
+    yield writer, lines
+    os.close(writer._fd)
+    with os.fdopen(reader, "rb") as stream:
+        lines += [line.rstrip(b"\n") for line in stream if line != b"\n"]
+
+
+def told(number: int = 5) -> list[bytes]:
+    with written() as (writer, lines):
+        for n in range(number):
+            writer.write("step", n=n)
+    return lines
+
+
+def test_what_the_probe_wrote_is_its_own_and_reads_as_before() -> None:
+    lines = told()
+    assert look_through(lines, SECRET, RANK) == (0, 0)
+    assert [json.loads(line)["n"] for line in lines] == [0, 1, 2, 3, 4]
+
+
+def test_lines_of_another_run_or_another_rank_are_foreign() -> None:
+    assert look_through(told(), SECRET + 1, RANK) == (5, 0)
+    assert look_through(told(), SECRET, RANK + 1) == (5, 0)
+
+
+def test_a_changed_a_made_up_and_a_repeated_line_are_foreign() -> None:
+    lines = told()
+    changed = [*lines[:2], lines[2].replace(b'"n":2', b'"n":7'), *lines[3:]]
+    # The changed line is foreign, and the one that it was is gone.
+    assert look_through(changed, SECRET, RANK) == (1, 1)
+    assert look_through([*lines, b'{"e":"step","t":1,"n":5}'], SECRET, RANK) == (1, 0)
+    assert look_through([*lines, lines[3]], SECRET, RANK) == (1, 0)
+
+
+def test_lines_that_were_taken_out_are_gone_and_the_end_of_a_killed_rank_is_not() -> None:
+    lines = told()
+    assert look_through([lines[0], lines[4]], SECRET, RANK) == (0, 3)
+    assert look_through(lines[:2], SECRET, RANK) == (0, 0)
+
+
+def test_what_is_no_event_is_nobodys() -> None:
+    lines = told()
+    rubbish = [b"", b"\xff\x00", b'{"e":"st', b"[1]", b'{"no":"event"}', b"[" * 100_000]
+    assert look_through([*lines, *rubbish, lines[4][:20]], SECRET, RANK) == (0, 0)
+
+
+def test_a_flood_of_rubbish_is_not_read_to_its_end() -> None:
+    rubbish = itertools.repeat(b"{x")
+    assert look_through(itertools.chain(told(), rubbish), SECRET, RANK) == (10_000, 0)
+
+
+def test_a_line_written_while_another_is_being_written_waits_for_it() -> None:
+    with written() as (writer, lines):
+        plain = writer._write
+
+        def interrupted(descriptor: int, line: bytes) -> int:
+            # As a finalizer or a signal handler would, in the middle of a line; it goes out in two pieces.
+            writer._write = plain
+            sent = plain(descriptor, line[:10])
+            writer.write("pass_end", n=1)
+            return sent
+
+        writer._write = interrupted
+        writer.write("step", n=0)
+    assert look_through(lines, SECRET, RANK) == (0, 0)
+    assert [json.loads(line)["e"] for line in lines] == ["step", "pass_end"]
+
+
+def test_a_handler_that_raises_in_the_middle_of_a_line_makes_nobody_a_forger() -> None:
+    class AlarmError(Exception):
+        pass
+
+    def ring(_signum: int, _frame: FrameType | None) -> None:
+        raise AlarmError
+
+    before = signal.signal(signal.SIGUSR1, ring)
+    try:
+        with written() as (writer, lines):
+            plain = writer._write
+
+            def torn(descriptor: int, line: bytes) -> int:
+                writer._write = plain
+                plain(descriptor, line[:10])
+                os.kill(os.getpid(), signal.SIGUSR1)
+                return 10
+
+            writer.write("step", n=0)
+            writer._write = torn
+            with pytest.raises(AlarmError):
+                writer.write("step", n=1)
+            writer.write("step", n=2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert look_through(lines, SECRET, RANK) == (0, 1)
+    assert [json.loads(line)["n"] for line in (lines[0], lines[2])] == [0, 2]
+
+
+def test_the_writer_tells_of_a_stranger_who_calls_it() -> None:
+    reader, end = os.pipe()
+    writer = Writer()
+    writer.open(end, 0.0, Sealer(SECRET, RANK))
+    writer.send(b'{"e":"step","t":1,"n":0}')
+    writer.send(b'{"e":"step","t":1,"n":1}')
+    events = [json.loads(line) for line in os.read(reader, 1 << 16).splitlines()]
+    for descriptor in (reader, writer._fd):
+        os.close(descriptor)
+    assert [(e["e"], e.get("what"), e.get("target")) for e in events if e["e"] == "reach"] == [
+        ("reach", "writer", Path(__file__).name)
+    ]
+
+
+def test_nobody_but_the_writer_gets_a_line_sealed() -> None:
+    assert Sealer(SECRET, RANK).sealed(b'{"e":"step"}') == b'{"e":"step"}'
+
+
+def test_the_secret_cannot_be_read_from_what_a_rank_holds() -> None:
+    sealer = Sealer(SECRET, RANK)
+    held = [getattr(sealer, name) for name in Sealer.__slots__]
+    assert str(SECRET) not in repr([*held, *(dir(one) for one in held), vars(seals)])
+
+
+def test_without_a_secret_lines_bear_no_seal() -> None:
+    with written(secret=0) as (writer, lines):
+        writer.write("step", n=0)
+    assert json.loads(lines[0]).keys() == {"e", "t", "n"}
