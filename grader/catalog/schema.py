@@ -11,11 +11,13 @@
     [profiles.<name>]               where it runs: cpu (gloo), gpu (nccl), …
     [targets.accuracy]              reached on the hidden split, per data set
     [targets.time]                  as a multiple of the slowest accepted style's calibrated median
+    [artifacts."table.csv"]         files that scripts leave besides weights, which `examine()` is given
     [checks]                        rules that apply, warnings that gate acceptance here, hints that cost points here
     [expected]                      what the task asks of learning rate and batch; left out: nothing
     [[rubric]]                      items in the order of the report; points sum to 100
 
-A rubric item needs `requires` (rule codes that must not be found) or `metric` (a target that must be met), or both.
+A rubric item needs `requires` (rule codes that must not be found), `metric` (a target that must be met) or `answer`
+(what `examine()` says about the artifacts), or several of them.
 Partial credit: for `requires`, each code carries an equal share, and an error takes them all; for `metric`,
 `partial` lists shares for what misses the target by little.
 
@@ -90,13 +92,16 @@ class QuotedTable(_Table):
 class ProfileTable(_Table):
     """`[profiles.<name>]`: the backend, and what differs from `[launch]`, `[data]` and `[limits]` there.
 
-    `datasets` are those of `[data]` that are used on this profile unless another is asked for.
+    `datasets` are those of `[data]` that are used on this profile unless another is asked for. `model_size` names the
+    size of the task's network that is trained there: scripts find it in $MODEL_SIZE, which is not set where no size is
+    named, and `evaluate.py` as the one argument of `build_model`.
     """
 
     backend: Annotated[Literal["gloo", "nccl"], Field(examples=["gloo"])]
     nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] | None = None
     nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] | None = None
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["fashion-mnist"]])] | None = None
+    model_size: Annotated[Name, Field(examples=["large"])] | None = None
     limits: LimitsChange = LimitsChange()
     quoted: list[QuotedTable] = []
 
@@ -120,6 +125,19 @@ class TargetsTable(_Table):
     time: TimeTarget | None = None
 
 
+class ArtifactTable(_Table):
+    """`[artifacts."<file>"]`: a file that a script leaves in `$OUTPUT_DIR` besides weights.
+
+    A `.csv` with a header line, or a `.json` with a list of objects, is a table of `columns`: `count` (whole, not
+    negative), `number` (finite) or `text`. A `.pt` or `.safetensors` is a dictionary of tensors and has no columns.
+    """
+
+    columns: Annotated[
+        dict[Annotated[str, Field(pattern=r"^\w+$", max_length=64)], Literal["count", "number", "text"]],
+        Field(examples=[{"batch_size": "count", "loss": "number"}]),
+    ] = {}
+
+
 class ChecksTable(_Table):
     """`[checks]`: `apply` lists the rules that are looked at (left out: all); `must` the warnings that gate here.
 
@@ -132,11 +150,12 @@ class ChecksTable(_Table):
 
 
 class ExpectedTable(_Table):
-    """`[expected]`: what the task asks of the optimisation, for the rules OPT001, OPT002 and OPT003.
+    """`[expected]`: what the task asks of the optimisation, for the rules OPT001 to OPT003, SHARD001 and SHARD002.
 
     `scaling` lists the rules by which the peak learning rate may follow the global batch, starting from
     `base_learning_rate` at `base_batch_size`, those of the single-process script; `warmup` asks for a climb to that
-    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step.
+    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step; `sharded` asks that each
+    rank holds its part of the model and no more.
     """
 
     base_learning_rate: Annotated[float, Field(gt=0, le=1_000, examples=[0.1])] | None = None
@@ -144,6 +163,7 @@ class ExpectedTable(_Table):
     scaling: Annotated[list[Literal["linear", "sqrt"]], Field(examples=[["linear"]])] = []
     warmup: Annotated[bool, Field(examples=[True])] = False
     global_batch_size: Annotated[int, Field(ge=1, examples=[128])] | None = None
+    sharded: Annotated[bool, Field(examples=[True])] = False
 
 
 class PartialCredit(_Table):
@@ -165,6 +185,7 @@ class RubricTable(_Table):
     must: bool = False
     requires: Annotated[list[Code], Field(examples=[["DATA001"]])] = []
     metric: Annotated[Literal["accuracy", "time"] | None, Field(examples=["accuracy"])] = None
+    answer: Annotated[Name | None, Field(examples=["table"])] = None
     partial: Annotated[list[PartialCredit], Field(examples=[[{"of_target": 0.9, "share": 0.5}]])] = []
 
 
@@ -182,6 +203,7 @@ class TaskFile(_Table):
     data: DataTable
     profiles: Annotated[dict[Name, ProfileTable], Field(min_length=1)]
     targets: TargetsTable = TargetsTable()
+    artifacts: dict[Annotated[str, Field(pattern=r"^[\w-]+\.(csv|json|pt|safetensors)$")], ArtifactTable] = {}
     checks: ChecksTable = ChecksTable()
     expected: ExpectedTable = ExpectedTable()
     rubric: Annotated[list[RubricTable], Field(min_length=1)]

@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import stat
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from grader.errors import UsageError
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
@@ -70,7 +70,7 @@ def script_of(content: bytes, path: Path) -> Submission:
     """
     if len(content) > MAX_FILE_BYTES:
         raise UsageError(f"{path} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB.")
-    text = _text(content, path, path.name, may_be_empty=True)
+    text = text_of(content, path, path.name, may_be_empty=True)
     # A script that is called like a package it imports would be taken for that package.
     stem = re.escape(path.stem)
     shadows = re.search(rf"^[ \t]*(?:from|import)[ \t]+{stem}\b", text, flags=re.MULTILINE)
@@ -157,10 +157,15 @@ def _modules_below(folder: Path) -> list[Path]:
 
 
 def _read_text(path: Path, name: str, *, may_be_empty: bool = False) -> str:
-    return _text(_read_bytes(path), path, name, may_be_empty=may_be_empty)
+    return text_of(_read_bytes(path), path, name, may_be_empty=may_be_empty)
 
 
-def _text(content: bytes, path: Path, name: str, *, may_be_empty: bool) -> str:
+def text_of(content: bytes, path: PurePath, name: str, *, may_be_empty: bool) -> str:
+    """The text of a script's bytes, without the mark that some editors put before it.
+
+    Raises:
+        UsageError: there is nothing in it, or it is no UTF-8 text.
+    """
     if not content.strip() and not may_be_empty:
         raise UsageError(f"{path} is empty. Save your script first, then hand it in.")
     if b"\0" in content:

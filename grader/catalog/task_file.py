@@ -5,27 +5,13 @@ Looks at the text of the file alone; the folder around it is `tasks`' to check.
 
 from __future__ import annotations
 
-import difflib
-import re
 import tomllib
-from dataclasses import dataclass
-from typing import Any, get_args
-
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from typing import Any
 
 from grader.catalog import asked
 from grader.catalog.lines import Key, line_of, lines_of
+from grader.catalog.problems import Problem, close_to, not_toml, shaped, spelled
 from grader.catalog.schema import TaskFile
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing to mend; `line` is 1-based, 0 where the file as a whole is meant."""
-
-    line: int
-    text: str
 
 
 def parse(
@@ -41,114 +27,11 @@ def parse(
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        return None, [_syntax(str(error), text)]
+        return None, [not_toml(error, text)]
     lines = lines_of(text)
-    problems: list[Problem] = []
-    parsed = None
-    try:
-        parsed = TaskFile.model_validate(raw)
-    except ValidationError as error:
-        problems += [_shape(detail, lines) for detail in error.errors()]
+    parsed, problems = shaped(TaskFile, raw, lines)
     problems += [Problem(line_of(lines, key), text) for key, text in _meaning(raw, codes, datasets)]
     return parsed, sorted(problems, key=lambda p: p.line)
-
-
-def _syntax(message: str, text: str) -> Problem:
-    place = re.search(r"\(at (?:line (\d+), column (\d+)|end of document)\)", message)
-    line = int(place[1]) if place and place[1] else max(1, len(text.splitlines()))
-    what = message[: place.start()].strip() if place else message
-    quoted = text.splitlines()[line - 1].strip() if text.strip() else ""
-    return Problem(line, f"not TOML: {what}. Mend `{quoted[:80]}`; nothing after it was read.")
-
-
-def _shape(detail: ErrorDetails, lines: dict[Key, int]) -> Problem:
-    # A key that is missing has no line: its table's is given.
-    key = tuple(part for part in detail["loc"] if part != "[key]")
-    line, name = line_of(lines, key), _spelled(key)
-    owner, field = _owner(key)
-    wanted = _example(str(key[-1]) if key else "", field)
-    match detail["type"]:
-        case "missing":
-            return Problem(line, f"{name}: is missing. {wanted or 'Add it.'}")
-        case "extra_forbidden":
-            known = sorted(owner.model_fields) if owner else []
-            close = difflib.get_close_matches(str(key[-1]), known, n=1)
-            advice = f"Write `{close[0]}`." if close else f"Known here: {', '.join(known)}."
-            return Problem(line, f"{name}: there is no such key. {advice}")
-        case "string_pattern_mismatch":
-            return Problem(
-                line,
-                f"{name}: {detail['input']!r} is not spelled as it must be ({_pattern(detail)}). {wanted}".rstrip(),
-            )
-    said = detail["msg"].removeprefix("Input ")
-    return Problem(line, f"{name}: {_value(detail['input'])} {said}. {wanted}".rstrip())
-
-
-def _value(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _pattern(detail: ErrorDetails) -> str:
-    pattern = str(detail.get("ctx", {}).get("pattern", ""))
-    if pattern.startswith("^[A-Z]"):
-        return "a rule code such as DATA002"
-    if pattern.startswith("^accepted"):
-        return "a path such as accepted/distributed_sampler.py"
-    return "small letters, digits, - and _" if pattern.startswith("^[a-z") else f"pattern {pattern}"
-
-
-def _spelled(key: Key) -> str:
-    text = ""
-    for part in key:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text or "the file"
-
-
-def _owner(key: Key) -> tuple[type[BaseModel] | None, FieldInfo | None]:
-    """The table class that a key lies in, and the key's field if it has one."""
-    owner: type[BaseModel] | None = TaskFile
-    for part in key[:-1]:
-        if owner is not None and isinstance(part, str) and part in owner.model_fields:
-            inner = _table_in(owner.model_fields[part].annotation)
-            owner = inner or owner
-    field = owner.model_fields.get(str(key[-1])) if owner and key else None
-    return owner, field
-
-
-def _table_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for arg in get_args(annotation) if (found := _table_in(arg))), None)
-
-
-def _example(key: str, field: FieldInfo | None) -> str:
-    examples = _examples(field.annotation, field) if field else None
-    if not examples:
-        table = _table_in(field.annotation) if field else None
-        return f"Add a table: {(table.__doc__ or '').splitlines()[0]}" if table else ""
-    return f"Write `{key} = {_toml(examples[0])}`."
-
-
-def _examples(annotation: Any, field: FieldInfo) -> list[Any] | None:
-    if field.examples:
-        return field.examples
-    # `Annotated[int, Field(examples=…)] | None` keeps the inner field in the union's arguments.
-    for arg in get_args(annotation):
-        for extra in getattr(arg, "__metadata__", ()):
-            if isinstance(extra, FieldInfo) and extra.examples:
-                return extra.examples
-    return None
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, list):
-        return f"[{', '.join(_toml(v) for v in value)}]"
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{k} = {_toml(v)}' for k, v in value.items())} }}"
-    return str(value)
 
 
 def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ...]) -> list[tuple[Key, str]]:
@@ -159,19 +42,19 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
             found.append(
                 (
                     key,
-                    f"{_spelled(key)}: there is no rule {code!r}{_close(code, codes)}; `grader rules` lists them.",
+                    f"{spelled(key)}: there is no rule {code!r}{close_to(code, codes)}; `grader rules` lists them.",
                 )
             )
     applied = _strings(_table(raw, "checks").get("apply"))
     for key, code in _codes_in(raw) if applied else ():
         if key[:2] != ("checks", "apply") and code in codes and code not in applied:
             found.append(
-                (key, f"{_spelled(key)}: {code} is not in checks.apply, so nobody would look; add it there.")
+                (key, f"{spelled(key)}: {code} is not in checks.apply, so nobody would look; add it there.")
             )
     wanted = _strings(_table(raw, "data").get("datasets"))
     for name in wanted:
         if name not in datasets:
-            hint = _close(name, frozenset(datasets))
+            hint = close_to(name, frozenset(datasets))
             found.append(
                 (
                     ("data", "datasets"),
@@ -182,7 +65,7 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
     for name in profiles:
         place: Key = ("profiles", name, "datasets")
         strange = [n for n in _strings(_table(profiles, name).get("datasets")) if n not in wanted]
-        found += [(place, f"{_spelled(place)}: {n!r} is not in data.datasets; add it.") for n in strange]
+        found += [(place, f"{spelled(place)}: {n!r} is not in data.datasets; add it.") for n in strange]
     targets = _table(raw, "targets")
     levels = _table(_table(targets, "accuracy"), "at_least")
     if _table(raw, "data").get("scored") is False and "accuracy" in targets:
@@ -205,7 +88,21 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
             found.append(
                 (
                     ("targets", "accuracy", "at_least"),
-                    f"targets.accuracy.at_least: {name!r} is not in data.datasets{_close(name, frozenset(wanted))}.",
+                    f"targets.accuracy.at_least: {name!r} is not in data.datasets{close_to(name, frozenset(wanted))}.",
+                )
+            )
+    for name, artifact in _table(raw, "artifacts").items():
+        table = name.endswith((".csv", ".json"))
+        if isinstance(artifact, dict) and table != bool(artifact.get("columns")):
+            found.append(
+                (
+                    ("artifacts", name),
+                    f"artifacts.{name}: "
+                    + (
+                        'a table has columns; add `columns = { loss = "number" }`.'
+                        if table
+                        else "holds tensors, which have no columns; remove them."
+                    ),
                 )
             )
     return found + asked.problems(raw.get("expected")) + _rubric(raw, targets)
@@ -226,22 +123,29 @@ def _rubric(raw: dict[str, Any], targets: dict[str, Any]) -> list[tuple[Key, str
             found.append(
                 (
                     (*key, "id"),
-                    f"{_spelled((*key, 'id'))}: {name!r} is used twice; give each item its own id.",
+                    f"{spelled((*key, 'id'))}: {name!r} is used twice; give each item its own id.",
                 )
             )
         seen.add(str(name))
-        if not item.get("requires") and metric is None:
+        if not item.get("requires") and metric is None and item.get("answer") is None:
             found.append(
                 (
                     key,
-                    f'{_spelled(key)}: nothing earns its points. Add `requires = ["DATA001"]` or `metric = "time"`.',
+                    f'{spelled(key)}: nothing earns its points. Add `requires = ["DATA001"]` or `metric = "time"`.',
+                )
+            )
+        if item.get("answer") is not None and not raw.get("artifacts"):
+            found.append(
+                (
+                    (*key, "answer"),
+                    f"{spelled((*key, 'answer'))}: there are no artifacts to answer about; add one.",
                 )
             )
         if metric in {"accuracy", "time"} and metric not in targets:
             found.append(
                 (
                     (*key, "metric"),
-                    f"{_spelled((*key, 'metric'))}: there is no [targets.{metric}]; add the table.",
+                    f"{spelled((*key, 'metric'))}: there is no [targets.{metric}]; add the table.",
                 )
             )
         found += _partial(key, item)
@@ -258,7 +162,7 @@ def _partial(key: Key, item: dict[str, Any]) -> list[tuple[Key, str]]:
         return []
     key, metric = (*key, "partial"), item.get("metric")
     if metric is None:
-        return [(key, f"{_spelled(key)}: only an item with a `metric` has partial thresholds; remove it.")]
+        return [(key, f"{spelled(key)}: only an item with a `metric` has partial thresholds; remove it.")]
     steps = [p.get("of_target") for p in partial if isinstance(p, dict)]
     numbers = [s for s in steps if isinstance(s, int | float)]
     side = "below" if metric == "accuracy" else "above"
@@ -266,11 +170,11 @@ def _partial(key: Key, item: dict[str, Any]) -> list[tuple[Key, str]]:
         return [
             (
                 key,
-                f"{_spelled(key)}: for {metric}, of_target lies {side} 1, as it is a multiple of the target.",
+                f"{spelled(key)}: for {metric}, of_target lies {side} 1, as it is a multiple of the target.",
             )
         ]
     if numbers != sorted(numbers):
-        return [(key, f"{_spelled(key)}: order the entries by of_target, smallest first.")]
+        return [(key, f"{spelled(key)}: order the entries by of_target, smallest first.")]
     return []
 
 
@@ -293,8 +197,3 @@ def _table(raw: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _strings(value: object) -> list[str]:
     return [v for v in value if isinstance(v, str)] if isinstance(value, list) else []
-
-
-def _close(word: str, known: frozenset[str]) -> str:
-    close = difflib.get_close_matches(word, sorted(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""

@@ -17,7 +17,7 @@ from grader.catalog.datasets import dataset_names
 from grader.catalog.promises import known_codes, promises_in, submissions_of
 from grader.errors import TaskError, UsageError
 from grader.model.promise import PromisedSubmission
-from grader.model.task import Limits, Profile, Quoted, RubricItem, Target, Task
+from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Target, Task
 
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
@@ -60,7 +60,8 @@ def load_task(name: str) -> Task:
 def load_task_folder(folder: Path, skeleton: Path) -> Task:
     """Load a task from its two folders; raises TaskError as `load_task` does."""
     # Here and not above: pydantic takes a tenth of a second, and `grader lint` has no task.
-    from grader.catalog.task_file import Problem, parse
+    from grader.catalog.problems import Problem, listed
+    from grader.catalog.task_file import parse
 
     try:
         text = (folder / "task.toml").read_text(encoding="utf-8")
@@ -68,15 +69,18 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
         raise TaskError(f"The task {folder.name} has no readable task.toml: {error}") from None
     parsed, problems = parse(text, known_codes(), dataset_names())
     entry_point = parsed.launch.entry_point if parsed else "train.py"
-    scored = parsed is None or parsed.data.scored
-    problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point, scored=scored)]
+    wanted = ["build_model()", "evaluate(model, images, labels)"]
+    if parsed is not None and not parsed.data.scored:
+        # Where nothing is scored, the network is all that weights can be held against, and there may be none.
+        wanted = [] if parsed.artifacts else wanted[:1]
+    if parsed is not None and parsed.artifacts:
+        wanted.append("examine(left, run)")
+    problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point, wanted)]
     named = _named_reference(text)
     if named is not None and not _exists(folder / "submissions" / named):
         problems.append(Problem(0, f"reference: there is no submissions/{named}."))
     if problems or parsed is None:
-        num = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        listed = [f"  task.toml:{p.line}: {p.text}" if p.line else f"  {p.text}" for p in problems]
-        raise TaskError("\n".join([f"The task {folder.name} has {num} for its author to mend:", *listed]))
+        raise TaskError(listed(f"The task {folder.name}", "task.toml", problems))
     return _task(parsed, folder, skeleton)
 
 
@@ -106,14 +110,14 @@ def _exists(path: Path) -> bool:
     return path.is_file() or (path / "train.py").is_file()
 
 
-def _folder_problems(folder: Path, skeleton: Path, entry_point: str, *, scored: bool) -> list[str]:
+def _folder_problems(folder: Path, skeleton: Path, entry_point: str, wanted: list[str]) -> list[str]:
     found: list[str] = []
     statement = folder / "statement.md"
     if not statement.is_file() or not statement.read_text(encoding="utf-8", errors="replace").strip():
         found.append(
             "statement.md: is missing or empty; write what the learner has to do and how it is judged."
         )
-    found += _evaluate_problems(folder / "evaluate.py", scored=scored)
+    found += _evaluate_problems(folder / "evaluate.py", wanted)
     if not (skeleton / entry_point).is_file():
         found.append(
             f"skeletons/{skeleton.name}/{entry_point}: is missing; the script that the learner starts from."
@@ -125,9 +129,7 @@ def _folder_problems(folder: Path, skeleton: Path, entry_point: str, *, scored: 
     return found
 
 
-def _evaluate_problems(path: Path, *, scored: bool) -> list[str]:
-    # Where nothing is scored, the network is all that weights can be held against.
-    wanted = ("build_model()", "evaluate(model, images, labels)") if scored else ("build_model()",)
+def _evaluate_problems(path: Path, wanted: list[str]) -> list[str]:
     if not path.is_file():
         return [f"evaluate.py: is missing; it defines {' and '.join(f'`{w}`' for w in wanted)}."]
     try:
@@ -175,6 +177,9 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         scored=parsed.data.scored,
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
         targets=tuple(targets),
+        artifacts=tuple(
+            Artifact(name, tuple(table.columns.items())) for name, table in parsed.artifacts.items()
+        ),
         rubric=tuple(
             RubricItem(
                 id=item.id,
@@ -184,6 +189,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
                 requires=tuple(item.requires),
                 metric=item.metric,
                 steps=tuple((p.of_target, p.share) for p in item.partial),
+                answer=item.answer or "",
             )
             for item in parsed.rubric
         ),
@@ -201,6 +207,7 @@ def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
         nnodes=table.nnodes or parsed.launch.nnodes,
         limits=_limits(table, parsed.limits),
         datasets=tuple(table.datasets or ()),
+        model_size=table.model_size or "",
         quoted=tuple(Quoted(q.figure, q.covers, q.source) for q in table.quoted),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from grader.checks.quote import places
 from grader.checks.text.source import Script
 from grader.checks.told.ledger import Ledger
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
+from grader.model.finding import Location
 from grader.model.run import RunRecord
 from grader.model.task import Expected
 from grader.model.trace import RankTrace, Trace
@@ -46,6 +48,14 @@ class Seen:
     def world_size(self) -> int:
         """Ranks that were started."""
         return self.record.world_size
+
+    def written(self, name: str) -> tuple[Location, ...]:
+        """Where the script opened or saved a file of that name in its output folder; empty where nobody told."""
+        sites = []
+        for rank in self.trace.ranks:
+            sites += [f.site for f in rank.files if f.out and f.path.rpartition("/")[2] == name]
+            sites += [s.site for s in rank.saves if s.out and s.path.rpartition("/")[2] == name]
+        return places(sites)
 
     def rank(self, rank: int) -> RankTrace:
         """One rank's trace."""

@@ -27,6 +27,7 @@ from grader.run.images import (
     current_context,
     image_name,
     image_states,
+    moving_name,
 )
 from grader.run.pip_config import read_pip_config
 
@@ -42,7 +43,7 @@ Say = Callable[[str], object]
 def build(
     kinds: Sequence[str], say: Say, *, base: str | None = None, offline: bool = False, fresh: bool = False
 ) -> None:
-    """Build what the engine does not have yet; returns at once when all is there.
+    """Build what the engine does not have yet; returns at once when all is there. Each is then `:current`.
 
     Args:
         kinds: which images.
@@ -55,15 +56,25 @@ def build(
         InfraError: no engine, no BuildKit, or a build failed (its last lines are in the message).
     """
     wanted = [state.kind for state in image_states(tuple(kinds)) if fresh or state.state != "present"]
-    if not wanted:
-        return
+    if wanted:
+        _build_all(wanted, say, base, offline, fresh)
+    with (
+        contextlib.closing(connect()) as client,
+        engine_errors("The container engine did not name its images"),
+    ):
+        for kind in kinds:
+            name, _, tag = moving_name(kind).partition(":")
+            client.images.get(image_name(kind)).tag(name, tag)
+
+
+def _build_all(kinds: Sequence[str], say: Say, base: str | None, offline: bool, fresh: bool) -> None:
     docker = _docker_command()
     if offline:
         base = _offline_base(docker, say, fresh)
     with tempfile.TemporaryDirectory(prefix="grader-images-") as scratch:
         # Another base is another key of the cache: everything upon it is then built anew by itself.
         options = [*_secrets(Path(scratch)), *(["--pull"] if fresh and not offline else [])]
-        for kind in wanted:
+        for kind in kinds:
             _build_one(docker, kind, base, options, Path(scratch), say)
 
 

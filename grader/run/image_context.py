@@ -21,11 +21,14 @@ BASE_RECIPE = "base.sh"
 SCORER = "grader.evaluate.box"
 """Where the evaluate image starts: what this module imports is all of ours that is in there."""
 
-_LOCKS = {
+_BESIDE = {
     "train": ("torch.lock", "train.lock", "extras.lock"),
     "evaluate": ("torch.lock",),
     "service": ("service.lock",),
+    "redis": (),
+    "postgres": ("postgres-entrypoint.sh",),
 }
+"""What goes in of `containers/` beside the recipe itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Context:
     """The files that a build sees.
 
     Attributes:
-        kind: `train`, `evaluate` or `service`.
+        kind: `train`, `evaluate`, `service`, `redis` or `postgres`.
         files: content by path inside the context; `Dockerfile` is the recipe, our code lies below `code/`.
         arguments: build arguments.
     """
@@ -74,7 +77,7 @@ def context_of(kind: str, extras: bool = False) -> Context:
     Raises:
         InfraError: the recipes are not beside the package, which is not a checkout then.
     """
-    files = {name: _recipe(name) for name in _LOCKS[kind]}
+    files = {name: _recipe(name) for name in _BESIDE[kind]}
     files["Dockerfile"] = _recipe(f"{kind}.Dockerfile")
     for path in sorted(_code(kind)):
         files[f"code/{path.relative_to(_CHECKOUT).as_posix()}"] = path.read_bytes()
@@ -133,7 +136,7 @@ def _code(kind: str) -> Iterator[Path]:
     elif kind == "evaluate":
         start = SCORER if _module_path(SCORER) else "grader.evaluate.scorer"
         yield from imported_modules(start).values()
-    else:
+    elif kind == "service":
         # A worker computes the names of the other images, so their recipes go along.
         for name in ("grader", "tasks", "skeletons", "containers"):
             yield from _files(_CHECKOUT / name)

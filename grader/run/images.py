@@ -17,12 +17,14 @@ from grader.settings import settings
 if TYPE_CHECKING:
     from docker.models.images import Image
 
-KINDS = ("train", "evaluate", "service")
-"""Learner's code · scorer · web service and workers."""
+KINDS = ("train", "evaluate", "service", "redis", "postgres")
+"""Learner's code · scorer · web service and workers · broker · database."""
 NEEDED_TO_GRADE = ("train", "evaluate")
 """Without these nothing is graded in containers."""
 
 KIND_LABEL, TAG_LABEL, BASE_LABEL = "grader.image", "grader.tag", "grader.base"
+CURRENT = "current"
+"""Tag that always moves to what was built last: compose.yaml names images by it."""
 BUILD = "run `make images` (or `make images OFFLINE=1` where no image registry can be reached)"
 """What to do about an image that is not there."""
 _NAMELESS = "<none>:<none>"
@@ -75,6 +77,11 @@ def image_name(kind: str) -> str:
     return f"{repository(kind)}:{current_context(kind).tag}"
 
 
+def moving_name(kind: str) -> str:
+    """Name of the image of a kind that was built last, whichever that is."""
+    return f"{repository(kind)}:{CURRENT}"
+
+
 def base_name() -> str:
     """Name of the base image that is made from Debian's packages."""
     return f"{repository('base')}:{base_tag()}"
@@ -107,7 +114,8 @@ def image_states(kinds: tuple[str, ...] = KINDS) -> tuple[ImageState, ...]:
         layers = {kind: _layers(image) for kind, image in found.items()}
     states = []
     for kind, name in names.items():
-        old = tuple(sorted(tag for tag in tags if tag.startswith(repository(kind) + ":") and tag != name))
+        now = (name, moving_name(kind))
+        old = tuple(sorted(tag for tag in tags if tag.startswith(repository(kind) + ":") and tag not in now))
         if kind not in found:
             states.append(ImageState(kind, name, "out of date" if old else "missing", None, None, "", old))
             continue
@@ -150,7 +158,7 @@ def remove_old(kinds: tuple[str, ...] = (*KINDS, "base")) -> tuple[tuple[str, ..
 
     from grader.run.engine.client import connect, engine_errors
 
-    current = {base_name(), *(image_name(kind) for kind in KINDS)}
+    current = {base_name(), *(name(kind) for kind in KINDS for name in (image_name, moving_name))}
     removed: list[str] = []
     kept: list[str] = []
     with contextlib.closing(connect()) as client, engine_errors("The container engine did not remove images"):

@@ -30,8 +30,10 @@ class Job:
         hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
         launcher: `fork` or `torchrun`.
+        model_size: becomes $MODEL_SIZE; "": the variable is not there.
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
-        secret: decides which steps the probe looks at closely; the same on all nodes, unknown to scripts.
+        secret: decides which steps the probe looks at closely and seals what it tells; the same on all
+            nodes, unknown to scripts.
     """
 
     attempt: str
@@ -47,24 +49,41 @@ class Job:
     argv: tuple[str, ...] = ()
     hidden_dir: Path | None = None
     gpus_per_node: int = 0
-    secret: int = field(default_factory=lambda: secrets.randbits(52))
+    model_size: str = ""
+    secret: int = field(default_factory=lambda: secrets.randbits(128))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The newest of what a rank printed since the last sign, made safe; `stream` is `stdout` or `stderr`."""
+
+    rank: int
+    stream: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A sign of life for people, a few per second at most; display only.
 
+    Whoever hears it may raise to end the run: that ends every process of the job first, then passes on.
+
     Attributes:
         phase: `prepare`, `run`, `collect`, `evaluate`, ….
         elapsed_s: seconds in this phase.
         steps: optimizer steps seen so far per rank (as told by the probe).
         line: last line that rank 0 printed, made safe, or "".
+        epoch: pass over the data that rank 0 is in, from 1; loss: its last one; None where they cannot be told.
+        said: ends of what the ranks printed since the last sign.
     """
 
     phase: str
     elapsed_s: float
     steps: tuple[int, ...] = ()
     line: str = ""
+    epoch: int | None = None
+    loss: float | None = None
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +134,8 @@ class Runtime(Protocol):
     def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
         """Run a job and fill the workspace: submission, record, trace, logs, stacks, outputs.
 
-        Returns within the job's wall limit + 5 s with every process of the job dead. KeyboardInterrupt ends the job
-        first, then passes on.
+        Returns within the job's wall limit + 5 s with every process of the job dead. KeyboardInterrupt, or whatever
+        `on_progress` raises, ends the job first, then passes on.
 
         Raises:
             InfraError: the machine or the runtime failed; the submission is not to blame.

@@ -20,6 +20,7 @@ _GENERIC = frozenset(
         events.CHANGED,
         events.NO_SYNC,
         events.BACKWARD,
+        events.HELD,
         events.LOAD,
         events.DOWNLOAD,
         events.PROCESS,

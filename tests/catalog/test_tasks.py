@@ -40,6 +40,11 @@ def test_a_whole_task(task_folder: Path) -> None:
     assert reference(task).name == "accepted/plain"
 
 
+def test_a_profile_may_name_the_size_that_is_trained_there(task_folder: Path) -> None:
+    change(task_folder, '"nccl"', '"nccl"\nmodel_size = "large"')
+    assert [profile.model_size for profile in load_task("two-ranks").profiles] == ["", "large"]
+
+
 def test_the_version_changes_with_what_is_judged_and_not_with_submissions(
     task_folder: Path, home: Path
 ) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from grader.run.apptainer.site import find_program
 from grader.run.registry import find_runtimes, open_runtime
 from grader.run.runtime import Runtime
+from tests.run.lacking import may_lack_apptainer
 from tests.run.running import Run, run_in
 
 
 def _every_runtime() -> Iterator[object]:
     """Their names; one whose program not every system's archive carries may be absent even where all is required."""
     for name in sorted(find_runtimes()):
-        absent = name == "apptainer" and find_program() is None
+        absent = name == "apptainer" and may_lack_apptainer()
         yield pytest.param(name, marks=pytest.mark.apptainer) if absent else name
 
 

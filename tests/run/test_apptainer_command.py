@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from grader.cli import main
 from grader.errors import InfraError
 from grader.run.apptainer import image_files
 from grader.run.apptainer.base import make_base
 from grader.run.apptainer.command import Start, scorer_command, seccomp_text, train_command, trial_command
 from grader.run.apptainer.site import Site
-from grader.run.images import current_context, image_name
+from grader.run.images import current_context
 from grader.run.registry import open_runtime
 from grader.settings import settings
 
@@ -157,12 +158,12 @@ def test_clone3_does_not_exist_once_it_is_hidden_and_threads_and_children_still_
 def test_an_image_file_is_the_engines_image_of_the_same_tag(kind: str, tmp_path: Path) -> None:
     text = image_files.recipe(kind).read_text()
     header = dict(re.findall(r"^(\w+): (.*)$", text, re.MULTILINE))
-    assert header == {"Bootstrap": "docker-daemon", "From": "{{ IMAGE }}"}
+    assert header == {"Bootstrap": "localimage", "From": "{{ FOLDER }}"}
     # Beside that: comments, and the recipe and lock files that the engine's image is made of.
     assert f"{kind}.Dockerfile" in text
     assert f"{kind}.Dockerfile" in {path.name for path in settings().containers_dir.iterdir()}
-    command = image_files.build_command("apptainer", kind, tmp_path / "half.sif")
-    assert command[command.index("--build-arg") + 1] == f"IMAGE={image_name(kind)}"
+    command = image_files.build_command("apptainer", kind, tmp_path / "unpacked", tmp_path / "half.sif")
+    assert command[command.index("--build-arg") + 1] == f"FOLDER={tmp_path / 'unpacked'}"
     assert command[-2:] == [str(tmp_path / "half.sif"), str(image_files.recipe(kind))]
     assert image_files.image_file(kind).name == f"grader-{kind}-{current_context(kind).tag}.sif"
 
@@ -211,6 +212,16 @@ def test_only_image_files_of_earlier_versions_are_removed(images: Path) -> None:
     assert sorted(path.name for path in images.iterdir()) == sorted((current.name, "mine.sif"))
 
 
+def test_image_files_can_be_removed_where_there_is_no_engine(
+    images: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{images}/nobody")
+    images.joinpath("grader-train-000000000000.sif").touch()
+    assert main(["images", "remove", "--old", "--apptainer"]) == 0
+    assert capsys.readouterr().out == "grader-train-000000000000.sif  removed\n"
+    assert list(images.iterdir()) == []
+
+
 # -- where there is no apptainer ---------------------------------------------------------------------------------------
 
 
@@ -228,8 +239,6 @@ def test_the_runtime_is_not_offered_and_says_why(without_apptainer: None) -> Non
 
 
 def test_image_files_are_not_begun(without_apptainer: None, capsys: pytest.CaptureFixture[str]) -> None:
-    from grader.cli import main
-
     assert main(["images", "build", "--apptainer"]) == 4
     assert "Apptainer is not installed" in capsys.readouterr().err
 

@@ -19,9 +19,10 @@ import pytest
 from grader.run.apptainer import site
 from grader.run.runtimes import apptainer
 from grader.run.runtimes.apptainer import ApptainerRuntime
+from tests.run.lacking import may_lack_apptainer
 from tests.run.running import Run, limits, processes_with, run_in
 
-pytestmark = [pytest.mark.slow, *([] if site.find_program() else [pytest.mark.apptainer])]
+pytestmark = [pytest.mark.slow, *([pytest.mark.apptainer] if may_lack_apptainer() else [])]
 
 
 @pytest.fixture(scope="module")

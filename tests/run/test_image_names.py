@@ -56,6 +56,8 @@ def test_names_say_kind_and_tag(before: Names) -> None:
         "train",
         "evaluate",
         "service",
+        "redis",
+        "postgres",
     }
 
 
@@ -70,8 +72,10 @@ def test_names_say_kind_and_tag(before: Names) -> None:
         ("tasks/ddp-fashion/statement.md", {"service"}),
         ("containers/torch.lock", {"train", "evaluate", "service"}),
         ("containers/train.lock", {"train", "service"}),
+        ("containers/redis.Dockerfile", {"redis", "service"}),
+        ("containers/postgres-entrypoint.sh", {"postgres", "service"}),
         ("containers/evaluate.Dockerfile", {"evaluate", "service"}),
-        ("containers/base.sh", {"train", "evaluate", "service"}),
+        ("containers/base.sh", {"train", "evaluate", "service", "redis", "postgres"}),
         ("grader/launch/__pycache__/rank.cpython-311.pyc", set()),
         ("README.md", set()),
         ("tests/test_new.py", set()),

@@ -214,3 +214,22 @@ def test_outputs_beyond_the_cap_are_refused_and_the_rest_kept(
     ran = run_in(own_runtime, tmp_path, script, nproc_per_node=1, limits=limits(output_bytes=1000))
     assert len(ran.record.outputs) == 1
     assert len(ran.record.environment["refused_outputs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("last_line", "exit_code"),
+    [
+        ("pass", 0),
+        ("sys.exit()", 0),
+        ("sys.exit(-1)", 255),
+        ("sys.exit('told on stderr')", 1),
+        ("raise ValueError", 1),
+    ],
+)
+def test_pythons_ways_to_end_have_pythons_exit_codes(
+    own_runtime: ProcessRuntime, tmp_path: Path, last_line: str, exit_code: int
+) -> None:
+    ran = run_in(own_runtime, tmp_path, f"import sys\n{last_line}")
+    assert ran.exit_codes == [exit_code, exit_code]
+    assert ran.record.ending is (Ending.COMPLETED if exit_code == 0 else Ending.CRASHED)
+    assert not any(rank.killed_by_judge for rank in ran.record.ranks)

@@ -39,8 +39,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets
-one rank go first, nor a lock around them. In the run: ranks that really began a download. Hugging Face's caches
-take a lock of their own and don't count.
+one rank go first, nor a lock around them. In the run: ranks of one machine that really began a download. Hugging
+Face's caches take a lock of their own and don't count.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from grader.checks.seen import Seen
 from grader.checks.text.nodes import start
 from grader.checks.text.source import Script
 from grader.checks.text.turns import in_turn
+from grader.checks.told.machines import machines
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
 
@@ -116,15 +117,18 @@ def check_trace(seen: Seen) -> Look:
     if seen.trace.world_size < 2:
         return unseen("Only one rank ran, so downloads could not race.")
     asked = {r.rank: r.events("download") for r in seen.trace.ranks}
-    roots: dict[tuple[str, str], dict[int, Event]] = {}
+    # Ranks of different machines write to different disks.
+    machine = {rank: number for number, found in enumerate(machines(seen.trace)) for rank in found}
+    roots: dict[tuple[str, str, int], dict[int, Event]] = {}
     for rank, events in asked.items():
         for event in events:
             if event.fields.get("guarded") is not True:
-                roots.setdefault(_what(event), {}).setdefault(rank, event)
+                roots.setdefault((*_what(event), machine.get(rank, 0)), {}).setdefault(rank, event)
     shared = {what: found for what, found in roots.items() if len(found) > 1}
     racing = {what: found for what, found in shared.items() if _unordered(seen, found)}
     if racing:
-        sites = [e.site for what in racing for events in asked.values() for e in events if _what(e) == what]
+        whats = {what[:2] for what in racing}
+        sites = [e.site for found in racing.values() for r in found for e in asked[r] if _what(e) in whats]
         return flagged(replace(_run_hit(racing), where=places(sites)))
     if shared:
         return verified(
@@ -158,8 +162,8 @@ def _meetings(rank: RankTrace, t: float) -> int:
     return joined + sum(1 for c in rank.collectives if c.t < t and c.name.startswith(MEETINGS))
 
 
-def _run_hit(racing: dict[tuple[str, str], dict[int, Event]]) -> Hit:
-    (dataset, _), found = next(iter(racing.items()))
+def _run_hit(racing: dict[tuple[str, str, int], dict[int, Event]]) -> Hit:
+    (dataset, _, _), found = next(iter(racing.items()))
     event = next(iter(found.values()))
     began = any(e.fields.get("started") is True for e in found.values())
     happened = "" if began else " The data was in place this time; on a fresh machine the ranks would clash."
@@ -170,12 +174,12 @@ def _run_hit(racing: dict[tuple[str, str], dict[int, Event]]) -> Hit:
             f"broken archive.{happened}"
         ),
         hint=(
-            "Let rank 0 download first: `if rank == 0: FashionMNIST(root, download=True)`, `dist.barrier()`, "
-            "then read with `download=False` on all ranks."
+            "Let one rank of each machine download first: `if local_rank == 0: FashionMNIST(root, download=True)`, "
+            "`dist.barrier()`, then read with `download=False` on all ranks."
         ),
         ranks=tuple(sorted(found)),
         details={
-            "datasets": [d for d, _ in racing],
+            "datasets": list(dict.fromkeys(d for d, _, _ in racing)),
             "times_s": {str(r): round(e.t, 3) for r, e in found.items()},
         },
     )

@@ -24,6 +24,8 @@ CUT_BYTES = 64 << 20
 """What is kept of a rank's trace (`trace_bytes` of the launcher)."""
 EVENT_BYTES, RARE_EVENTS = 1000, 4000
 """No event of a usual kind is longer, without its list of samples; the others are few by the probe's own limits."""
+MAX_GONE_LINES = 4
+"""More lines than signals interrupt in an honest run."""
 MIN_LOOPBACK_BYTES = 400_000
 """Below this the packets' own bytes blur the count."""
 
@@ -57,6 +59,7 @@ def contradictions(seen: Seen) -> tuple[Contradiction, ...]:
         record = records.get(trace.rank)
         if record is not None:
             found += _silence(seen, trace, record)
+            found += _unsealed(record)
             found += _flood(trace, record)
             found += _pace(trace, record)
     if seen.record.ending is Ending.COMPLETED:
@@ -92,6 +95,19 @@ def _silence(seen: Seen, trace: RankTrace, record: RankRecord) -> list[Contradic
         fact = f"Rank {trace.rank}'s trace holds lines that could not be read: {trace.problems[0]}"
         return [Contradiction(fact, False, (trace.rank,), outside=False)]
     return []
+
+
+def _unsealed(record: RankRecord) -> list[Contradiction]:
+    """Events that bear no seal of this run's probe, or others that are gone."""
+    found = []
+    if record.foreign_lines:
+        told = f"{record.foreign_lines:,} of the events in rank {record.rank}'s trace were not written by its probe."
+        found.append(Contradiction(told, True, (record.rank,)))
+    if record.gone_lines:
+        told = f"{record.gone_lines:,} events that rank {record.rank}'s probe wrote are not in its trace."
+        # A handler of the script's own that raises in the middle of a line can cost one, now and then.
+        found.append(Contradiction(told, record.gone_lines > MAX_GONE_LINES, (record.rank,)))
+    return found
 
 
 def _flood(trace: RankTrace, record: RankRecord) -> list[Contradiction]:

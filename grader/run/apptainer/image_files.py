@@ -6,7 +6,9 @@ only when asked to (`grader images build --apptainer`).
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -14,12 +16,14 @@ from pathlib import Path
 
 from grader.errors import InfraError
 from grader.run.apptainer.site import Site, find_program
+from grader.run.engine.unpacking import unpack
 from grader.run.image_context import recipe_path
 from grader.run.images import NEEDED_TO_GRADE, current_context, image_name, missing
 from grader.settings import settings
 
 BUILD = "`grader images build --apptainer` makes them where a container engine is, and they may be copied from there"
 _BUILD_S = 3600.0
+_HALF = ".making-"
 # Fast to make and to read; half the size of the folder that it stands for.
 _SQUASH = "-comp zstd -Xcompression-level 1"
 
@@ -52,7 +56,7 @@ def objection(site: Site) -> str:
 
 
 def build(kinds: Sequence[str], say: Callable[[str], object]) -> tuple[Path, ...]:
-    """Convert what is not there yet; the engine's images must be.
+    """Convert what is not there yet, one process at a time; the engine's images must be.
 
     Args:
         kinds: which images; the service's is left out, as apptainer runs no services.
@@ -67,19 +71,29 @@ def build(kinds: Sequence[str], say: Callable[[str], object]) -> tuple[Path, ...
     program = needs_program()
     wanted = tuple(kind for kind in kinds if kind in NEEDED_TO_GRADE)
     files = tuple(image_file(kind) for kind in wanted)
-    todo = [(kind, file) for kind, file in zip(wanted, files, strict=True) if not file.exists()]
-    if absent := missing(tuple(kind for kind, _file in todo)):
-        raise InfraError(f"The engine has no {' and no '.join(absent)}; run `grader images build` first.")
     folder().mkdir(parents=True, exist_ok=True)
-    for kind, file in todo:
-        say(f"{kind}: converting {image_name(kind)} to {file.name}")
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=folder()) as scratch:
-            half = Path(scratch, file.name)
-            _run(build_command(program, kind, half), Path(scratch))
-            half.chmod(0o644)
-            # Under its name only when it is whole.
-            half.rename(file)
+    with folder().joinpath(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for killed in folder().glob(f"{_HALF}*"):
+            shutil.rmtree(killed)
+        todo = [(kind, file) for kind, file in zip(wanted, files, strict=True) if not file.exists()]
+        if absent := missing(tuple(kind for kind, _file in todo)):
+            raise InfraError(f"The engine has no {' and no '.join(absent)}; run `grader images build` first.")
+        for kind, file in todo:
+            say(f"{kind}: converting {image_name(kind)} to {file.name}")
+            _make(program, kind, file)
     return files
+
+
+def _make(program: str, kind: str, file: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=_HALF, dir=folder()) as scratch:
+        unpacked, half = Path(scratch, "unpacked"), Path(scratch, file.name)
+        unpacked.mkdir()
+        unpack(image_name(kind), unpacked, settings().state_dir)
+        _run(build_command(program, kind, unpacked, half), Path(scratch))
+        half.chmod(0o644)
+        # Under its name only when it is whole.
+        half.rename(file)
 
 
 def needs_program() -> str:
@@ -104,11 +118,11 @@ def remove_old() -> tuple[str, ...]:
     return tuple(file.name for file in gone)
 
 
-def build_command(program: str, kind: str, file: Path) -> list[str]:
-    """The command that converts one image."""
+def build_command(program: str, kind: str, unpacked: Path, file: Path) -> list[str]:
+    """The command that makes one file of a folder with everything that is in the engine's image."""
     return [
         *(program, "build", "--disable-cache", "--mksquashfs-args", _SQUASH),
-        *("--build-arg", f"IMAGE={image_name(kind)}"),
+        *("--build-arg", f"FOLDER={unpacked}"),
         *(str(file), str(recipe(kind))),
     ]
 

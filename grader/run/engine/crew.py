@@ -10,11 +10,13 @@ import contextlib
 import select
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from grader.errors import InfraError
 from grader.run.engine.wire import Wire
-from grader.run.runtime import Progress
+from grader.run.runtime import Progress, Said
+from grader.run.signs import progress_of
 from grader.run.wire import WireLostError
 
 _LEAD_S = 0.05
@@ -42,7 +44,8 @@ class Crew:
         self._standing: dict[int, tuple[float, float, dict[str, Any]]] = {}
         self._all_ran_since = 0.0
         self._steps = [(0,) * nproc_per_node for _ in wires]
-        self._line = ""
+        self._first = Progress("run", 0.0)
+        self._said: list[Said] = []
         self.told: tuple[str, str] | None = None
 
     def run(
@@ -101,12 +104,15 @@ class Crew:
                 ready = {waiting[descriptor] for descriptor in heard}
 
     def _pass_on(self, node: int, event: dict[str, Any], on_progress: Callable[[Progress], None]) -> None:
-        self._steps[node] = tuple(event["steps"])
+        sign = progress_of(event)
+        self._steps[node] = sign.steps
+        self._said += sign.said
         if node == 0:
-            self._line = str(event["line"])
+            self._first = sign
         if node == min(self._running):
             steps = tuple(count for counts in self._steps for count in counts)
-            on_progress(Progress("run", event["elapsed_s"], steps, self._line))
+            said, self._said = tuple(self._said), []
+            on_progress(replace(self._first, elapsed_s=sign.elapsed_s, steps=steps, said=said))
 
     def _start(self, node: int, clock_s: float) -> None:
         """Once all are ready, name the instant at which all start.

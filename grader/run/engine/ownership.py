@@ -27,6 +27,7 @@ SITE, OWNER, ROLE, ATTEMPT, TOKEN = (
     "grader.token",
 )
 """Names of labels. A site is a state folder: graders of another one are none of our business."""
+_SITE_FILE = "site"
 
 
 class Ownership:
@@ -35,7 +36,7 @@ class Ownership:
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "owners"
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.site = hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:16]
+        self.site = site_of(state_dir)
         self.name, self._file = self._lock()
 
     def labels(self, role: str, token: str) -> dict[str, str]:
@@ -99,6 +100,24 @@ class Ownership:
         for path in self._folder.iterdir():
             if not self.lives(path.name):
                 path.unlink(missing_ok=True)
+
+
+def site_of(state_dir: Path) -> str:
+    """The name of a state folder, which no other has: neither a copy of it, nor one at the same path elsewhere.
+
+    Workers in containers all keep their state at one path, on one engine; none may take another volume's for dead.
+    """
+    file = state_dir / _SITE_FILE
+    if not file.is_file():
+        # Linked into place whole: of several who make it at once, the first is believed by all.
+        state_dir.mkdir(parents=True, exist_ok=True)
+        made = state_dir / f".{_SITE_FILE}-{secrets.token_hex(4)}"
+        made.write_text(secrets.token_hex(16), encoding="ascii")
+        with contextlib.suppress(FileExistsError):
+            os.link(made, file)
+        made.unlink()
+    seed = f"{state_dir.resolve()}\n{file.read_text(encoding='ascii')}"
+    return hashlib.sha256(seed.encode()).hexdigest()[:16]
 
 
 def clear(client: DockerClient, site: str, dead: Callable[[dict[str, str]], bool]) -> int:

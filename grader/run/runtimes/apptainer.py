@@ -27,13 +27,15 @@ from grader.run.apptainer.command import MOST_OF_ACCOUNT, MOST_PROCESSES, Start,
 from grader.run.apptainer.image_files import image_file, objection
 from grader.run.apptainer.shelf import Shelf
 from grader.run.apptainer.site import Site, limits_groups, look
+from grader.run.asking import lease_for, spec_of
 from grader.run.completion import complete_record
 from grader.run.devices.lease import Lease
-from grader.run.devices.leases import Devices, Wait
-from grader.run.devices.need import Need
+from grader.run.devices.leases import Devices
+from grader.run.devices.sweep import Abandoned
 from grader.run.engine.bring_back import FILES_S, bring_back
 from grader.run.layout import lay_out, make_empty
 from grader.run.runtime import Availability, Job, Progress
+from grader.run.signs import progress_of
 from grader.run.wired_scorer import WiredScorer
 from grader.run.workspace import Workspace
 from grader.settings import settings
@@ -98,7 +100,8 @@ class ApptainerRuntime:
         self._shelf = Shelf(base / COPIES, site)
         allowed = limits_groups(site, trial_command(self._plain), site.environment(base))
         self._plain = replace(self._plain, limits_groups=allowed)
-        self._devices = Devices(settings().state_dir)
+        # What a dead holder left goes before its devices are handed on; its containers end with it.
+        self._devices = Devices(settings().state_dir, reclaim=self._clear_dead)
         return self
 
     def __exit__(
@@ -115,6 +118,9 @@ class ApptainerRuntime:
                     stack.callback(cell.close)
         finally:
             shutil.rmtree(base, ignore_errors=True)
+
+    def _clear_dead(self, _abandoned: Abandoned) -> None:
+        remove_stale(self._entered(), self._plain)
 
     @property
     def scorer(self) -> WiredScorer | None:
@@ -147,7 +153,8 @@ class ApptainerRuntime:
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
         lay_out(job.submission, workspace.submission)
-        self._lease = lease = self._lease_for(job, on_progress)
+        after_s = _ENDING_S + _GIVING_BACK_S + FILES_S + _SCORING_S
+        self._lease = lease = lease_for(self._devices, job, after_s, on_progress)
         self._like = self._start(job, lease.gpus)
         self._cell = cell = self._expect(self._like)
         self._next = None
@@ -190,20 +197,8 @@ class ApptainerRuntime:
                 reason = event.get("reason")
                 raise InfraError(f"The run could not be supervised: {reason}.{wire.last_words()}")
             elif what == "progress":
-                on_progress(Progress("run", event["elapsed_s"], tuple(event["steps"]), str(event["line"])))
+                on_progress(progress_of(event))
         raise InfraError(f"The supervisor gave no answer within {_ENDING_S:.0f} s of the limit.")
-
-    def _lease_for(self, job: Job, on_progress: Callable[[Progress], None]) -> Lease:
-        def tell(wait: Wait) -> None:
-            on_progress(Progress(f"wait for devices, {wait.ahead} ahead", wait.waited_s))
-
-        need = Need(
-            wall_s=job.limits.wall_s + _ENDING_S + _GIVING_BACK_S + FILES_S + _SCORING_S,
-            num_gpus=job.gpus_per_node,
-            num_cores=min(job.nproc_per_node, len(os.sched_getaffinity(0))),
-            owner=job.attempt,
-        )
-        return self._devices.lease(need, on_wait=tell)
 
     def _let_go(self) -> None:
         cell, self._cell = self._cell, None
@@ -249,23 +244,13 @@ RUNTIME = ApptainerRuntime
 
 
 def _spec(job: Job, cell: Cell) -> LaunchSpec:
-    return LaunchSpec(
-        attempt=job.attempt,
-        launcher=job.launcher,
-        nproc_per_node=job.nproc_per_node,
-        entry_point=job.entry_point,
-        argv=job.argv,
+    return spec_of(
+        job,
         submission_dir=WORK,
         data_dir=DATA,
         output_dir=OUT,
         scratch_dir=SCRATCH,
         record_dir=RECORD,
-        wall_s=job.limits.wall_s,
-        memory_bytes=job.limits.memory_bytes,
-        log_bytes=job.limits.log_bytes,
-        seed=job.seed,
-        probe=job.probe,
-        secret=job.secret,
         rank_uid=cell.uid,
         num_processes=MOST_PROCESSES if cell.uid else MOST_OF_ACCOUNT,
         own_network=True,

@@ -17,10 +17,10 @@ from grader.errors import InfraError
 from grader.launch.box import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
 from grader.run import images
+from grader.run.asking import lease_for, spec_of
 from grader.run.completion import complete_record
 from grader.run.devices.lease import Lease
-from grader.run.devices.leases import Devices, Wait
-from grader.run.devices.need import Need
+from grader.run.devices.leases import Devices
 from grader.run.devices.sweep import Abandoned
 from grader.run.engine.bring_back import FILES_S, bring_back, write_lost_record
 from grader.run.engine.client import connect, look
@@ -138,7 +138,7 @@ class DockerRuntime:
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
         lay_out(job.submission, workspace.submission)
-        self._lease = lease = self._lease_for(job, on_progress)
+        self._lease = lease = lease_for(self._devices, job, _ENDING_S + FILES_S + _SCORING_S, on_progress)
         self._like = self._key(job, lease.gpus)
         self._pair = pair = self._open_pool().take(self._like)
         if set(lease.cpus) != os.sched_getaffinity(0):
@@ -162,19 +162,6 @@ class DockerRuntime:
         phases = {"lease": waited_s, "prepare": ready - started - waited_s, "collect": time.monotonic() - ran}
         facts = {"refused_outputs": refused, "lease": lease.facts}
         complete_record(self, workspace, outputs, phases, facts)
-
-    def _lease_for(self, job: Job, on_progress: Callable[[Progress], None]) -> Lease:
-        def tell(wait: Wait) -> None:
-            on_progress(Progress(f"wait for devices, {wait.ahead} ahead", wait.waited_s))
-
-        num_cores = min(job.nproc_per_node * job.nnodes, len(os.sched_getaffinity(0)))
-        need = Need(
-            wall_s=job.limits.wall_s + _ENDING_S + FILES_S + _SCORING_S,
-            num_gpus=job.gpus_per_node * job.nnodes,
-            num_cores=num_cores,
-            owner=job.attempt,
-        )
-        return self._devices.lease(need, on_wait=tell)
 
     def _give_back(self) -> None:
         lease, self._lease = self._lease, None
@@ -225,23 +212,13 @@ RUNTIME = DockerRuntime
 
 
 def _spec(job: Job, pair: Pair, node: int) -> LaunchSpec:
-    return LaunchSpec(
-        attempt=job.attempt,
-        launcher=job.launcher,
-        nproc_per_node=job.nproc_per_node,
-        entry_point=job.entry_point,
-        argv=job.argv,
+    return spec_of(
+        job,
         submission_dir=WORK,
         data_dir=DATA,
         output_dir=OUT,
         scratch_dir=SCRATCH,
         record_dir=RECORD,
-        wall_s=job.limits.wall_s,
-        memory_bytes=job.limits.memory_bytes,
-        log_bytes=job.limits.log_bytes,
-        seed=job.seed,
-        probe=job.probe,
-        secret=job.secret,
         rank_uid=pair.uid,
         contained=True,
         nnodes=job.nnodes,

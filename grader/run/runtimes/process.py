@@ -22,10 +22,12 @@ from typing import Any, Self
 from grader.errors import InfraError, UsageError
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
+from grader.run.asking import spec_of
 from grader.run.collect import Collection, collect
 from grader.run.completion import complete_record
 from grader.run.layout import lay_out, make_empty
 from grader.run.runtime import Availability, Job, Progress
+from grader.run.signs import progress_of
 from grader.run.warm_parent import ParentLostError, WarmParent
 from grader.run.workspace import Workspace
 
@@ -115,7 +117,7 @@ class ProcessRuntime:
             nonlocal started
             started = True
             if event.get("event") == "progress":
-                on_progress(Progress("run", event["elapsed_s"], tuple(event["steps"]), event["line"]))
+                on_progress(progress_of(event))
 
         parent = self._warm_parent()
         try:
@@ -158,23 +160,13 @@ RUNTIME = ProcessRuntime
 def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
     for name in ("submission", "output", "scratch"):
         (folder / name).mkdir(mode=0o700)
-    return LaunchSpec(
-        attempt=job.attempt,
-        launcher=job.launcher,
-        nproc_per_node=job.nproc_per_node,
-        entry_point=job.entry_point,
-        argv=job.argv,
+    return spec_of(
+        job,
         submission_dir=str(folder / "submission"),
         data_dir=str(job.data_dir.resolve()),
         output_dir=str(folder / "output"),
         scratch_dir=str(folder / "scratch"),
         record_dir=str(workspace.root.resolve()),
-        wall_s=job.limits.wall_s,
-        memory_bytes=job.limits.memory_bytes,
-        log_bytes=job.limits.log_bytes,
-        seed=job.seed,
-        probe=job.probe,
-        secret=job.secret,
     )
 
 

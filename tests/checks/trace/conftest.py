@@ -114,6 +114,8 @@ class Story:
         self.outputs: tuple[Any, ...] = ()
         self.loopback_bytes: int | None = None
         self.trace_cut = False
+        self.files: dict[str, str] = {}
+        self.foreign_lines = self.gone_lines = 0
         self.known_train: int | None = num_train
         self.expected = Expected()
         self.calibration: Calibration | None = None
@@ -327,7 +329,8 @@ class Story:
         return Trace(tuple(r.trace() for r in self.ranks))
 
     def seen(self) -> Seen:
-        script = parse(Submission("a submission", (SourceFile("train.py", self.text),)))
+        texts = {"train.py": self.text, **self.files}
+        script = parse(Submission("a submission", tuple(SourceFile(*one) for one in texts.items())))
         trace = self.trace()
         records = tuple(
             RankRecord(
@@ -345,6 +348,8 @@ class Story:
                 output_cut=False,
                 trace_bytes=1000,
                 trace_cut=self.trace_cut,
+                foreign_lines=self.foreign_lines,
+                gone_lines=self.gone_lines,
                 waiting=self.waiting.get(r.rank),
                 failure=self.failures.get(r.rank),
             )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from grader.checks.rule import Look
 from grader.model.evaluation import Evaluation
 from grader.model.finding import Severity
@@ -160,3 +162,77 @@ def test_reaching_into_processes_is_for_staff_and_holds_nothing(tell: Any) -> No
     assert [place.line for place in look.hits[0].where] == [7]
     assert look.hits[0].details["reaches"] == ["rank 1: process /proc/self/fd"]
     assert look.hits[0].severity in (None, Severity.REVIEW)
+
+
+def test_events_that_no_probe_wrote_hold_the_run(tell: Any) -> None:
+    story = tell.honest()
+    story.foreign_lines = 3
+    look = story.look("TRUST002")
+    assert holds(look)
+    assert "3 of the events in rank 0's trace were not written by its probe." in look.hits[0].details["facts"]
+
+
+def test_events_that_are_gone_hold_the_run_unless_they_are_few(tell: Any) -> None:
+    story = tell.honest()
+    story.gone_lines = 2
+    assert not holds(story.look("TRUST002"))
+    story.gone_lines = 40
+    assert holds(story.look("TRUST002"))
+
+
+@pytest.mark.parametrize(
+    ("what", "target"),
+    [("writer", "train.py"), ("import", "grader.probe.writer"), ("process", "/proc/self/fd/4000")],
+)
+def test_reaching_for_the_probe_itself_holds_the_run(tell: Any, what: str, target: str) -> None:
+    story = tell.honest()
+    story.ranks[0].event("reach", 7, what=what, target=target)
+    look = story.look("TRUST001")
+    assert holds(look)
+    assert look.hits[0].details["facts"] == [f"rank 0: {what} {target}"]
+
+
+def test_a_package_of_the_learners_own_called_grader_is_no_reaching(tell: Any) -> None:
+    story = tell.honest()
+    story.files = {"grader/__init__.py": "", "grader/probe.py": ""}
+    story.ranks[0].event("reach", 7, what="import", target="grader.probe")
+    assert not holds(story.look("TRUST001"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import os\nfor n in os.listdir("/proc/self/fd"):\n    os.close(int(n))\n',
+        "import os, stat\nfor n in range(3, 5000):\n    if stat.S_ISFIFO(os.fstat(n).st_mode):\n        os.dup(n)\n",
+        'import torch\ntorch.save.__globals__["writer"].send(b"{}")\n',
+        'import torch\nw = getattr(torch.save, "__globals__")["writer"]\nw.write("step", n=1)\n',
+        'import gc, os\nw = [o for o in gc.get_objects() if hasattr(o, "origin")]\nos.write(w[0]._fd, b"{}")\n',
+        'import sys\nprobe = sys.modules["grader.probe.writer"]\n',
+        "from grader.probe import writer\n",
+    ],
+)
+def test_what_was_dug_up_and_put_to_use_holds_the_run(tell: Any, text: str) -> None:
+    story = tell.honest()
+    story.text = text
+    assert holds(story.look("TRUST001"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import os\nprint(len(os.listdir("/proc/self/fd")))\nos.write(os.open("a", 1), b"done")\n',
+        'import os\nfor n in os.listdir("/proc/self/fd"):\n    print(os.readlink(f"/proc/self/fd/{n}"))\n',
+        'import gc, torch\nfor o in gc.get_objects():\n    print(o.size() if torch.is_tensor(o) else "")\n',
+        "import os\nfor n in range(3, 256):\n    os.close(n)\n",
+        "import torch\nprint(sorted(torch.save.__globals__))\n",
+        'import os\nlog = open("/proc/self/fd/1", "w")\nlog.write("hello")\n',
+        'import os\nprint(open(f"/proc/{os.getpid()}/status").read())\n',
+        'print("grader.probe watches")\n',
+        "import grader\nfrom grader import helpers\n",
+    ],
+)
+def test_looking_around_holds_nothing(tell: Any, text: str) -> None:
+    story = tell.honest()
+    story.text = text
+    look = story.look("TRUST001")
+    assert look.state is CLEAN or not holds(look)

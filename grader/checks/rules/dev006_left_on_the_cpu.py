@@ -1,0 +1,172 @@
+"""A part of the training stays on the CPU.
+
+## What it finds
+A training script for one process that moves nothing to a device, or that moves some of it and forgets the rest: the
+model, the inputs or the targets.
+
+## Why it matters
+A tensor lies where it was made, and that is the CPU unless somebody says otherwise: models and the batches of a
+`DataLoader` too. With a GPU in the machine, a script that moves nothing leaves it idle, and one that moves only some of
+it ends with "Expected all tensors to be on the same device". On a machine without a GPU neither shows.
+
+## Example
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+model = nn.Linear(784, 10)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in DataLoader(train_set, batch_size=64, shuffle=True):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(images.flatten(1)), labels).backward()
+    optimizer.step()
+```
+
+## Use instead
+```python
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(784, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in DataLoader(train_set, batch_size=64, shuffle=True):
+    images, labels = images.to(device), labels.to(device)
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(images.flatten(1)), labels).backward()
+    optimizer.step()
+```
+
+## How it is seen
+In the source: in a script that has a training loop over a `DataLoader` and is not written for several processes, a
+model, or one of the two names of a batch, that nothing moves to a device. On a GPU the run decides: whether its
+allocator had handed out memory at the training's steps.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.quote import count, first_known, place
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.text.placement import MOVES, Placement
+from grader.checks.text.source import Script
+from grader.checks.text.training import Draw
+from grader.model.finding import Severity
+
+SEVERITY = Severity.WARNING
+_HINT = (
+    '`device = torch.device("cuda" if torch.cuda.is_available() else "cpu")` once, then `model.to(device)`, and in '
+    "each step `inputs.to(device)` and `targets.to(device)`."
+)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag training loops whose model or batches nothing moves."""
+    placement = Placement(script)
+    if script.mentions_distributed or script.training.framework or placement.default_chosen:
+        return
+    loops = [draw for draw in script.training.draws if draw.trains and draw.loaders]
+    if not loops:
+        return
+    moved = any(placement.is_move(call) for call in script.called(*MOVES))
+    if not moved and not script.calls_given("device", "device_map"):
+        node = loops[0].loop
+        yield Hit(
+            message=f"{script.at(node)} trains, and nothing in the script moves the model or the batches to a device: "
+            "with a GPU in the machine, all of it still runs on the CPU.",
+            hint=_HINT,
+            where=(script.location(node),),
+        )
+        return
+    yield from _unmoved_models(script, placement)
+    for draw in loops:
+        yield from _half_moved(script, placement, draw)
+
+
+def _unmoved_models(script: Script, placement: Placement) -> Iterable[Hit]:
+    """Models whose parameters an optimizer gets, and which stay where they were made."""
+    for call in script.called("parameters"):
+        if not isinstance(call.func, ast.Attribute) or not _given_to_optimizer(script, call):
+            continue
+        model = call.func.value
+        origins = script.values.origins(model)
+        # What comes from elsewhere may have been moved there.
+        if all(isinstance(o, ast.Call) for o in origins) and not placement.placed(model):
+            yield Hit(
+                message=f"{script.at(call)} trains a model that nothing has moved to a device, in a script that moves "
+                "other things to one.",
+                hint=_HINT,
+                where=(script.location(call),),
+            )
+
+
+def _given_to_optimizer(script: Script, call: ast.Call) -> bool:
+    above = script.names.tree(call).parent.get(call)
+    name = script.names.qualified(above.func) if isinstance(above, ast.Call) else None
+    return name is not None and name.startswith("torch.optim.")
+
+
+def _half_moved(script: Script, placement: Placement, draw: Draw) -> Iterable[Hit]:
+    """Loops over pairs of which one half is moved, and the other is used where it lies."""
+    names = _pair(draw.loop)
+    if names is None:
+        return
+    moved = {
+        call.func.value.id
+        for call in script.names.tree(draw.loop).calls_within(draw.loop)
+        if isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and placement.is_move(call)
+    }
+    left = [name for name in names if name not in moved]
+    if len(left) == 1:
+        other = next(name for name in names if name != left[0])
+        yield Hit(
+            message=f"{script.at(draw.loop)} draws `{other}` and `{left[0]}`, and only `{other}` is moved to a device: "
+            f"with a GPU, `{left[0]}` stays on the CPU and the loss can't be computed.",
+            hint=_HINT,
+            where=(script.location(draw.loop),),
+        )
+
+
+def _pair(loop: ast.AST) -> tuple[str, str] | None:
+    """The two names of `for a, b in …` or `for n, (a, b) in enumerate(…)`, where both are used by their names."""
+    target = loop.target if isinstance(loop, ast.For) else None
+    if isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[1], ast.Tuple):
+        target = target.elts[1]
+    elif isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call):
+        called = loop.iter.func
+        if isinstance(called, ast.Name) and called.id == "enumerate":
+            return None
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+        return None
+    first, second = target.elts
+    if not isinstance(first, ast.Name) or not isinstance(second, ast.Name):
+        return None
+    return first.id, second.id
+
+
+def check_trace(seen: Seen) -> Look:
+    """On a GPU, say whether the steps had anything there."""
+    if seen.profile == "cpu":
+        return unseen(
+            "There is no GPU here, so where the tensors would have been was read in the text alone."
+        )
+    steps = [step for rank in seen.trace.ranks for step in rank.steps]
+    if not steps:
+        return unseen("No training steps were seen.")
+    if any(step.device_bytes for step in steps):
+        return verified(f"The GPU held tensors at {count(len(steps), 'step')}.")
+    site = first_known([step.site for step in steps])
+    return flagged(
+        Hit(
+            message=f"At none of {count(len(steps), 'step')} the GPU held a tensor: the training ran on the CPU.",
+            hint=_HINT,
+            where=place(site),
+        )
+    )

@@ -1,0 +1,71 @@
+"""A process group is formed, and then no rank says anything in it.
+
+## What it finds
+Runs in which several ranks join a group, compute, and end without one exchange: no wrapper that averages gradients, no
+collective that carries a tensor or an object. A barrier alone carries nothing.
+
+## Why it matters
+Ranks that never talk are so many single processes, each with results of its own. The group makes the script look
+distributed, and the launch command too; all that more GPUs do is to compute the same thing several times.
+
+## Example
+```python
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+gradient = gradient_of(my_share)  # stays where it is
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+gradient = gradient_of(my_share)
+dist.all_reduce(gradient)
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run alone: what each rank told of its groups, collectives and wrappers, in runs that came to their end. Where
+gradients are found to differ, that finding says it better.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import at, count, first_known, place
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.model.finding import Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.WARNING
+EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD002", "GRAD003", "GRAD007", "DATA001")
+_CARRY_NOTHING = {"barrier", "monitored_barrier", "new_group"}
+
+
+def check_trace(seen: Seen) -> Look:
+    """Flag a completed run of several ranks with a group in which nothing was exchanged."""
+    if seen.world_size < 2 or seen.record.ending is not Ending.COMPLETED:
+        return unseen("Only a whole run of several ranks shows whether they talk.")
+    formed = [g for r in seen.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
+    if not formed:
+        return unseen("No process group of several ranks was seen.")
+    exchanges = [c for r in seen.trace.ranks for c in r.collectives if c.name not in _CARRY_NOTHING]
+    if wraps := [w for r in seen.trace.ranks for w in r.wraps]:
+        return verified(f"{count(len(wraps), 'wrapper')} exchanged what the ranks computed.")
+    if exchanges:
+        return verified(f"Ranks exchanged {count(len(exchanges), 'tensor or object', 'tensors or objects')}.")
+    site = first_known([g.site for g in formed])
+    return flagged(
+        Hit(
+            message=(
+                f"{at(site, 'The script')} forms a group of {formed[0].world_size} ranks, and none of them ever sends "
+                "or receives anything in it: each computes by itself."
+            ),
+            hint="Let each rank compute on its own share, and put the results together with a collective.",
+            where=place(site),
+            ranks=tuple(r.rank for r in seen.trace.ranks),
+        )
+    )

@@ -1,0 +1,65 @@
+"""A result that the script hands in is not what the scorer finds.
+
+## What it finds
+Numbers in a file that the task asks for, such as a table or a gradient, that differ from what the task's own
+trusted computation gives for them, or that contradict each other.
+
+## Why it matters
+A table is read by people who were not there. If it says 500 updates where 4,000 were made, or if a gradient is that
+of another batch, whatever is decided on it is decided wrongly, and nothing in the file gives it away.
+
+## Example
+```python
+gradient = sum(gradients_of_ranks) / world_size  # a rank with 3 samples counts as much as one with 30
+```
+
+## Use instead
+```python
+gradient = sum(num / num_all * g for num, g in zip(num_samples_of_ranks, gradients_of_ranks))
+```
+
+## How it is seen
+By the trusted scorer alone: it computes the same quantity itself and compares, with the tolerance that the task's
+statement names. How the script came to its numbers is not looked at here.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import count
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.model.evaluation import Answer
+from grader.model.finding import Evidence, Severity
+
+SEVERITY = Severity.WARNING
+# A file that cannot be read is no wrong one.
+EXPLAINED_BY = ("EVAL009",)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Pass on what the task says about each result that is not wholly right."""
+    answers = seen.evaluation.answers if seen.evaluation is not None else {}
+    told = {name: answer for name, answer in answers.items() if answer.share is not None}
+    if not told:
+        return unseen("No result was handed in that anything could be held against.")
+    wrong = {name: answer for name, answer in told.items() if (answer.share or 0.0) < 1}
+    if not wrong:
+        return verified(f"{count(len(told), 'result')} agreed with the scorer's own.", Evidence.EVALUATION)
+    # One fault may be the answer to several questions; it is told once.
+    alike: dict[str, list[str]] = {}
+    for name, answer in wrong.items():
+        alike.setdefault(answer.said, []).append(name)
+    return flagged(
+        *(_hit(seen, said, {name: wrong[name] for name in names}) for said, names in alike.items())
+    )
+
+
+def _hit(seen: Seen, said: str, answers: dict[str, Answer]) -> Hit:
+    files = tuple(dict.fromkeys(answer.file for answer in answers.values() if answer.file))
+    return Hit(
+        message=said,
+        hint="The task's statement says how each result is defined, and how to check it alone.",
+        where=tuple(dict.fromkeys(place for file in files for place in seen.written(file))),
+        details={"answers": {name: answer.share for name, answer in answers.items()}, "files": list(files)},
+        evidence=Evidence.EVALUATION,
+    )

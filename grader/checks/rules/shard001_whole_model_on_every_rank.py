@@ -1,0 +1,96 @@
+"""Each rank holds the whole model, where the task asks for shards.
+
+## What it finds
+Where a task asks for a sharded model: ranks whose optimizer steps over whole parameters, or over shards of a few of
+them only.
+
+## Why it matters
+DistributedDataParallel keeps N copies of everything: for each parameter 4 bytes of weight, 4 of gradient and, with
+Adam, 8 of optimizer state, on every GPU. A model that does not fit one GPU fits none. Sharded over N ranks each holds
+an N-th of all of it, and weights come together layer by layer, only while they are needed.
+
+## Example
+```python
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+optimizer = torch.optim.Adam(model.parameters())
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = build_model()
+for block in model.blocks:
+    fully_shard(block)
+fully_shard(model)
+optimizer = torch.optim.Adam(model.parameters())  # after sharding: these are the shards
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run alone, and only where the task asks for it: by the bytes of parameters and of optimizer state that each rank
+holds after its second step, beside what the whole would be.
+Reference: "Getting Started with Fully Sharded Data Parallel", https://pytorch.org/tutorials/intermediate/FSDP_tutorial.html.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import ranks
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.checks.told.holdings import Holding, holdings
+from grader.checks.told.rates import optimizer_places
+from grader.model.finding import Severity
+
+SEVERITY = Severity.ERROR
+EXPLAINED_BY = ("DIST001", "DIST006", "GRAD003", "GRAD011")
+_MARGIN = 1.3
+"""Shards are padded to equal length, and small tensors divide badly: so much more than the N-th part is still fair."""
+
+
+def check_trace(seen: Seen) -> Look:
+    """Compare what each rank holds with its share of the whole."""
+    if not seen.expected.sharded:
+        return verified("The task does not ask for a sharded model.")
+    if seen.world_size < 2:
+        return unseen("One rank alone has nobody to share the model with.")
+    held = holdings(seen.trace)
+    if len(held) < seen.world_size:
+        return unseen("Not every rank took the two optimizer steps after which its memory is looked at.")
+    fair = _MARGIN / seen.world_size
+    greedy = {rank: one for rank, one in held.items() if one.share > fair}
+    first = next(iter((greedy or held).values()))
+    if not greedy:
+        return verified(f"{_told(first)} on each of {seen.world_size} ranks: {first.share:.0%} of the whole.")
+    some = (
+        f" {first.num_sharded} of its {first.num_tensors} tensors are sharded." if first.num_sharded else ""
+    )
+    return flagged(
+        Hit(
+            message=f"{ranks(greedy)} {'holds' if len(greedy) == 1 else 'hold'} {first.share:.0%} of the model: "
+            f"{_told(first)}; sharded over {seen.world_size} ranks it would be "
+            f"{_mib(first.whole / seen.world_size)}.{some}",
+            hint="Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
+            "DistributedDataParallel away.",
+            where=optimizer_places(seen.script),
+            ranks=tuple(greedy),
+            details={"share_by_rank": {str(r): round(h.share, 4) for r, h in held.items()}},
+        )
+    )
+
+
+def _told(one: Holding) -> str:
+    return f"{_mib(one.param_bytes)} of weights and {_mib(one.state_bytes)} of optimizer state"
+
+
+def _mib(num_bytes: float) -> str:
+    return f"{num_bytes / (1 << 20):.3g} MiB"

@@ -1,0 +1,72 @@
+"""The whole model is sharded as one unit, so all of it comes together at once.
+
+## What it finds
+Where a task asks for a sharded model: a model of several layers whose only call of `fully_shard` is the one for the
+model as a whole.
+
+## Why it matters
+A unit is what is gathered before it is used and let go afterwards. With one unit for everything, the first layer's
+forward pass brings all weights to every rank, and they stay until the last layer is done: at its peak each rank holds
+the whole model again. With one unit per block at most two blocks are whole at a time, and the next one's gathering
+hides behind this one's work.
+
+## Example
+```python
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = build_model()
+fully_shard(model)
+dist.destroy_process_group()
+```
+
+## Use instead
+```python
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+model = build_model()
+for block in model.blocks:
+    fully_shard(block)
+fully_shard(model)  # what is left: embedding, head
+dist.destroy_process_group()
+```
+
+## How it is seen
+In the run alone, and only where the task asks for shards: by the modules that were given to `fully_shard`.
+"""
+
+from __future__ import annotations
+
+from grader.checks.quote import at, place
+from grader.checks.rule import Hit, Look, flagged, unseen, verified
+from grader.checks.seen import Seen
+from grader.model.finding import Severity
+
+SEVERITY = Severity.HINT
+EXPLAINED_BY = ("SHARD001",)
+
+
+def check_trace(seen: Seen) -> Look:
+    """Count the units of the first rank that sharded anything."""
+    if not seen.expected.sharded:
+        return verified("The task does not ask for a sharded model.")
+    units = next((u for r in seen.trace.ranks if (u := [w for w in r.wraps if w.kind == "fsdp2"])), [])
+    if not units:
+        return unseen("Nothing was given to `fully_shard`.")
+    if len(units) > 1:
+        return verified(
+            f"The model is sharded in {len(units)} units, which are gathered one after the other."
+        )
+    only = units[0]
+    return flagged(
+        Hit(
+            message=f"{at(only.site)} shards `{only.module}` as one unit: every forward pass gathers all of its "
+            f"{only.num_params:,} parameters on every rank before the first layer runs.",
+            hint="Call `fully_shard(block)` for each block first, then `fully_shard(model)` for the rest.",
+            where=place(only.site),
+            details={"num_tensors": only.num_tensors},
+        )
+    )
