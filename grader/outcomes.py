@@ -24,8 +24,22 @@ from grader.settings import settings
 
 SCHEMA = 1
 _PACKAGE = Path(__file__).resolve().parent
-# They print, draw and describe; nothing that judges imports them.
-_DECIDE_NOTHING = {"__main__.py", "cli", "demo.py", "doctor.py", "report", "workflows"}
+# They print, draw, describe and serve; nothing that judges imports them.
+_DECIDE_NOTHING = {
+    "__main__.py",
+    "cli",
+    "client",
+    "demo.py",
+    "doctor.py",
+    "queue",
+    "rehearsal",
+    "report",
+    "serve",
+    "store",
+    "web",
+    "worker",
+    "workflows",
+}
 
 
 def world() -> dict[str, str]:

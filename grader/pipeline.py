@@ -157,6 +157,7 @@ class Pipeline:
             return regrade(workspace, task), workspace
         if calibration is not None:
             calibrations.write(workspace.calibration, calibration)
+        self.on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
         self._run(setting, facts, workspace)
         # A miss within the measured spread is run again; the median decides, and only in the learner's favour.
         while needs_repeat(
@@ -236,11 +237,8 @@ class Pipeline:
             self._run(setting, facts, workspace)
             record, evaluation = read_record(workspace.record), read_evaluation(workspace.evaluation)
             if record.ending is not Ending.COMPLETED or evaluation is None or evaluation.problem is not None:
-                why = (
-                    record.ending_reason
-                    if record.ending is not Ending.COMPLETED
-                    else "it left no weights to score"
-                )
+                died = record.ending is not Ending.COMPLETED
+                why = record.ending_reason if died else "it left no weights to score"
                 raise InfraError(
                     f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {why}"
                 )
@@ -278,7 +276,9 @@ class Pipeline:
         try:
             self.runtime.run(self._job(setting, facts), workspace, self.on_progress)
             self.on_progress(Progress("evaluate", 0.0))
-            self.evaluator.evaluate(setting.task, workspace, setting.dataset, self.runtime.scorer)
+            self.evaluator.evaluate(
+                setting.task, workspace, setting.dataset, self.runtime.scorer, setting.profile.model_size
+            )
         finally:
             self.runtime.release()
 
@@ -291,6 +291,7 @@ class Pipeline:
             nproc_per_node=facts.nproc_per_node,
             nnodes=facts.nnodes,
             limits=setting.profile.limits,
+            model_size=setting.profile.model_size,
             launcher=facts.launcher,
             seed=facts.seed,
             # NCCL wants a device for every rank.

@@ -108,12 +108,21 @@ def load_weights(folder: Path, expected: dict[str, Tensor]) -> Weights:
     else:
         raise RefusedError(ArtifactProblem.MISSING, _missing(folder))
     try:
-        loaded = _safetensors(content) if name.endswith(".safetensors") else _torch_file(content, name)
-        prefix, tensors = _strip(_named_tensors(loaded, name), expected)
+        prefix, tensors = _strip(load_tensors(content, name), expected)
         _compare(tensors, expected, name)
     except RefusedError as refused:
         raise RefusedError(refused.problem, refused.detail, name, len(content)) from None
     return Weights(name, len(content), prefix, tensors)
+
+
+def load_tensors(content: bytes, name: str) -> dict[str, Tensor]:
+    """Dense CPU tensors by name, of a file written by `torch.save` or by safetensors, whichever its name says.
+
+    Raises:
+        RefusedError: it holds anything else.
+    """
+    loaded = _safetensors(content, name) if name.endswith(".safetensors") else _torch_file(content, name)
+    return _named_tensors(loaded, name)
 
 
 def fingerprint(tensors: dict[str, Tensor]) -> tuple[float, ...]:
@@ -155,17 +164,17 @@ def _mismatch(text: str) -> RefusedError:
     return RefusedError(ArtifactProblem.MISMATCH, text)
 
 
-def _safetensors(content: bytes) -> Any:
+def _safetensors(content: bytes, name: str) -> Any:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     length = struct.unpack("<Q", content[:8])[0] if len(content) >= 8 else 0
     if not 2 <= length <= min(MAX_HEADER_BYTES, len(content) - 8):
-        raise _refuse(f"model.safetensors is damaged: its header says it is {length:,} bytes long.")
+        raise _refuse(f"{name} is damaged: its header says it is {length:,} bytes long.")
     try:
         return load(content)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise _refuse(f"model.safetensors is damaged: {_one_line(error)}.") from None
+        raise _refuse(f"{name} is damaged: {_one_line(error)}.") from None
 
 
 def _torch_file(content: bytes, name: str) -> Any:

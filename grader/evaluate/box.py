@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from grader.evaluate.scorer import answer_request
 from grader.evaluate.scoring import Shelf
+from grader.launch.keeping import kept_for_good
 from grader.launch.syscalls import HIDE_CLONE3, hide_clone3
 from grader.run.collect import collect
 
@@ -48,8 +49,9 @@ class ScorerBox:
     def serve(self) -> None:
         """Import torch, say so, answer."""
         sys.dont_write_bytecode = True
-        # Imported, not used: thread pools do not survive a fork.
-        import torch  # noqa: F401
+        with kept_for_good():
+            # Imported, not used: thread pools do not survive a fork.
+            import torch  # noqa: F401
 
         self._say({"event": "ready"})
         parent = os.getppid()

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError, TaskError
+from grader.evaluate.circumstances import circumstances
 from grader.evaluate.local_scorer import LocalScorer
 from grader.evaluate.scoring import Request
 from grader.evaluate.stored import evaluation_from_dict, write_evaluation
@@ -60,7 +61,12 @@ class Evaluator:
             _checked(self._local.ask(request, self.wall_s), task, self._local.last_words())
 
     def evaluate(
-        self, task: Task, workspace: Workspace, dataset: PreparedDataset, end: ScorerEnd | None = None
+        self,
+        task: Task,
+        workspace: Workspace,
+        dataset: PreparedDataset,
+        end: ScorerEnd | None = None,
+        model_size: str = "",
     ) -> Evaluation:
         """Score what a run left and store the result beside it.
 
@@ -68,12 +74,16 @@ class Evaluator:
             task, dataset: what to score by.
             workspace: of the run.
             end: the runtime's own scorer, which holds what the run left; None: read the workspace's output folder.
+            model_size: of the task's network that was trained, as the profile names it.
 
         Raises:
             InfraError: the scorer failed; the submission is not to blame.
             TaskError: the task's evaluate.py failed.
         """
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
+        request["model_size"] = model_size
+        if task.artifacts:
+            request["run"] = circumstances(workspace, dataset)
         if end is not None:
             seen = {"visible": end.folders.visible, "hidden": end.folders.hidden} if task.scored else {}
             source = (task.folder / "evaluate.py").read_text(encoding="utf-8")
@@ -107,4 +117,5 @@ def _request(
         data_version=dataset.version,
         outputs=str(outputs.absolute()) if outputs is not None else "",
         wall_s=wall_s,
+        artifacts={artifact.name: dict(artifact.columns) for artifact in task.artifacts},
     )

@@ -15,7 +15,7 @@ from grader.model.evaluation import ReportedMetrics
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_EPOCHS = 10_000
-KEYS = ("train_loss", "val_accuracy", "val_loss", "seconds")
+KEYS = ("train_loss", "train_accuracy", "val_accuracy", "val_loss", "seconds")
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
@@ -26,17 +26,7 @@ def parse(content: bytes) -> ReportedMetrics:
     Raises:
         ValueError: it is not `{"schema": 1, "epochs": [{…}, …]}` with finite numbers; the text says where.
     """
-    _check_depth(content)
-    try:
-        document = json.loads(
-            content.decode("utf-8"), parse_constant=_constant, parse_float=_float, object_pairs_hook=_object
-        )
-    except UnicodeDecodeError:
-        raise ValueError("metrics.json is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"metrics.json is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-        ) from None
+    document = strict_json(content, "metrics.json")
     if (
         not isinstance(document, dict)
         or document.get("schema") != 1
@@ -49,6 +39,43 @@ def parse(content: bytes) -> ReportedMetrics:
     if len(epochs) > MAX_EPOCHS:
         raise ValueError(f"metrics.json reports {len(epochs):,} epochs; at most {MAX_EPOCHS:,} are read")
     return ReportedMetrics(tuple(_epoch(number, epoch) for number, epoch in enumerate(epochs, start=1)))
+
+
+def strict_json(content: bytes, name: str) -> Any:
+    """What a JSON file holds: finite numbers, no key twice in one object, no deep nest.
+
+    Raises:
+        ValueError: it holds something else; the text names the file and what.
+    """
+
+    def constant(word: str) -> float:
+        raise ValueError(f"{name} holds {word}, which is no JSON number; the training may have diverged")
+
+    def number(text: str) -> float:
+        found = float(text)
+        if not math.isfinite(found):
+            raise ValueError(f"{name} holds {text[:40]}, which is larger than any float")
+        return found
+
+    def whole(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            names = [key for key, _ in pairs]
+            twice = next(key for key in names if names.count(key) > 1)
+            raise ValueError(f"{name} has the key {twice[:40]!r} twice in one object")
+        return found
+
+    _check_depth(content, name)
+    try:
+        return json.loads(
+            content.decode("utf-8"), parse_constant=constant, parse_float=number, object_pairs_hook=whole
+        )
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{name} is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        ) from None
 
 
 def _epoch(number: int, epoch: Any) -> dict[str, float]:
@@ -67,29 +94,9 @@ def _number(where: str, value: Any) -> float:
     return number
 
 
-def _constant(name: str) -> float:
-    raise ValueError(f"metrics.json holds {name}, which is no JSON number; the training may have diverged")
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"metrics.json holds {text[:40]}, which is larger than any float")
-    return number
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"metrics.json has the key {twice[:40]!r} twice in one object")
-    return found
-
-
-def _check_depth(content: bytes) -> None:
+def _check_depth(content: bytes, name: str) -> None:
     depth = 0
     for bracket in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", content)):
         depth += 1 if bracket[0] in b"[{" else -1
         if depth > MAX_DEPTH:
-            raise ValueError(f"metrics.json is nested more than {MAX_DEPTH} deep")
+            raise ValueError(f"{name} is nested more than {MAX_DEPTH} deep")

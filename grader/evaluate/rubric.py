@@ -59,6 +59,8 @@ def judge_item(item: RubricItem, task: Task, facts: Facts) -> RubricResult:
         parts.append(_accuracy(item, task, facts))
     elif item.metric == "time":
         parts.append(_time(item, task, facts))
+    if item.answer:
+        parts.append(_answer(item.answer, facts))
     if item.requires:
         parts.append(_requires(item.requires, facts))
     worst = next(
@@ -113,6 +115,24 @@ def _accuracy(item: RubricItem, task: Task, facts: Facts) -> _Part:
     return _Part(
         share, 0.0, State.CONTRADICTED, f"{seen}; at least {target:.3f} is asked for.{part}", evidence
     )
+
+
+def _answer(name: str, facts: Facts) -> _Part:
+    """What the task says about the files that the run left."""
+    evaluation, evidence = facts.evaluation, (Evidence.EVALUATION,)
+    answer = evaluation.answers.get(name) if evaluation is not None else None
+    if answer is None and evaluation is not None and evaluation.unread:
+        reason = " ".join(evaluation.unread[file] for file in sorted(evaluation.unread))
+        return _Part(0.0, 0.0, State.CONTRADICTED, reason, evidence, ("EVAL009",))
+    if answer is None and not facts.completed:
+        return _Part(0.0, 0.0, State.CONTRADICTED, "The run ended before it left what is looked at here.")
+    if answer is None or answer.share is None:
+        reason = answer.said if answer is not None else "The task says nothing about this."
+        return _Part(0.0, 1.0, State.NOT_OBSERVABLE, reason)
+    if answer.share >= 1:
+        return _Part(1.0, 0.0, State.VERIFIED, answer.said, evidence)
+    part = f" What is right is worth {answer.share:.0%} of the points." if answer.share else ""
+    return _Part(answer.share, 0.0, State.CONTRADICTED, f"{answer.said}{part}", evidence, ("EVAL010",))
 
 
 def _time(item: RubricItem, task: Task, facts: Facts) -> _Part:

@@ -25,6 +25,8 @@ _ENDINGS = {
     Ending.OUT_OF_MEMORY: Verdict.OUT_OF_MEMORY,
     Ending.CRASHED: Verdict.CRASHED,
 }
+MAX_EFFICIENCY = 1.5
+"""Speed-up per rank beyond which the measure of one rank is not believed; caches alone give some tenths."""
 _HELD = "Held for review: a person looks at this attempt before it is graded. No attempt is lost."
 
 
@@ -80,7 +82,7 @@ def score(
         points=points,
         max_points=max_points,
         metrics=_metrics(task, dataset, record, trace, evaluation, calibration, time),
-        notes=_notes(task, calibration, time, record),
+        notes=_notes(task, profile, calibration, time, record),
         review=review if verdict is Verdict.HELD else (),
     )
 
@@ -167,6 +169,9 @@ def _metrics(
     # A run that stopped early shows its start, which is no measure of its speed.
     whole = record is not None and record.ending is Ending.COMPLETED
     speedup = speed / alone if whole and speed and alone else None
+    if speedup is not None and record is not None and speedup > record.world_size * MAX_EFFICIENCY:
+        # Ranks together are not that much faster than alone: the one rank was measured while the machine was busy.
+        speedup, alone = None, None
     return {
         "accuracy": hidden.get("accuracy"),
         "accuracy_target": accuracy_target(task, dataset),
@@ -187,10 +192,10 @@ def _metrics(
 
 
 def _notes(
-    task: Task, calibration: Calibration | None, time: Timing, record: RunRecord | None
+    task: Task, profile: Profile, calibration: Calibration | None, time: Timing, record: RunRecord | None
 ) -> tuple[str, ...]:
     notes = []
-    if record is not None and record.world_size == 1:
+    if record is not None and record.world_size == 1 and profile.nproc_per_node * profile.nnodes > 1:
         notes.append(
             "Run on one rank: whether samples and gradients are shared rightly shows only with two or more, so those "
             "items left the total."

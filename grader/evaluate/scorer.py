@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from grader.evaluate.scoring import READING, SCORING, Request, Shelf, TaskFaultError, score_run
 from grader.evaluate.stored import evaluation_to_dict
+from grader.launch.keeping import kept_for_good
 from grader.model.evaluation import ArtifactProblem, Evaluation
 
 _OUT_OF_MEMORY = 2
@@ -40,8 +41,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     sys.dont_write_bytecode = True
-    # Imported, not used: thread pools do not survive a fork.
-    import torch  # noqa: F401
+    with kept_for_good():
+        # Imported, not used: thread pools do not survive a fork.
+        import torch  # noqa: F401
 
     parent, shelf = os.getppid(), Shelf()
     answers.write('{"ready": true}\n')

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from grader.evaluate import reported
 from grader.evaluate.artifacts import RefusedError, fingerprint, load_weights, not_finite, read_plain_file
+from grader.evaluate.results import Row, read_results
 from grader.evaluate.stored import evaluation_to_dict
-from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
+from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 READING, SCORING = b"reading\n", b"scoring\n"
 """Marks of progress: what fails between them is the file's fault, what fails elsewhere is not."""
+_NO_ANSWERS = "`examine()` did not return answers such as {'table': (0.5, 'a sentence')} but"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Request:
     """One run to be scored; folders are absolute. `wall_s` limits the child.
 
     `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
-    are any.
+    are any. `model_size`: what `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with
+    the columns of a table and their kinds; `run`: facts of the run that the task's `examine()` is told.
     """
 
     op: str
@@ -44,6 +47,9 @@ class Request:
     data_version: str
     outputs: str = ""
     wall_s: float = 60.0
+    model_size: str = ""
+    artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
+    run: dict[str, float] = field(default_factory=dict)
 
 
 class TaskFaultError(Exception):
@@ -90,56 +96,84 @@ def score_run(request: Request, shelf: Shelf, mark: Callable[[bytes], object]) -
         mark: called with `READING` before the run's files are touched and with `SCORING` after the last byte of them.
     """
     module = shelf.module(request.evaluate)
+    model, expected = None, dict[str, "Tensor"]()
     try:
-        model = _author(module.build_model, "`build_model()`")
-        expected: dict[str, Tensor] = _author(model.state_dict, "`build_model().state_dict()`")
+        # A task that is about tables alone may have no network.
+        if hasattr(module, "build_model"):
+            size = (request.model_size,) if request.model_size else ()
+            model = _author(lambda: module.build_model(*size), "`build_model()`")
+            expected = _author(model.state_dict, "`build_model().state_dict()`")
     except TaskFaultError as error:
         return {"task_error": str(error)}
     mark(READING)
-    metrics, metrics_problem = _reported(Path(request.outputs))
-    found = Evaluation(None, reported=metrics, reported_problem=metrics_problem)
+    outputs = Path(request.outputs)
+    metrics, metrics_problem = _reported(outputs)
+    results, unread = read_results(outputs, request.artifacts)
+    found = Evaluation(None, reported=metrics, reported_problem=metrics_problem, unread=unread)
+    weights = None
+    if model is not None:
+        found, weights = _weights(request, expected, found)
+    mark(SCORING)
+    try:
+        if model is not None and weights is not None and request.hidden:
+            model.load_state_dict(weights)
+            found = _scored(module, model, request, shelf, found)
+        if request.artifacts:
+            found = replace(found, answers=_answers(module, results, request.run))
+    except TaskFaultError as error:
+        return {"task_error": str(error)}
+    return {"evaluation": evaluation_to_dict(found)}
+
+
+def _weights(
+    request: Request, expected: dict[str, Tensor], found: Evaluation
+) -> tuple[Evaluation, dict[str, Tensor] | None]:
+    """What is known of the weights that a run left, and the weights themselves if they can be scored."""
     try:
         weights = load_weights(Path(request.outputs), expected)
     except RefusedError as refused:
         if not request.hidden and refused.problem is ArtifactProblem.MISSING:
             # Nothing is scored, so nothing has to be left.
-            return {"evaluation": evaluation_to_dict(found)}
-        found = replace(
-            found,
-            problem=refused.problem,
-            detail=refused.detail,
-            artifact=refused.artifact,
-            artifact_bytes=refused.size,
-        )
-        return {"evaluation": evaluation_to_dict(found)}
-    bad = not_finite(weights.tensors)
+            return found, None
+        why = replace(found, problem=refused.problem, detail=refused.detail)
+        return replace(why, artifact=refused.artifact, artifact_bytes=refused.size), None
     found = replace(found, artifact=weights.artifact, artifact_bytes=weights.size, prefix=weights.prefix)
-    if bad:
+    if bad := not_finite(weights.tensors):
         detail = (
             f"{len(bad)} of {len(weights.tensors)} tensors in {weights.artifact} hold infinities or NaN, such as "
             f"`{bad[0]}`: the training diverged."
         )
-        return {
-            "evaluation": evaluation_to_dict(
-                replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail)
-            )
-        }
-    found = replace(found, sums=fingerprint(weights.tensors))
-    if not request.hidden:
-        return {"evaluation": evaluation_to_dict(found)}
-    model.load_state_dict(weights.tensors)
-    mark(SCORING)
-    try:
-        hidden, num_hidden = _metrics(module, model, shelf.split(request.hidden, request.data_version))
-        validation, num_validation = _metrics(
-            module, model, shelf.split(request.visible, request.data_version)
-        )
-    except TaskFaultError as error:
-        return {"task_error": str(error)}
-    scored = replace(
+        return replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail), None
+    return replace(found, sums=fingerprint(weights.tensors)), weights.tensors
+
+
+def _scored(module: ModuleType, model: Any, request: Request, shelf: Shelf, found: Evaluation) -> Evaluation:
+    hidden, num_hidden = _metrics(module, model, shelf.split(request.hidden, request.data_version))
+    validation, num_validation = _metrics(module, model, shelf.split(request.visible, request.data_version))
+    return replace(
         found, hidden=hidden, validation=validation, num_hidden=num_hidden, num_validation=num_validation
     )
-    return {"evaluation": evaluation_to_dict(scored)}
+
+
+def _answers(
+    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], run: dict[str, float]
+) -> dict[str, Answer]:
+    """What the task's `examine()` says, in its own words."""
+    found = _author(lambda: module.examine(results, run), "`examine()`")
+    if not isinstance(found, dict):
+        raise TaskFaultError(f"{_NO_ANSWERS} {found!r:.80}")
+    return {str(name): _answer(answer) for name, answer in found.items()}
+
+
+def _answer(given: Any) -> Answer:
+    share, said, file = given if isinstance(given, tuple) and len(given) == 3 else (*_pair(given), "")
+    if not isinstance(said, str) or not (share is None or 0 <= share <= 1):
+        raise TaskFaultError(f"{_NO_ANSWERS} {given!r:.80}")
+    return Answer(None if share is None else float(share), said, str(file))
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    return (given[0], given[1]) if isinstance(given, tuple) and len(given) == 2 else (None, None)
 
 
 def _metrics(

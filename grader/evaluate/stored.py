@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.errors import InfraError
-from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
+from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
@@ -40,6 +40,8 @@ def evaluation_from_dict(fields: dict[str, Any]) -> Evaluation:
             "reported": None
             if reported is None
             else ReportedMetrics(tuple(dict(e) for e in reported["epochs"])),
+            # Evaluations of earlier versions have none.
+            "answers": {name: Answer(**answer) for name, answer in fields.get("answers", {}).items()},
         }
     )
 

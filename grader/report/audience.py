@@ -1,4 +1,4 @@
-"""Who reads a report, and what a learner is not shown: evidence that is for staff to weigh.
+"""Who reads a report, and what a learner is not shown: evidence that is for staff to weigh, and scores to the digit.
 
 A held attempt tells the learner that a person will look at it, and never accuses. Judging knows no audience.
 """
@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from grader.model.finding import Severity
 from grader.model.grade import Grade, RubricResult, Verdict
+from grader.report.coarse import with_coarse_scores
 
 HELD_REASON = (
     "An instructor looks at this attempt before it gets its verdict. You need not do anything, and the attempt does "
@@ -26,9 +27,13 @@ class Audience(StrEnum):
 
 
 def for_audience(grade: Grade, audience: Audience) -> Grade:
-    """The grade as this audience may read it: unchanged for staff, without review findings for learners."""
+    """The grade as this audience may read it.
+
+    Unchanged for staff; for learners without review findings, and with scores on hidden data in steps.
+    """
     if audience == Audience.STAFF:
         return grade
+    grade = with_coarse_scores(grade)
     return replace(
         grade,
         verdict_reason=HELD_REASON if grade.verdict is Verdict.HELD else grade.verdict_reason,

@@ -23,7 +23,7 @@ class Card:
         finding: what was seen.
         title: the rule's name for people, "" where unknown.
         quotes: the first places with their lines; num_more_places: places that are not quoted.
-        costs: one sentence per rubric item that lost points to it.
+        costs: one sentence per rubric item that lost points to it, or to a fault that follows from it and has no card.
         ranks: the ranks concerned in words, "" where none are named.
         seen: how it was seen, sentences.
     """
@@ -92,17 +92,23 @@ def _card(
         title=titles.get(finding.code, ""),
         quotes=quotes(submission, places, context),
         num_more_places=len(finding.where) - len(places),
-        costs=tuple(_costs(finding.code, rubric)),
+        costs=tuple(_costs(finding, rubric)),
         ranks=ranks_text(finding.ranks) if finding.ranks else "",
         seen=tuple(_seen(finding)),
     )
 
 
-def _costs(code: str, rubric: Sequence[RubricResult]) -> Iterable[str]:
+def _costs(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
+    brought = set(finding.details.get("explains") or ())
     for item in rubric:
         lost = item.points - item.earned
-        if code in item.codes and lost > 0:
-            yield f"−{points_text(lost)} of {points_text(item.points)} points for “{item.title}”"
+        # A task's answers about files share one code: an item lost its points to the one that it quotes.
+        another = "answers" in finding.details and finding.message not in item.reason
+        cost = f"−{points_text(lost)} of {points_text(item.points)} points for “{item.title}”"
+        if finding.code in item.codes and lost > 0 and not another:
+            yield cost
+        elif lost > 0 and (codes := sorted(brought.intersection(item.codes))):
+            yield f"{cost}: {' and '.join(codes)} {'follows' if len(codes) == 1 else 'follow'} from this"
 
 
 def _seen(finding: Finding) -> Iterable[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from grader.model.attempt import Attempt
 from grader.report import series
 from grader.report.canvas import colour, draw, rank_colour
+from grader.report.coarse import coarse
 from grader.report.series import Points
 
 if TYPE_CHECKING:
@@ -56,33 +57,44 @@ def loss(attempt: Attempt) -> Drawing:
 
 
 def accuracy(attempt: Attempt) -> Drawing:
-    """Reported validation accuracy by epoch beside what the judge measured."""
-    told = series.reported(attempt, "val_accuracy")
+    """Reported accuracy by epoch, on training data too where it was reported, beside what the judge measured."""
+    told, trained = series.reported(attempt, "val_accuracy"), series.reported(attempt, "train_accuracy")
     metrics = attempt.grade.metrics
     hidden, target = metrics.get("accuracy"), metrics.get("accuracy_target")
+    # One drawing serves every audience, so it is the learner's.
+    hidden = None if hidden is None else coarse(hidden, target)
     if not told[0] and hidden is None:
         return "", "Not drawn: the script reported no accuracy and left no weights that could be scored.", ()
 
     def paint(axes: Axes) -> None:
         last = max(series.num_epochs(attempt), 1)
+        _reported(axes, trained, "muted", "s")
         _reported(axes, told, "rank-0", "o")
         if target is not None:
             axes.axhline(target, color=colour("good"), linewidth=1.4, linestyle=(0, (5, 3)))
         if hidden is not None:
             axes.plot([last], [hidden], marker="D", markersize=7, linestyle="none", color=colour("ink"))
         _epochs(axes, attempt, by_epoch=True)
-        lowest = min([*told[1], *(v for v in (hidden, target) if v is not None)])
+        lowest = min([*told[1], *trained[1], *(v for v in (hidden, target) if v is not None)])
         axes.set_ylim(max(0.0, lowest - 0.1), 1.0)
         axes.set_ylabel("accuracy")
 
     parts = []
     if hidden is not None:
         against = f", against a target of {target:.3f}" if target is not None else ""
-        parts.append(f"The judge measured {hidden:.3f} on data that the script never saw{against}.")
+        parts.append(
+            f"The judge measured {hidden:.3f}, or a little more, on data that the script never saw{against}."
+        )
     if told[0]:
         parts.append(f"The script's own last report for its validation data is {told[1][-1]:.3f}.")
+    if told[0] and trained[0] and trained[0][-1] == told[0][-1]:
+        gap = trained[1][-1] - told[1][-1]
+        parts.append(
+            f"On what it trained on it reports {trained[1][-1]:.3f}: a generalisation gap of {gap:+.3f}."
+        )
     summary = " ".join(parts)
     legend = (
+        *((("muted", "training, as reported"),) if trained[0] else ()),
         *((("rank-0", "validation, as reported"),) if told[0] else ()),
         *((("ink", "unseen data, by the judge"),) if hidden is not None else ()),
         *((("good", "target"),) if target is not None else ()),

@@ -7,7 +7,7 @@ bidirectional characters neither act nor hide. The page says what the grade says
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from grader.report.facts import Fact, details_facts, environment_facts, phase_ba
 from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
 from grader.report.pages import rule_pages
-from grader.report.plots import draw_plots
+from grader.report.plots import Plot, draw_plots
 from grader.report.praise import praise
 from grader.report.prose import inline, page
 from grader.report.quote import quotes
@@ -57,17 +57,24 @@ class Log:
 
 
 def to_html(
-    attempt: Attempt, pages: Mapping[str, str] | None = None, audience: Audience = Audience.LEARNER
+    attempt: Attempt,
+    pages: Mapping[str, str] | None = None,
+    audience: Audience = Audience.LEARNER,
+    plots: tuple[Plot, ...] | None = None,
 ) -> str:
     """The whole report of one attempt.
 
     Args:
         attempt: what was judged and all its evidence.
         pages: rule pages in Markdown by code, shown folded beside the findings; None: those of all rules.
-        audience: learners do not get review findings.
+        audience: learners do not get review findings, nor scores to the digit.
+        plots: those of this attempt, where they are drawn already; None: they are drawn now.
     """
+    if plots is None:
+        plots = plots_of(attempt)
     pages = rule_pages() if pages is None else pages
     grade = for_audience(attempt.grade, audience)
+    attempt = replace(attempt, grade=grade)
     titles = {code: cards.title_of(code, text) for code, text in pages.items()}
     groups = cards.group_cards(grade.findings, attempt.submission, grade.rubric, titles)
     waits, failures = endings.wait_rows(attempt), endings.failure_rows(attempt)
@@ -97,7 +104,7 @@ def to_html(
             right=praise(_checks(grade, State.VERIFIED), titles),
             num_right=len(_checks(grade, State.VERIFIED)),
             unseen=_checks(grade, State.NOT_OBSERVABLE),
-            plots=draw_plots(attempt) if attempt.record is not None else (),
+            plots=plots,
             phases=phase_bars(grade.phases),
             listings=tuple(_listings(attempt, groups)),
             logs=tuple(_logs(attempt.logs)),
@@ -105,6 +112,11 @@ def to_html(
             staff=audience == Audience.STAFF,
         )
     )
+
+
+def plots_of(attempt: Attempt) -> tuple[Plot, ...]:
+    """The plots of a report; the same for every audience, and most of the time that a report takes."""
+    return draw_plots(attempt) if attempt.record is not None else ()
 
 
 @cache

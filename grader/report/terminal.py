@@ -7,6 +7,7 @@ learner's output can never steer the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
@@ -35,6 +36,7 @@ def print_attempt(
 ) -> None:
     """Prints the whole outcome of one attempt; `pages`: rule pages by code, for their titles (None: all)."""
     grade = for_audience(attempt.grade, audience)
+    attempt = replace(attempt, grade=grade)
     voice = Voice(console)
     voice.say(_verdict(grade, voice))
     voice.say(worded(grade.verdict_reason))
@@ -60,6 +62,21 @@ def print_attempt(
         )
     for reason in grade.review:
         voice.say(worded(f"Held because: {reason}", "yellow"))
+    for note in grade.notes:
+        voice.say(worded(f"Note: {note}", "dim"))
+
+
+def print_grade(grade: Grade, submission: Submission, console: Console) -> None:
+    """Prints what a grade says by itself, where its evidence lies elsewhere: on the service that judged it."""
+    voice = Voice(console)
+    voice.say(_verdict(grade, voice))
+    voice.say(worded(grade.verdict_reason))
+    _print_diagnosis(grade, submission, voice)
+    titles = _titles(None)
+    _print_groups(cards.group_cards(grade.findings, submission, grade.rubric, titles, context=0), voice)
+    if grade.rubric:
+        voice.heading("Points")
+        voice.say(_rubric(grade, voice))
     for note in grade.notes:
         voice.say(worded(f"Note: {note}", "dim"))
 

@@ -304,6 +304,23 @@ def test_an_authors_mistake_is_the_authors(
     assert words in str(caught.value)
 
 
+def test_the_network_is_built_in_the_size_that_was_trained(
+    evaluator: Evaluator, workspace: Workspace, noise_data: PreparedDataset, tmp_path: Path
+) -> None:
+    text = EVALUATE.replace("build_model():", "build_model(size='small'):")
+    text = text.replace("nn.Linear(784, 10)", "nn.Linear(784, 10, bias=size == 'large')")
+    task = broken_task(tmp_path / "task", text)
+    torch.save(perfect_state(), workspace.outputs / "model.pt")
+    large = evaluator.evaluate(task, workspace, noise_data, model_size="large")
+    assert (large.problem, large.hidden["accuracy"]) == (None, 1.0)
+    small = evaluator.evaluate(task, workspace, noise_data)
+    assert small.problem is ArtifactProblem.MISMATCH
+    with pytest.raises(TaskError, match=r"`build_model\(\)` failed"):
+        evaluator.evaluate(
+            broken_task(tmp_path / "other", EVALUATE), workspace, noise_data, model_size="large"
+        )
+
+
 def test_an_evaluate_that_never_ends_is_not_the_learners_fault(
     workspace: Workspace, noise_data: PreparedDataset, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from grader.model.finding import Evidence, Finding, Severity
 from grader.model.grade import CheckResult, State, Verdict
 from grader.model.run import Ending, RankRecord, RunRecord
 from grader.model.task import RubricItem, Task
+from grader.model.trace import Trace
+from tests.evaluate.test_throughput import rank as trace_of
 from tests.evaluate.tiny import CPU, GPU, make_task
 
 RUBRIC = (
@@ -196,6 +198,15 @@ def test_without_a_reference_time_the_item_leaves_the_denominator() -> None:
 
 def test_a_provisional_reference_is_said_to_be_one() -> None:
     assert any("provisional" in note for note in judged(calibration=calibration(3.0, provisional=True)).notes)
+
+
+@pytest.mark.parametrize(("alone", "told"), [(400.0, True), (40.0, False)])
+def test_a_speed_up_that_no_two_ranks_can_have_is_not_told(alone: float, told: bool) -> None:
+    # Two ranks train on 640 images per second; 40 alone were measured while something else kept the machine busy.
+    trace = Trace((trace_of(0), trace_of(1)))
+    metrics = judged(trace=trace, calibration=replace(calibration(1.0), one_rank_images_per_s=alone)).metrics
+    assert metrics["images_per_s"] == pytest.approx(640.0)
+    assert (metrics["speedup"] is not None, metrics["images_per_s_one_rank"] is not None) == (told, told)
 
 
 def test_what_was_not_seen_leaves_the_denominator_or_is_looked_at() -> None:

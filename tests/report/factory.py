@@ -7,6 +7,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+from grader.evaluate.rubric import Facts, judge_item
+from grader.evaluate.timing import Timing
 from grader.model.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.diagnosis import Diagnosis
@@ -443,6 +445,26 @@ def rejected() -> Attempt:
         logs=LOGS,
         coverage=shards(overlap=True),
     )
+
+
+def near_miss(accuracy: float = 0.8983) -> Attempt:
+    """A run that misses its accuracy by little, with the sentences that judging really writes."""
+    attempt = accepted()
+    seen = replace(evaluation(), hidden={"accuracy": accuracy, "loss": 0.31415})
+    facts = Facts((), (), True, seen, Timing(None, None, 0.0, "", 0), "digits")
+    items = tuple(
+        judge_item(item, attempt.task, facts) if item.metric == "accuracy" else judged
+        for item, judged in zip(attempt.task.rubric, attempt.grade.rubric, strict=True)
+    )
+    reason = next(item.reason for item in items if item.id == "accuracy")
+    judged = replace(
+        attempt.grade,
+        verdict=Verdict.REJECTED,
+        verdict_reason=f"What must be right is not yet: “Accuracy on unseen data”: {reason}",
+        rubric=items,
+        metrics={**attempt.grade.metrics, "accuracy": accuracy, "loss": 0.31415},
+    )
+    return replace(attempt, grade=judged, evaluation=seen)
 
 
 def deadlocked() -> Attempt:

@@ -10,44 +10,13 @@ from typing import Any
 import pytest
 
 from grader.report.html import to_html
+from tests.browser import looks
 from tests.report import factory
 
 pytestmark = pytest.mark.browser
 
 _ATTEMPTS = ("accepted", "rejected", "deadlocked", "crashed", "does_not_parse", "hostile")
 _SIZES = {"phone": (390, 844), "desk": (1280, 900)}
-
-# Contrast by WCAG 2 of every visible piece of text against the first opaque colour behind it.
-_CONTRAST = """() => {
-  const canvas = document.createElement('canvas'); canvas.width = canvas.height = 1;
-  const context = canvas.getContext('2d', {willReadFrequently: true});
-  const rgba = colour => { context.clearRect(0, 0, 1, 1); context.fillStyle = colour; context.fillRect(0, 0, 1, 1);
-    return [...context.getImageData(0, 0, 1, 1).data]; };
-  const light = ([r, g, b]) => { const f = v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
-  const behind = node => { for (; node; node = node.parentElement) {
-      const c = rgba(getComputedStyle(node).backgroundColor);
-      if (c[3] > 250) return c;
-    } return [255, 255, 255, 255]; };
-  const poor = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let seen = 0;
-  while (walker.nextNode()) {
-    const node = walker.currentNode.parentElement, style = getComputedStyle(node);
-    if (!walker.currentNode.data.trim() || !node.checkVisibility()) continue;
-    const drawn = node instanceof SVGElement;
-    if (drawn && node.tagName !== 'text') continue;
-    const a = light(rgba(drawn ? style.fill : style.color)), b = light(behind(node));
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    seen += 1;
-    if (ratio < 4.5) poor.push([walker.currentNode.data.trim().slice(0, 40), ratio.toFixed(2)]);
-  }
-  return {seen, poor};
-}"""
-
-_UNREACHABLE = """() => [...document.querySelectorAll('*')].filter(e =>
-    e.scrollWidth > e.clientWidth + 1 && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX)
-    && e.tabIndex < 0 && e.tagName !== 'NAV' && e.querySelector('[tabindex]') === null && !e.closest('[tabindex]')
-  ).map(e => e.outerHTML.slice(0, 80))"""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +70,7 @@ def test_nothing_sticks_out_and_nothing_is_asked_for(browser: Any, files: dict[s
 def test_every_text_is_legible(browser: Any, files: dict[str, Path], scheme: str) -> None:
     for name in ("rejected", "deadlocked", "crashed"):
         page, _ = opened(browser, files[name], "desk", scheme)
-        result = page.evaluate(_CONTRAST)
+        result = page.evaluate(looks.CONTRAST)
         assert result["seen"] > 100
         assert result["poor"] == [], name
         page.close()
@@ -130,7 +99,7 @@ def test_hostile_text_stays_text(browser: Any, files: dict[str, Path]) -> None:
 def test_what_scrolls_can_be_scrolled_by_keyboard(browser: Any, files: dict[str, Path]) -> None:
     for name in ("rejected", "deadlocked"):
         page, _ = opened(browser, files[name], "phone")
-        assert page.evaluate(_UNREACHABLE) == [], name
+        assert page.evaluate(looks.UNREACHABLE) == [], name
         page.close()
 
 

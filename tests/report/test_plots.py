@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.model.attempt import Attempt
+from grader.model.evaluation import ReportedMetrics
 from grader.model.trace import Trace
 from grader.report.plots import Plot, draw_plots
 from tests.report import factory
@@ -85,7 +86,23 @@ def test_time_learning_rate_memory_and_speed_are_told_with_their_numbers(drawn: 
     assert "goes from 0.0075 to 0.1 on all ranks" in drawn["learning-rate"].summary
     assert "One rank alone reaches 1,600." in drawn["throughput"].summary
     assert "MiB of process memory per rank" in drawn["memory"].summary
-    assert "0.941 on data that the script never saw, against a target of 0.900" in drawn["accuracy"].summary
+    assert (
+        "0.940, or a little more, on data that the script never saw, against a target of 0.900"
+        in drawn["accuracy"].summary
+    )
+
+
+def test_accuracies_on_what_was_trained_on_and_on_what_was_not_are_one_picture_with_the_gap() -> None:
+    attempt = factory.accepted()
+    assert attempt.evaluation is not None
+    assert attempt.evaluation.reported is not None
+    epochs = tuple(
+        e | {"train_accuracy": e["val_accuracy"] + 0.05} for e in attempt.evaluation.reported.epochs
+    )
+    both = plots(replace(attempt, evaluation=replace(attempt.evaluation, reported=ReportedMetrics(epochs))))
+    assert "a generalisation gap of +0.050" in both["accuracy"].summary
+    assert ("muted", "training, as reported") in both["accuracy"].legend
+    assert "generalisation" not in plots(attempt)["accuracy"].summary
 
 
 def test_ranks_with_different_learning_rates_get_a_line_each() -> None:

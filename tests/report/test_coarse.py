@@ -1,0 +1,89 @@
+"""What a learner reads of a score on hidden data says no more than its step, whichever way it is read."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from grader.model.attempt import Attempt
+from grader.model.grade import Grade
+from grader.report.audience import Audience, for_audience
+from grader.report.coarse import STEP, coarse
+from grader.report.gradescope import to_gradescope
+from grader.report.html import to_html
+from grader.report.json_report import from_json, to_json
+from grader.report.junit import grade_to_junit
+from grader.report.markdown import grade_to_markdown
+from grader.report.terminal import print_attempt, print_grade
+from tests.report import factory
+
+SHARES = st.floats(0, 1)
+
+
+@given(SHARES, SHARES | st.none())
+def test_a_score_is_told_in_steps_and_on_its_own_side_of_the_target(
+    value: float, target: float | None
+) -> None:
+    told = coarse(value, target)
+    assert told <= value + STEP * 1e-5
+    assert value - told <= 2 * STEP
+    assert told == target or abs(told / STEP - round(told / STEP)) < 1e-3
+    assert target is None or (told >= target) is (value >= target)
+    assert coarse(told, target) == told
+
+
+def test_a_target_is_never_read_as_reached_that_was_missed_by_a_hair() -> None:
+    assert coarse(0.8599999, 0.86) == 0.855
+    assert coarse(0.86, 0.86) == 0.86
+    assert coarse(0.8649, 0.86) == 0.86
+    assert coarse(0.934, 0.9334) == 0.9334, "the target itself is no secret"
+
+
+def terminal(attempt: Attempt, audience: Audience) -> str:
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    print_attempt(attempt, console, {}, audience)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def from_the_service(grade: Grade) -> str:
+    """As the command prints it that fetched a learner's grade."""
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    print_grade(from_json(to_json(grade)), factory.submission(), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_learner_reads_steps_in_every_form_and_staff_read_what_was_measured() -> None:
+    attempt = factory.near_miss()
+    assert "0.898 on 180 hidden samples" in attempt.grade.verdict_reason, "this would mean nothing otherwise"
+    forms = {
+        "page": to_html(attempt, {}),
+        "json": to_json(attempt.grade),
+        "terminal": terminal(attempt, Audience.LEARNER),
+        "client": from_the_service(attempt.grade),
+        "gradescope": to_gradescope(attempt.grade),
+        "junit": grade_to_junit(attempt.grade),
+        "markdown": grade_to_markdown(attempt.grade),
+    }
+    for name, text in forms.items():
+        assert "0.895 on 180 hidden samples" in text, name
+        for exact in ("0.898", "0.314"):
+            assert exact not in text, (name, exact)
+        # JUnit has no place for notes.
+        assert "told in steps of half a percentage point" in text or name == "junit", name
+    assert "0.898" in to_html(attempt, {}, Audience.STAFF)
+    assert "0.898" in terminal(attempt, Audience.STAFF)
+    assert '"accuracy": 0.8983' in to_json(attempt.grade, Audience.STAFF)
+    assert '"loss": 0.31415' in to_json(attempt.grade, Audience.STAFF)
+
+
+def test_other_scores_and_other_runs_are_told_as_they_are() -> None:
+    told = for_audience(factory.near_miss().grade, Audience.LEARNER)
+    assert told.metrics["validation_accuracy"] == 0.936, "what the script could measure itself"
+    assert for_audience(told, Audience.LEARNER) == told
+    unscored = factory.deadlocked().grade
+    assert for_audience(unscored, Audience.LEARNER).notes == unscored.notes
