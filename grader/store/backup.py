@@ -1,7 +1,7 @@
 """Backup and restore of a whole database: one file out, one file in, all or nothing.
 
-SQLite is copied by its own backup interface while everybody works on; PostgreSQL by its own programs. Files that
-lie in a folder are not part of it: whole files come and go there, under the hash of their bytes, so any tool copies it.
+SQLite is copied by its own backup interface while everybody works on; PostgreSQL by its own programs. Files that lie in
+a folder are not part of it: `archive` puts both together.
 """
 
 from __future__ import annotations
@@ -56,14 +56,24 @@ def restore(store: Store, source: Path, *, replace: bool = False) -> None:
     """
     if not source.is_file():
         raise UsageError(f"{source} is no file")
+    tables = check_empty(store, replace=replace)
+    (_restore_sqlite if store.is_sqlite else _restore_postgresql)(store, source, tables)
+    store.close()
+
+
+def check_empty(store: Store, *, replace: bool) -> list[str]:
+    """The database's tables, which a restore would replace.
+
+    Raises:
+        UsageError: there are some, and they are not to be replaced.
+    """
     with store.read() as connection:
         tables = inspect(connection).get_table_names()
     if set(tables) - {_VERSION_TABLE} and not replace:
         raise UsageError(
             "the database is not empty; --replace puts the backup in the place of all that is there"
         )
-    (_restore_sqlite if store.is_sqlite else _restore_postgresql)(store, source, tables)
-    store.close()
+    return tables
 
 
 def _backup_sqlite(store: Store, target: Path) -> None:

@@ -53,7 +53,7 @@ def issue(store: Store, course_id: int, person_id: int) -> Certified | Missing:
             .outerjoin(
                 Standing, and_(Standing.course_task_id == CourseTask.id, Standing.person_id == person_id)
             )
-            .where(CourseTask.course_id == course_id, CourseTask.required)
+            .where(CourseTask.course_id == course_id, *_REQUIRED)
             .order_by(CourseTask.position)
         ).all()
         missing = tuple(title for title, verdict in rows if verdict is not Verdict.ACCEPTED)
@@ -67,6 +67,15 @@ def issue(store: Store, course_id: int, person_id: int) -> Certified | Missing:
         )
         audit(connection, f"course:{course_id}", "certified", actor_id=person_id, person_id=person_id)
         return Certified(*connection.execute(_CERTIFIED.where(Certificate.public_id == public_id)).one())
+
+
+def certificate_of(store: Store, course_id: int, person_id: int) -> Certified | None:
+    """The certificate that somebody has of a course, or None; a revoked one says so."""
+    with store.read() as connection:
+        row = connection.execute(
+            _CERTIFIED.where(Certificate.course_id == course_id, Certificate.person_id == person_id)
+        ).one_or_none()
+    return None if row is None else Certified(*row)
 
 
 def verify(store: Store, public_id: str) -> Certified | None:
@@ -98,7 +107,7 @@ def revoke_certificate(store: Store, public_id: str, *, actor_id: int | None) ->
 
 def earned(store: Store, course_id: int) -> tuple[int, ...]:
     """Everybody who has all required tasks of a course accepted, by id: for certificates in one go."""
-    required = select(CourseTask.id).where(CourseTask.course_id == course_id, CourseTask.required)
+    required = select(CourseTask.id).where(CourseTask.course_id == course_id, *_REQUIRED)
     with store.read() as connection:
         wanted = list(connection.execute(required).scalars())
         if not wanted:
@@ -113,6 +122,18 @@ def earned(store: Store, course_id: int) -> tuple[int, ...]:
         return tuple(rows.scalars())
 
 
+def issued(store: Store, course_id: int) -> tuple[Certified, ...]:
+    """All certificates of a course that hold, by name."""
+    with store.read() as connection:
+        rows = connection.execute(
+            _CERTIFIED.where(Certificate.course_id == course_id, Certificate.revoked_at.is_(None)).order_by(
+                Person.name, Person.id
+            )
+        )
+        return tuple(Certified(*row) for row in rows)
+
+
+_REQUIRED = (CourseTask.required, CourseTask.withdrawn_at.is_(None))
 _CERTIFIED = (
     select(
         Certificate.public_id,

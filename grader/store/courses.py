@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
+from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from grader.errors import UsageError
+from grader.errors import InfraError, UsageError
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
@@ -50,24 +52,38 @@ class TaskTerms:
 
 @dataclass(frozen=True, slots=True)
 class SetTask:
-    """A task of a course."""
+    """A task of a course; `withdrawn`: only its grades are left, see `grader.store.withdrawal`."""
 
     id: int
     course_id: int
     task: str
     profile: str
     position: int
+    withdrawn: bool
     terms: TaskTerms
 
 
 @dataclass(frozen=True, slots=True)
 class CourseFacts:
-    """A course."""
+    """A course; `time_zone`: IANA name of the zone in which its staff writes dates."""
 
     id: int
     name: str
     title: str
     closed: bool
+    time_zone: str
+
+    @property
+    def zone(self) -> tzinfo:
+        """The same, to reckon with.
+
+        Raises:
+            InfraError: this machine does not know it.
+        """
+        try:
+            return UTC if self.time_zone == _UTC else ZoneInfo(self.time_zone)
+        except ZoneInfoNotFoundError:
+            raise InfraError(f"this machine knows no time zone {self.time_zone}: install tzdata") from None
 
 
 def add_course(store: Store, name: str, title: str, *, actor_id: int | None = None) -> int:
@@ -94,6 +110,27 @@ def set_closed(store: Store, course_id: int, closed: bool, *, actor_id: int | No
             update(Course).where(Course.id == course_id).values(closed_at=database_now() if closed else None)
         )
         audit(connection, f"course:{course_id}", "closed" if closed else "opened", actor_id=actor_id)
+
+
+@cache
+def time_zones() -> tuple[str, ...]:
+    """All that a course can have, UTC first, then by name."""
+    return (_UTC, *sorted(available_timezones() - {_UTC}))
+
+
+def set_time_zone(store: Store, course_id: int, name: str, *, actor_id: int | None) -> None:
+    """Let the course's staff write dates in that zone; dates that are set stay the moments that they are.
+
+    Raises:
+        UsageError: there is no such zone.
+    """
+    if name not in time_zones():
+        raise UsageError(f"there is no time zone {name!r}")
+    with store.write() as connection:
+        connection.execute(
+            update(Course).where(Course.id == course_id).values(time_zone=None if name == _UTC else name)
+        )
+        audit(connection, f"course:{course_id}", "time_zone_set", actor_id=actor_id, time_zone=name)
 
 
 def courses(store: Store) -> tuple[CourseFacts, ...]:
@@ -172,26 +209,40 @@ def reorder(store: Store, course_id: int, task_ids: tuple[int, ...], *, actor_id
 
 
 def tasks_of(store: Store, course_id: int) -> tuple[SetTask, ...]:
-    """A course's tasks in their order."""
+    """A course's tasks in their order, those that were withdrawn among them."""
     with store.read() as connection:
         return read_tasks(connection, course_id)
+
+
+def course_task(store: Store, course_task_id: int) -> SetTask | None:
+    """One task of a course, or None."""
+    with store.read() as connection:
+        row = connection.execute(_SET_TASK.where(CourseTask.id == course_task_id)).one_or_none()
+    return None if row is None else SetTask(*(*row[:6], TaskTerms(*row[6:])))
 
 
 def read_tasks(connection: Connection, course_id: int) -> tuple[SetTask, ...]:
     """A course's tasks in their order, within a transaction of the caller's."""
     rows: Iterable[Sequence[Any]] = connection.execute(
-        select(
-            CourseTask.id,
-            CourseTask.course_id,
-            CourseTask.task,
-            CourseTask.profile,
-            CourseTask.position,
-            *(getattr(CourseTask, field.name) for field in fields(TaskTerms)),
-        )
-        .where(CourseTask.course_id == course_id)
-        .order_by(CourseTask.position, CourseTask.id)
+        _SET_TASK.where(CourseTask.course_id == course_id).order_by(CourseTask.position, CourseTask.id)
     )
-    return tuple(SetTask(*(*row[:5], TaskTerms(*row[5:]))) for row in rows)
+    return tuple(SetTask(*(*row[:6], TaskTerms(*row[6:]))) for row in rows)
 
 
-_COURSE = select(Course.id, Course.name, Course.title, Course.closed_at.is_not(None)).select_from(Course)
+_UTC = "UTC"
+_COURSE = select(
+    Course.id,
+    Course.name,
+    Course.title,
+    Course.closed_at.is_not(None),
+    func.coalesce(Course.time_zone, _UTC),
+).select_from(Course)
+_SET_TASK = select(
+    CourseTask.id,
+    CourseTask.course_id,
+    CourseTask.task,
+    CourseTask.profile,
+    CourseTask.position,
+    CourseTask.withdrawn_at.is_not(None),
+    *(getattr(CourseTask, field.name) for field in fields(TaskTerms)),
+)

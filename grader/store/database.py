@@ -7,9 +7,10 @@ table.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ BUSY_S = 10.0
 """How long a transaction waits for others before it gives up."""
 _POOL, _OVERFLOW = 10, 10
 _WRITES = "grader_writes"
+_ASK_AGAIN_S = 0.02
 
 
 class StoreUnavailableError(InfraError):
@@ -61,7 +63,7 @@ class Store:
     def __init__(self, url: str | URL) -> None:
         self.url = parse_url(url) if isinstance(url, str) else url
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._turn = threading.Lock() if self.is_sqlite else nullcontext()
+        self._turn = threading.Lock() if self.is_sqlite else None
         self.engine = _sqlite_engine(self.url) if self.is_sqlite else _postgresql_engine(self.url)
 
     @contextmanager
@@ -71,7 +73,7 @@ class Store:
         Raises:
             StoreUnavailableError: the database is away or was locked for longer than `BUSY_S`.
         """
-        with self._turn, _availability(), self.engine.connect() as connection:
+        with self._in_turn(), _availability(), self.engine.connect() as connection:
             writing = connection.execution_options(**{_WRITES: True})
             with writing.begin():
                 yield writing
@@ -91,6 +93,19 @@ class Store:
             )
             with reading.begin():
                 yield reading
+
+    @contextmanager
+    def _in_turn(self) -> Generator[None]:
+        if self._turn is None:
+            yield
+            return
+        # Whoever stands behind one that waits for the file's lock does not wait for that long again.
+        if not self._turn.acquire(timeout=BUSY_S):
+            raise StoreUnavailableError("the database does not answer: others have been writing for too long")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def close(self) -> None:
         """Close all connections; the next transaction opens new ones."""
@@ -134,6 +149,21 @@ def _postgresql_engine(url: URL) -> Engine:
     )
 
 
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Choose the journal that lets readers read while somebody writes.
+
+    While others do the same for a new file, SQLite refuses at once, whatever the connection's timeout.
+    """
+    pause = threading.Event()
+    for _ in range(int(BUSY_S / _ASK_AGAIN_S)):
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            pause.wait(_ASK_AGAIN_S)
+    cursor.execute("PRAGMA journal_mode=WAL")
+
+
 def _sqlite_engine(url: URL) -> Engine:
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
@@ -149,7 +179,7 @@ def _sqlite_engine(url: URL) -> Engine:
     def prepare(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA journal_mode=WAL")
+        _write_ahead(cursor)
         # A receipt that was given outlives a power cut.
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA cache_size=-16384")

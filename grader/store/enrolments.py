@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from grader.errors import UsageError
 from grader.store.clock import database_now
@@ -35,6 +36,17 @@ class OwnCourse:
     name: str
     title: str
     role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """A due date that was moved for one learner."""
+
+    course_task_id: int
+    person_id: int
+    name: str
+    due_at: datetime
+    reason: str
 
 
 def enrol(
@@ -105,13 +117,15 @@ def participants(store: Store, course_id: int) -> tuple[Participant, ...]:
 def courses_of(store: Store, person_id: int) -> tuple[OwnCourse, ...]:
     """The courses that somebody takes part in, by name."""
     with store.read() as connection:
-        rows = connection.execute(
-            select(Course.id, Course.name, Course.title, Enrolment.role)
-            .join(Enrolment, Enrolment.course_id == Course.id)
-            .where(Enrolment.person_id == person_id)
-            .order_by(Course.name)
-        )
-        return tuple(OwnCourse(*row) for row in rows)
+        return courses_of_each(connection, [person_id])[person_id]
+
+
+def courses_of_each(connection: Connection, person_ids: Sequence[int]) -> dict[int, tuple[OwnCourse, ...]]:
+    """The same of several people, within a transaction of the caller's."""
+    found: dict[int, list[OwnCourse]] = {one: [] for one in person_ids}
+    for row in connection.execute(_OWN, {"people": list(found)}):
+        found[row.person_id].append(OwnCourse(row.id, row.name, row.title, row.role))
+    return {one: tuple(courses) for one, courses in found.items()}
 
 
 def extend(
@@ -188,3 +202,53 @@ def extend(
             reason=reason,
         )
         return len(moved)
+
+
+def extensions_of(store: Store, course_id: int) -> tuple[Extended, ...]:
+    """All moved due dates of a course, by task, then by name."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(Extension.course_task_id, Person.id, Person.name, Extension.due_at, Extension.reason)
+            .join(Enrolment, Enrolment.id == Extension.enrolment_id)
+            .join(Person, Person.id == Enrolment.person_id)
+            .join(CourseTask, CourseTask.id == Extension.course_task_id)
+            .where(Enrolment.course_id == course_id)
+            .order_by(CourseTask.position, Person.name, Person.id)
+        )
+        return tuple(Extended(*row) for row in rows)
+
+
+def retract_extension(store: Store, course_task_id: int, person_id: int, *, actor_id: int | None) -> bool:
+    """Let the task's own due date hold again for one learner; False: theirs was not moved."""
+    with store.write() as connection:
+        course_id = connection.execute(
+            select(CourseTask.course_id).where(CourseTask.id == course_task_id)
+        ).scalar_one_or_none()
+        theirs = select(Enrolment.id).where(
+            Enrolment.course_id == course_id, Enrolment.person_id == person_id
+        )
+        gone = connection.execute(
+            delete(Extension).where(
+                Extension.course_task_id == course_task_id, Extension.enrolment_id.in_(theirs)
+            )
+        ).rowcount
+        if gone:
+            restate(connection, course_task_id, [person_id])
+            audit(
+                connection,
+                f"course:{course_id}",
+                "extension_retracted",
+                actor_id=actor_id,
+                course_task_id=course_task_id,
+                person_id=person_id,
+            )
+        return bool(gone)
+
+
+# Made once: every request asks for it.
+_OWN = (
+    select(Enrolment.person_id, Course.id, Course.name, Course.title, Enrolment.role)
+    .join(Enrolment, Enrolment.course_id == Course.id)
+    .where(Enrolment.person_id.in_(bindparam("people", expanding=True)))
+    .order_by(Course.name)
+)

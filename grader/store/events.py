@@ -6,12 +6,12 @@ under the attempt's row lock; so a reader that has seen number n asks for what c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
@@ -29,6 +29,15 @@ class Happened:
     at: datetime
     actor_id: int | None
     data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is new of an attempt: its state, the number of its last event, and the events asked for."""
+
+    state: AttemptState
+    last: int
+    events: tuple[Happened, ...]
 
 
 # Statements of the busiest operations are made once: making them takes longer than running them.
@@ -91,6 +100,32 @@ def events_of(store: Store, attempt_id: int, *, after: int = 0, limit: int = 500
             _COLUMNS.where(Event.attempt_id == attempt_id, Event.seq > after).order_by(Event.seq).limit(limit)
         )
         return tuple(Happened(*row) for row in rows)
+
+
+def news(store: Store, after: Mapping[int, int], *, limit: int = 5000) -> dict[int, News]:
+    """What happened to several attempts since, read in one go for everybody who watches.
+
+    Args:
+        store: where.
+        after: attempt → number of the last event that is known.
+        limit: events altogether; the rest comes with the next call.
+    """
+    with store.read() as connection:
+        heads = connection.execute(
+            select(Attempt.id, Attempt.state, Attempt.event_seq).where(Attempt.id.in_(list(after)))
+        ).all()
+        behind = [row.id for row in heads if row.event_seq > after[row.id]]
+        found: dict[int, list[Happened]] = {}
+        if behind:
+            newer = or_(*(and_(Event.attempt_id == one, Event.seq > after[one]) for one in behind))
+            for row in connection.execute(
+                _COLUMNS.add_columns(Event.attempt_id)
+                .where(newer)
+                .order_by(Event.attempt_id, Event.seq)
+                .limit(limit)
+            ):
+                found.setdefault(row[6], []).append(Happened(*row[:6]))
+    return {row.id: News(row.state, row.event_seq, tuple(found.get(row.id, ()))) for row in heads}
 
 
 def audit_of(store: Store, subject: str, *, limit: int = 500) -> tuple[Happened, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, literal, select
+from sqlalchemy import Connection, bindparam, insert, literal, select, tuple_
 
 from grader.model.finding import Severity
 from grader.model.grade import Grade, Verdict
@@ -87,10 +88,15 @@ def record(
         )
 
 
-def known_answer(connection: Connection, digest: str, task_version: str, profile: str) -> int | None:
-    """The attempt that answered the very same files at the same task version and profile, or None."""
-    same = {"same_digest": digest, "same_version": task_version, "same_profile": profile}
-    return connection.execute(_KNOWN, same).scalar_one_or_none()
+def known_answers(
+    connection: Connection, wanted: Collection[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], int]:
+    """The attempt that answered the very same files before, by (digest, task version, profile); unanswered: absent."""
+    if not wanted:
+        return {}
+    # The latest comes last, and stays.
+    rows = connection.execute(_KNOWN, {"same": sorted(wanted)})
+    return {(row.digest, row.task_version, row.profile): row.id for row in rows}
 
 
 def copy_answer(
@@ -154,16 +160,13 @@ _GRADE = select(
     GradeRecord.created_at,
 )
 _KNOWN = (
-    select(Attempt.id)
+    select(Attempt.digest, Attempt.task_version, Attempt.profile, Attempt.id)
     .join(GradeRecord, GradeRecord.attempt_id == Attempt.id)
     .where(
-        Attempt.digest == bindparam("same_digest"),
-        Attempt.task_version == bindparam("same_version"),
-        Attempt.profile == bindparam("same_profile"),
+        tuple_(Attempt.digest, Attempt.task_version, Attempt.profile).in_(bindparam("same", expanding=True)),
         Attempt.state == AttemptState.JUDGED,
         Attempt.cached_from.is_(None),
         GradeRecord.verdict.not_in(_NOT_SHARED),
     )
-    .order_by(Attempt.id.desc())
-    .limit(1)
+    .order_by(Attempt.id)
 )

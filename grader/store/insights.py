@@ -1,4 +1,7 @@
-"""What an instructor wants to know of a class: which checks fail most (without names), who is stuck where."""
+"""What an instructor wants to know of a class: which checks fail most (without names), who is stuck where.
+
+And where the grader itself failed, which is theirs to set right and nobody else's.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, case, distinct, func, select
+from sqlalchemy.orm import aliased
 
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
@@ -60,6 +64,64 @@ class Stuck:
     codes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class HandedInCount:
+    """How many people have handed something in for a task, and the last attempt there: what a class works on now."""
+
+    num_people: int
+    last_attempt_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Attempts that ended as `judge_error`, and after which nothing of that learner's was judged in that task."""
+
+    num_attempts: int
+    last_at: datetime | None
+
+
+def failures(store: Store, course_id: int) -> Failures:
+    """Where a course still waits for somebody to look: what was judged later, or judged again, is settled."""
+    later = aliased(Attempt)
+    settled = select(later.id).where(
+        later.course_task_id == Attempt.course_task_id,
+        later.person_id == Attempt.person_id,
+        later.id > Attempt.id,
+        later.state == AttemptState.JUDGED,
+    )
+    with store.read() as connection:
+        row = connection.execute(
+            select(func.count(), func.max(Attempt.finished_at))
+            .join(CourseTask, CourseTask.id == Attempt.course_task_id)
+            .where(
+                CourseTask.course_id == course_id,
+                Attempt.state == AttemptState.FAILED,
+                ~settled.exists(),
+            )
+        ).one()
+    return Failures(*row)
+
+
+def handed_in(store: Store, course_id: int) -> dict[int, HandedInCount]:
+    """Per task of a course that something was handed in for, by the task's id there."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(Attempt.course_task_id, func.count(distinct(Attempt.person_id)), func.max(Attempt.id))
+            .join(CourseTask, CourseTask.id == Attempt.course_task_id)
+            .join(
+                Enrolment,
+                and_(Enrolment.course_id == course_id, Enrolment.person_id == Attempt.person_id),
+            )
+            .where(
+                CourseTask.course_id == course_id,
+                Attempt.lane == Lane.INTERACTIVE,
+                Enrolment.role == Role.LEARNER,
+            )
+            .group_by(Attempt.course_task_id)
+        )
+        return {task_id: HandedInCount(number, last) for task_id, number, last in rows}
+
+
 def class_view(store: Store, course_task_id: int, *, with_hints: bool = False) -> tuple[CodeCount, ...]:
     """Codes found in a task, those that most learners have now first; learners of the course only, without names."""
     last = (
@@ -109,6 +171,7 @@ def stuck(store: Store, course_id: int, *, min_attempts: int = 3) -> tuple[Stuck
         .join(CourseTask, CourseTask.id == Attempt.course_task_id)
         .where(
             CourseTask.course_id == course_id,
+            CourseTask.withdrawn_at.is_(None),
             Attempt.state == AttemptState.JUDGED,
             Attempt.lane == Lane.INTERACTIVE,
         )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import false, func, insert, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.enrolments import enrol_within
 from grader.store.events import audit
-from grader.store.tables import Enrolment, Invitation
+from grader.store.tables import Course, Enrolment, Invitation
 from grader.store.tables.person import Role
 
 # Typed by hand from a projector: no letters that look alike. 8 of 31: 39 bits, and guessing is limited by the doors.
@@ -35,6 +36,34 @@ class Redeemed:
 
     entry: Entry
     course_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invited:
+    """A code as instructors see it; `max_uses` None: as often as asked; `expired` by the database's clock."""
+
+    code: str
+    course_id: int
+    role: Role
+    expires_at: datetime | None
+    expired: bool
+    max_uses: int | None
+    num_uses: int
+
+    @property
+    def open(self) -> bool:
+        """Whether somebody could still enter with it."""
+        return not self.expired and (self.max_uses is None or self.num_uses < self.max_uses)
+
+
+@dataclass(frozen=True, slots=True)
+class Opens:
+    """What a code would do: `entered` and the course that it opens, or why it opens none."""
+
+    entry: Entry
+    course_id: int | None = None
+    course: str = ""
+    role: Role = Role.LEARNER
 
 
 def invite(
@@ -60,6 +89,27 @@ def invite(
         )
         audit(connection, f"course:{course_id}", "invited", actor_id=actor_id, role=role)
     return code
+
+
+def look_up(store: Store, code: str) -> Opens:
+    """What a code would open, without using it."""
+    with store.read() as connection:
+        row = connection.execute(
+            select(
+                Course.id,
+                Course.title,
+                Invitation.role,
+                (Invitation.expires_at <= database_now()).label("expired"),
+                (Invitation.num_uses >= Invitation.max_uses).label("used_up"),
+            )
+            .join(Course, Course.id == Invitation.course_id)
+            .where(Invitation.code == _spelt(code), Invitation.revoked_at.is_(None))
+        ).one_or_none()
+    if row is None:
+        return Opens(Entry.UNKNOWN)
+    if row.expired or row.used_up:
+        return Opens(Entry.EXPIRED if row.expired else Entry.USED_UP)
+    return Opens(Entry.ENTERED, row.id, row.title, row.role)
 
 
 def redeem(store: Store, code: str, person_id: int) -> Redeemed:
@@ -93,6 +143,25 @@ def redeem(store: Store, code: str, person_id: int) -> Redeemed:
         )
         enrol_within(connection, row.course_id, person_id, row.role, actor_id=person_id)
         return Redeemed(Entry.ENTERED, row.course_id)
+
+
+def invitations_of(store: Store, course_id: int) -> tuple[Invited, ...]:
+    """The codes of a course that were not revoked, the newest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(
+                Invitation.code,
+                Invitation.course_id,
+                Invitation.role,
+                Invitation.expires_at,
+                func.coalesce(Invitation.expires_at <= database_now(), false()),
+                Invitation.max_uses,
+                Invitation.num_uses,
+            )
+            .where(Invitation.course_id == course_id, Invitation.revoked_at.is_(None))
+            .order_by(Invitation.id.desc())
+        )
+        return tuple(Invited(*row) for row in rows)
 
 
 def revoke_invitation(store: Store, code: str, *, actor_id: int | None) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from grader.store.tables.attempt import AttemptState
 from grader.store.tables.course_task import LatePolicy
 
 DAY = timedelta(days=1)
@@ -63,6 +64,14 @@ class Caps:
     per_day: int | None
     total: int | None
     concurrent: int | None
+
+
+def held_against(state: AttemptState, claimed_at: datetime | None, cached_from: int | None) -> bool:
+    """Whether an attempt counts against the learner's limits: our faults and answers from before do not."""
+    if state is AttemptState.FAILED or cached_from is not None:
+        return False
+    # Cancelled while it waited it cost nothing; cancelled while it ran it may have told something.
+    return not (state is AttemptState.CANCELLED and claimed_at is None)
 
 
 def days_late(now: datetime, due_at: datetime | None) -> int:

@@ -8,7 +8,7 @@ from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
@@ -151,10 +151,21 @@ def set_role(store: Store, person_id: int, role: Role, *, actor_id: int | None) 
         audit(connection, f"person:{person_id}", "role_changed", actor_id=actor_id, role=role)
 
 
+def end_sessions(store: Store, person_id: int, *, actor_id: int | None) -> None:
+    """Sign an account out of every browser; its tokens go on.
+
+    Raises:
+        UsageError: there is no such account.
+    """
+    with store.write() as connection:
+        _change(connection, person_id, session_epoch=Person.session_epoch + 1)
+        audit(connection, f"person:{person_id}", "sessions_ended", actor_id=actor_id)
+
+
 def account(store: Store, person_id: int) -> Account | None:
     """The account of that id, or None."""
     with store.read() as connection:
-        row = connection.execute(_ACCOUNT.where(Person.id == person_id)).one_or_none()
+        row = connection.execute(_BY_ID, {"person": person_id}).one_or_none()
     return None if row is None else Account(*row)
 
 
@@ -163,6 +174,21 @@ def account_by_login(store: Store, login: str) -> Account | None:
     with store.read() as connection:
         row = connection.execute(_ACCOUNT.where(Person.login == _login(login))).one_or_none()
     return None if row is None else Account(*row)
+
+
+def everybody(store: Store, search: str = "", *, after: int = 0, limit: int = 100) -> tuple[Account, ...]:
+    """Accounts by id, page by page: those after this id whose login or name holds the text, in whatever case."""
+    statement = _ACCOUNT.where(Person.id > after).order_by(Person.id).limit(limit)
+    if search.strip():
+        wanted = search.strip().casefold()
+        statement = statement.where(
+            or_(
+                Person.login.contains(wanted, autoescape=True),
+                func.lower(Person.name).contains(wanted, autoescape=True),
+            )
+        )
+    with store.read() as connection:
+        return tuple(Account(*row) for row in connection.execute(statement))
 
 
 def any_admin(store: Store) -> bool:
@@ -217,3 +243,5 @@ _ACCOUNT = select(
     Person.session_epoch,
     Person.disabled_at.is_(None),
 )
+# Made once: every request of a browser asks for it.
+_BY_ID = _ACCOUNT.where(Person.id == bindparam("person"))

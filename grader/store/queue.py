@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
 from sqlalchemy import Connection, Select, and_, case, delete, func, select, union_all, update
@@ -34,8 +34,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """A worker's host as it was at the last look; None: not looked at, or not to be had there.
+
+    Attributes:
+        num_gpus: devices that are fit for use, 0 for a worker that leaves them alone.
+        num_leases, num_waiting: sets of devices and cores that are handed out there, and requests that wait for some.
+        num_containers: of its site, warm and in use; None where it judges without containers.
+    """
+
+    num_gpus: int | None = None
+    num_leases: int | None = None
+    num_waiting: int | None = None
+    num_containers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker that was seen within the last minute."""
+    """A worker that was seen within the last minute; `host` None: it said nothing of it."""
 
     name: str
     needs: tuple[str, ...]
@@ -43,6 +59,7 @@ class Worker:
     seen_at: datetime
     draining: bool
     num_running: int
+    host: Host | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +87,15 @@ class QueueState:
         return self.running == 0
 
 
-def report_worker(store: Store, name: str, needs: Sequence[str], slots: int) -> bool:
+def report_worker(
+    store: Store, name: str, needs: Sequence[str], slots: int, host: Host | None = None
+) -> bool:
     """A worker says that it is there and what it can take; True: it is to take nothing more and end."""
-    values = {"name": name, "needs": list(needs), "slots": slots, "seen_at": database_now()}
+    told = None if host is None else asdict(host)
+    values = {"name": name, "needs": list(needs), "slots": slots, "seen_at": database_now(), "host": told}
     with store.write() as connection:
-        statement = upsert(connection, WorkerRow, ["name"], values, update=["needs", "slots", "seen_at"])
+        update = ["needs", "slots", "seen_at", "host"]
+        statement = upsert(connection, WorkerRow, ["name"], values, update=update)
         return connection.execute(statement.returning(WorkerRow.draining)).scalar_one()
 
 
@@ -220,12 +241,21 @@ def _workers(connection: Connection) -> tuple[Worker, ...]:
             WorkerRow.seen_at,
             WorkerRow.draining,
             func.coalesce(busy.c.num, 0),
+            WorkerRow.host,
         )
         .outerjoin(busy, busy.c.worker == WorkerRow.name)
         .where(WorkerRow.seen_at > database_now(-ALIVE_S))
         .order_by(WorkerRow.name)
     )
-    return tuple(Worker(row[0], tuple(row[1]), *row[2:]) for row in rows)
+    return tuple(
+        Worker(name, tuple(needs), slots, seen_at, draining, number, _host(told))
+        for name, needs, slots, seen_at, draining, number, told in rows
+    )
+
+
+def _host(told: dict[str, int | None] | None) -> Host | None:
+    # A worker of another version may say more, or less.
+    return None if told is None else Host(**{one.name: told.get(one.name) for one in fields(Host)})
 
 
 def _durations(connection: Connection, kinds: Sequence[tuple[int, str]]) -> dict[tuple[int, str], float]:

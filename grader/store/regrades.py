@@ -8,14 +8,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import case, func, select, update
 from sqlalchemy.orm import aliased
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.store.database import Store
+from grader.store.endings import cancel
 from grader.store.events import audit
 from grader.store.standings import restate
 from grader.store.submissions import enqueue
@@ -38,6 +40,23 @@ class Change:
     def changes(self) -> bool:
         """Whether applying this would make a difference."""
         return self.after is not None and self.after != self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A regrade at a glance: how many attempts it judges again, how many of them ended, how many count by now.
+
+    Attributes:
+        num_open: still queued or running; num_judged, num_counting: with a grade, and in force.
+    """
+
+    name: str
+    course_id: int
+    asked_at: datetime
+    num_attempts: int
+    num_open: int
+    num_judged: int
+    num_counting: int
 
 
 def regrade(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
@@ -87,7 +106,7 @@ def regrade(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
                 }
                 for row in once.values()
             ],
-            actor_id=actor_id,
+            [actor_id] * len(once),
         )
         audit(connection, f"regrade:{batch}", "regrade_asked", actor_id=actor_id, number=len(once))
     return batch
@@ -148,5 +167,58 @@ def apply(store: Store, batch: str, *, actor_id: int) -> int:
         return len(rows)
 
 
+def discard(store: Store, batch: str, *, actor_id: int) -> int:
+    """Drop a regrade that was not applied: what waits is cancelled, what was judged never counts.
+
+    Returns how many attempts it held that do not count. Applying it later is still possible for those judged.
+    """
+    with store.read() as connection:
+        rows = connection.execute(
+            select(Attempt.id, Attempt.state).where(Attempt.batch == batch, Attempt.counts.is_(False))
+        ).all()
+    for row in rows:
+        if row.state in (AttemptState.QUEUED, AttemptState.RUNNING):
+            cancel(store, row.id, actor_id=actor_id)
+    with store.write() as connection:
+        audit(connection, f"regrade:{batch}", "regrade_discarded", actor_id=actor_id, number=len(rows))
+    return len(rows)
+
+
+def batches_of(store: Store, course_id: int, *, limit: int = 50) -> tuple[Batch, ...]:
+    """The last regrades of a course, newest first."""
+    with store.read() as connection:
+        rows = connection.execute(
+            _BATCH.where(CourseTask.course_id == course_id)
+            .group_by(Attempt.batch, CourseTask.course_id)
+            .order_by(func.max(Attempt.id).desc())
+            .limit(limit)
+        )
+        return tuple(Batch(*row) for row in rows)
+
+
+def batch_facts(store: Store, batch: str) -> Batch | None:
+    """One regrade, or None."""
+    with store.read() as connection:
+        row = connection.execute(
+            _BATCH.where(Attempt.batch == batch).group_by(Attempt.batch, CourseTask.course_id)
+        ).one_or_none()
+    return None if row is None else Batch(*row)
+
+
 def _pair(verdict: Verdict | None, points: float) -> tuple[Verdict, float] | None:
     return None if verdict is None else (verdict, points)
+
+
+_BATCH = (
+    select(
+        Attempt.batch,
+        CourseTask.course_id,
+        func.min(Attempt.queued_at),
+        func.count(),
+        func.sum(case((Attempt.state.in_([AttemptState.QUEUED, AttemptState.RUNNING]), 1), else_=0)),
+        func.sum(case((Attempt.state == AttemptState.JUDGED, 1), else_=0)),
+        func.sum(case((Attempt.counts.is_(True), 1), else_=0)),
+    )
+    .join(CourseTask, CourseTask.id == Attempt.course_task_id)
+    .where(Attempt.batch.is_not(None))
+)

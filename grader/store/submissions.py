@@ -9,28 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, insert, select
+from sqlalchemy import Connection, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from grader.model.submission import SourceFile, Submission
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import NOTE, note
-from grader.store.grades import copy_answer, known_answer
-from grader.store.limits import Caps, Dates, Limit, Refusal, days_late, refused_by_caps, refused_by_dates
+from grader.store.grades import copy_answer, known_answers
+from grader.store.limits import Limit, Refusal, days_late
 from grader.store.standings import restate
-from grader.store.tables import (
-    Attempt,
-    Course,
-    CourseTask,
-    Enrolment,
-    Extension,
-    OutboxRow,
-    Source,
-    SubmissionRow,
-)
+from grader.store.tables import Attempt, OutboxRow, Source, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.base import storable
-from grader.store.tables.person import Role
+from grader.store.terms import Found, Pair, due, earlier_of, refusals_of, terms_of
 from grader.store.upsert import upserting
 
 
@@ -51,6 +43,24 @@ class Accepted:
     repeated: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """A submission on its way in.
+
+    Attributes:
+        person_id, course_task_id: who hands in, for which task of which course.
+        submission: the files.
+        idempotency_key: the client's name of this request; the same key again gives the same answer.
+        forced: judge even where the same files were judged before.
+    """
+
+    person_id: int
+    course_task_id: int
+    submission: Submission
+    idempotency_key: str | None = None
+    forced: bool = False
+
+
 def submit(
     store: Store,
     person_id: int,
@@ -60,34 +70,55 @@ def submit(
     idempotency_key: str | None = None,
     forced: bool = False,
 ) -> Accepted | Refusal:
-    """Hand a submission in and queue an attempt, or say which limit stands in the way.
+    """Hand a submission in and queue an attempt, or say which limit stands in the way; see `HandedIn`.
 
     Instructors of the course try things out at any time, as often as they like.
-
-    Args:
-        store: where to.
-        person_id: who hands in.
-        course_task_id: for which task of which course.
-        submission: the files.
-        idempotency_key: the client's name of this request; the same key again gives the same answer.
-        forced: judge even where the same files were judged before.
     """
-    key = None if idempotency_key is None else storable(idempotency_key)[:80]
+    handed = HandedIn(person_id, course_task_id, submission, idempotency_key, forced)
+    (answer,) = submit_all(store, [handed])
+    return answer
+
+
+def submit_all(store: Store, handed: Sequence[HandedIn]) -> list[Accepted | Refusal]:
+    """Hand in what several people bring at the same moment, in one transaction; the answers in their order.
+
+    A transaction costs as much as all that is done in it, and a disk tells ten receipts as soon as one.
+
+    Raises:
+        ValueError: somebody is among them twice: the second would have to be held against the first.
+    """
+    if len({one.person_id for one in handed}) < len(handed):
+        raise ValueError("of one person only one submission is taken at a time")
+    # Worked out before others have to wait for us.
+    ready = [_Ready(one, one.submission.digest, _key(one)) for one in handed]
+    try:
+        return _submit_all(store, ready)
+    except IntegrityError:
+        # What we read was taken away before we wrote: a task removed, a person erased. Now they are not found.
+        return _submit_all(store, ready)
+
+
+def _submit_all(store: Store, ready: Sequence[_Ready]) -> list[Accepted | Refusal]:
     with store.write() as connection:
-        terms = _terms(connection, person_id, course_task_id)
-        if terms is None:
-            return Refusal(Limit.NOT_ENROLLED)
-        if key is not None:
-            earlier = _earlier(connection, person_id, key)
-            if earlier is not None:
-                if (earlier.digest, earlier.course_task_id) != (submission.digest, course_task_id):
-                    return Refusal(Limit.KEY_REUSED)
-                late = days_late(earlier.submitted_at, terms.extended or terms.due_at)
-                return Accepted(earlier.submission_id, earlier.id, earlier.state, late, repeated=True)
-        refusal = None if terms.role is Role.INSTRUCTOR else _refusal(connection, person_id, terms)
-        if refusal is not None:
-            return refusal
-        return _take(connection, person_id, terms, submission, key, forced)
+        terms = terms_of(connection, (one.pair for one in ready))
+        earlier = earlier_of(
+            connection, ((one.pair[0], one.key) for one in ready if one.key is not None and one.pair in terms)
+        )
+        new = {one.pair: terms[one.pair] for one in ready if one.pair in terms and one.pair[0] not in earlier}
+        refusals = refusals_of(connection, new)
+        taken = _take(
+            connection,
+            [(one, new[one.pair]) for one in ready if one.pair in new and one.pair not in refusals],
+        )
+        answers: list[Accepted | Refusal] = []
+        for one in ready:
+            if one.pair not in terms:
+                answers.append(Refusal(Limit.NOT_ENROLLED))
+            elif one.pair not in new:
+                answers.append(_again(one, earlier[one.pair[0]], terms[one.pair]))
+            else:
+                answers.append(refusals.get(one.pair) or taken[one.pair])
+        return answers
 
 
 def source_of(store: Store, attempt_id: int) -> Submission | None:
@@ -104,8 +135,10 @@ def source_of(store: Store, attempt_id: int) -> Submission | None:
     return Submission(row.name, tuple(SourceFile(path, text) for path, text in row.files))
 
 
-def enqueue(connection: Connection, attempts: Sequence[dict[str, Any]], *, actor_id: int | None) -> list[int]:
-    """Queue attempts, each with its first event and its message, within a transaction of the caller's."""
+def enqueue(
+    connection: Connection, attempts: Sequence[dict[str, Any]], actors: Sequence[int | None]
+) -> list[int]:
+    """Queue attempts, each with its first event, whose actor is given, and its message, in the caller's transaction."""
     made = list(connection.execute(_QUEUE, attempts).scalars())
     connection.execute(
         NOTE,
@@ -117,87 +150,118 @@ def enqueue(connection: Connection, attempts: Sequence[dict[str, Any]], *, actor
                 "actor_id": actor_id,
                 "data": {"lane": values["lane"]},
             }
-            for attempt_id, values in zip(made, attempts, strict=True)
+            for attempt_id, values, actor_id in zip(made, attempts, actors, strict=True)
         ],
     )
     connection.execute(_SEND, [{"attempt_id": attempt_id} for attempt_id in made])
     return made
 
 
-def _terms(connection: Connection, person_id: int, course_task_id: int) -> Row[*tuple[Any, ...]] | None:
-    return connection.execute(_TERMS, {"person": person_id, "course_task": course_task_id}).one_or_none()
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    handed: HandedIn
+    digest: str
+    key: str | None
+
+    @property
+    def pair(self) -> Pair:
+        return self.handed.person_id, self.handed.course_task_id
 
 
-def _earlier(connection: Connection, person_id: int, key: str) -> Row[*tuple[Any, ...]] | None:
-    return connection.execute(_EARLIER, {"person": person_id, "key": key}).one_or_none()
+def _key(one: HandedIn) -> str | None:
+    return None if one.idempotency_key is None else storable(one.idempotency_key)[:80]
 
 
-def _refusal(connection: Connection, person_id: int, terms: Row[*tuple[Any, ...]]) -> Refusal | None:
-    if terms.closed_at is not None:
-        return Refusal(Limit.COURSE_CLOSED)
-    dates = Dates(terms.opens_at, terms.extended or terms.due_at, terms.late_policy, terms.late_days)
-    refusal = refused_by_dates(terms.now, dates)
-    if refusal is not None:
-        return refusal
-    attempts = connection.execute(_OWN, {"person": person_id, "course_task": terms.id}).all()
-    caps = Caps(terms.max_per_day, terms.max_total, terms.max_concurrent)
-    counted = [row.queued_at for row in attempts if _counts(row)]
-    unfinished = sum(row.state in (AttemptState.QUEUED, AttemptState.RUNNING) for row in attempts)
-    return refused_by_caps(terms.now, caps, counted, unfinished)
+def _again(one: _Ready, earlier: Found, terms: Found) -> Accepted | Refusal:
+    if (earlier.digest, earlier.course_task_id) != (one.digest, one.handed.course_task_id):
+        return Refusal(Limit.KEY_REUSED)
+    late = days_late(earlier.submitted_at, due(terms))
+    return Accepted(earlier.submission_id, earlier.id, earlier.state, late, repeated=True)
 
 
-def _counts(row: Row[*tuple[Any, ...]]) -> bool:
-    """Whether an attempt is held against the learner's limits: our faults and answers from before are not."""
-    if row.state is AttemptState.FAILED or row.cached_from is not None:
-        return False
-    # Cancelled while it waited it cost nothing; cancelled while it ran it may have told something.
-    return not (row.state is AttemptState.CANCELLED and row.claimed_at is None)
+def _take(connection: Connection, taken: Sequence[tuple[_Ready, Found]]) -> dict[Pair, Accepted]:
+    """Take what nothing stands in the way of, from one person one submission."""
+    if not taken:
+        return {}
+    _keep(connection, [one for one, _ in taken])
+    made = connection.execute(
+        _SUBMIT,
+        [
+            {
+                "person_id": one.handed.person_id,
+                "course_task_id": terms.id,
+                "digest": one.digest,
+                "name": one.handed.submission.name,
+                "submitted_at": terms.now,
+                "idempotency_key": one.key,
+            }
+            for one, terms in taken
+        ],
+    ).scalars()
+    values = {
+        one.pair: _attempt(one, terms, made_id) for (one, terms), made_id in zip(taken, made, strict=True)
+    }
+    known = known_answers(
+        connection,
+        {(one.digest, terms.version, terms.profile) for one, terms in taken if not one.handed.forced},
+    )
+    answers: dict[Pair, Accepted] = {}
+    queued, judged = [], []
+    for one, terms in taken:
+        origin = None if one.handed.forced else known.get((one.digest, terms.version, terms.profile))
+        if origin is None:
+            queued.append((one, terms))
+        else:
+            judged.append((one, terms, origin))
+    if queued:
+        pairs = [one.pair for one, _ in queued]
+        ids = enqueue(connection, [values[pair] for pair in pairs], [person for person, _ in pairs])
+        for (one, terms), attempt_id in zip(queued, ids, strict=True):
+            submission_id = values[one.pair]["submission_id"]
+            late = days_late(terms.now, due(terms))
+            answers[one.pair] = Accepted(submission_id, attempt_id, AttemptState.QUEUED, late)
+    # Each locks its task's row: by number, so that two processes never wait for each other in a ring.
+    for one, terms, origin in sorted(judged, key=lambda item: item[1].id):
+        answers[one.pair] = _answer(connection, one, terms, values[one.pair], origin)
+    return answers
 
 
-def _take(
-    connection: Connection,
-    person_id: int,
-    terms: Row[*tuple[Any, ...]],
-    submission: Submission,
-    key: str | None,
-    forced: bool,
-) -> Accepted:
-    digest = submission.digest
-    files = [[file.path, file.text] for file in submission.files]
-    size = sum(len(file.text) for file in submission.files)
+def _keep(connection: Connection, taken: Sequence[_Ready]) -> None:
+    """Keep the files, those of several people that are the same once."""
+    sources = {one.digest: one.handed.submission.files for one in taken}
     # An update rather than nothing: it locks the row, so that no erasure takes these files from under us.
     connection.execute(
         upserting(connection.dialect.name, Source, ("digest",), ("size",)),
-        {"digest": digest, "files": files, "size": size},
+        [
+            {
+                "digest": digest,
+                "files": [[file.path, file.text] for file in files],
+                "size": sum(len(file.text) for file in files),
+            }
+            for digest, files in sorted(sources.items())
+        ],
     )
-    submission_id = connection.execute(
-        _SUBMIT,
-        {
-            "person_id": person_id,
-            "course_task_id": terms.id,
-            "digest": digest,
-            "name": submission.name,
-            "submitted_at": terms.now,
-            "idempotency_key": key,
-        },
-    ).scalar_one()
-    values = {
+
+
+def _attempt(one: _Ready, terms: Found, submission_id: int) -> dict[str, Any]:
+    return {
         "submission_id": submission_id,
-        "person_id": person_id,
+        "person_id": one.handed.person_id,
         "course_task_id": terms.id,
-        "digest": digest,
+        "digest": one.digest,
         "task": terms.task,
         "task_version": terms.version,
         "profile": terms.profile,
         "need": terms.need,
         "lane": Lane.INTERACTIVE,
-        "forced": forced,
+        "forced": one.handed.forced,
     }
-    late = days_late(terms.now, terms.extended or terms.due_at)
-    origin = None if forced else known_answer(connection, digest, terms.version, terms.profile)
-    if origin is None:
-        (attempt_id,) = enqueue(connection, [values], actor_id=person_id)
-        return Accepted(submission_id, attempt_id, AttemptState.QUEUED, late)
+
+
+def _answer(
+    connection: Connection, one: _Ready, terms: Found, values: dict[str, Any], origin: int
+) -> Accepted:
+    """Answer at once, from the attempt that judged the same files."""
     attempt_id = connection.execute(
         insert(Attempt)
         .values(
@@ -211,67 +275,16 @@ def _take(
         )
         .returning(Attempt.id)
     ).scalar_one()
-    grade = copy_answer(connection, origin, attempt_id, person_id, terms.id, submission.name)
+    person_id, name = one.handed.person_id, one.handed.submission.name
+    grade = copy_answer(connection, origin, attempt_id, person_id, terms.id, name)
     note(connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin)
     restate(connection, terms.id, [person_id])
-    return Accepted(submission_id, attempt_id, AttemptState.JUDGED, late)
+    late = days_late(terms.now, due(terms))
+    return Accepted(values["submission_id"], attempt_id, AttemptState.JUDGED, late)
 
 
 # Statements of the busiest operation are made once: making them takes longer than running them.
-# The enrolment's row is locked: of two uploads by one learner the second counts the first.
-_TERMS = (
-    select(
-        Enrolment.role,
-        Course.closed_at,
-        CourseTask.id,
-        CourseTask.task,
-        CourseTask.version,
-        CourseTask.profile,
-        CourseTask.need,
-        CourseTask.opens_at,
-        # The learner's own date where there is one, even an earlier one.
-        Extension.due_at.label("extended"),
-        CourseTask.due_at,
-        CourseTask.late_policy,
-        CourseTask.late_days,
-        CourseTask.max_per_day,
-        CourseTask.max_total,
-        CourseTask.max_concurrent,
-        database_now().label("now"),
-    )
-    .join(CourseTask, CourseTask.course_id == Enrolment.course_id)
-    .join(Course, Course.id == Enrolment.course_id)
-    .outerjoin(
-        Extension,
-        and_(Extension.enrolment_id == Enrolment.id, Extension.course_task_id == CourseTask.id),
-    )
-    .where(Enrolment.person_id == bindparam("person"), CourseTask.id == bindparam("course_task"))
-    .with_for_update(of=Enrolment)
-)
-_EARLIER = (
-    select(
-        SubmissionRow.id.label("submission_id"),
-        SubmissionRow.digest,
-        SubmissionRow.course_task_id,
-        SubmissionRow.submitted_at,
-        Attempt.id,
-        Attempt.state,
-    )
-    .join(Attempt, Attempt.submission_id == SubmissionRow.id)
-    .where(SubmissionRow.person_id == bindparam("person"), SubmissionRow.idempotency_key == bindparam("key"))
-    .order_by(Attempt.id)
-    .limit(1)
-)
-_OWN = (
-    select(Attempt.queued_at, Attempt.state, Attempt.claimed_at, Attempt.cached_from)
-    .where(
-        Attempt.person_id == bindparam("person"),
-        Attempt.course_task_id == bindparam("course_task"),
-        Attempt.lane == Lane.INTERACTIVE,
-    )
-    .order_by(Attempt.id.desc())
-)
-_SUBMIT = insert(SubmissionRow).returning(SubmissionRow.id)
+_SUBMIT = insert(SubmissionRow).returning(SubmissionRow.id, sort_by_parameter_order=True)
 _QUEUE = (
     insert(Attempt)
     .values(state=AttemptState.QUEUED, queued_at=database_now(), available_at=database_now(), event_seq=1)

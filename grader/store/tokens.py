@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import insert, or_, select, update
+from sqlalchemy import bindparam, insert, or_, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
+from grader.store.enrolments import OwnCourse, courses_of_each
 from grader.store.events import audit
 from grader.store.people import Account
 from grader.store.tables import ApiToken, Person
@@ -22,11 +24,12 @@ _USE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """What a token opens: whose it is, and how far it goes."""
+    """What a token opens: whose it is, how far it goes, and the courses that its owner takes part in."""
 
     token_id: int
     account: Account
     scope: Scope
+    courses: tuple[OwnCourse, ...]
 
     def allows(self, wanted: Scope) -> bool:
         """Whether the token's scope reaches that far."""
@@ -86,34 +89,29 @@ def issue_token(
 
 def check_token(store: Store, token: str) -> TokenUse | None:
     """What a token opens, or None: unknown, expired, revoked, or its owner's account is closed."""
+    return check_tokens(store, [token])[0]
+
+
+def check_tokens(store: Store, tokens: Sequence[str]) -> list[TokenUse | None]:
+    """What each of several tokens opens, in their order: those of programs that come at the same moment."""
+    hashes = [_hash(token) for token in tokens]
     with store.read() as connection:
-        row = connection.execute(
-            select(
-                ApiToken.id,
-                ApiToken.scope,
-                or_(ApiToken.used_at.is_(None), ApiToken.used_at < database_now(-_USE_S)).label("unused"),
-                Person.id.label("person_id"),
-                Person.login,
-                Person.name,
-                Person.role,
-                Person.must_change,
-                Person.session_epoch,
-            )
-            .join(Person, Person.id == ApiToken.person_id)
-            .where(
-                ApiToken.token_hash == _hash(token),
-                ApiToken.revoked_at.is_(None),
-                or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > database_now()),
-                Person.disabled_at.is_(None),
-            )
-        ).one_or_none()
-    if row is None:
-        return None
-    if row.unused:
+        rows = {row.token_hash: row for row in connection.execute(_USE, {"shown": sorted(set(hashes))})}
+        courses = courses_of_each(connection, [row.person_id for row in rows.values()]) if rows else {}
+    unused = [row.id for row in rows.values() if row.unused]
+    if unused:
         with store.write() as connection:
-            connection.execute(update(ApiToken).where(ApiToken.id == row.id).values(used_at=database_now()))
-    owner = Account(row.person_id, row.login, row.name, row.role, row.must_change, row.session_epoch, True)
-    return TokenUse(row.id, owner, row.scope)
+            connection.execute(_MARK, {"unused": unused})
+    uses = {
+        shown: TokenUse(
+            row.id,
+            Account(row.person_id, row.login, row.name, row.role, row.must_change, row.session_epoch, True),
+            row.scope,
+            courses[row.person_id],
+        )
+        for shown, row in rows.items()
+    }
+    return [uses.get(shown) for shown in hashes]
 
 
 def revoke_token(store: Store, person_id: int, token_id: int, *, actor_id: int | None) -> bool:
@@ -151,3 +149,40 @@ def tokens_of(store: Store, person_id: int) -> tuple[TokenFacts, ...]:
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+# Made once: it is asked for with every request of a program, and making it takes longer than running it.
+_USE = (
+    select(
+        ApiToken.id,
+        ApiToken.token_hash,
+        ApiToken.scope,
+        or_(ApiToken.used_at.is_(None), ApiToken.used_at < database_now(-_USE_S)).label("unused"),
+        Person.id.label("person_id"),
+        Person.login,
+        Person.name,
+        Person.role,
+        Person.must_change,
+        Person.session_epoch,
+    )
+    .join(Person, Person.id == ApiToken.person_id)
+    .where(
+        ApiToken.token_hash.in_(bindparam("shown", expanding=True)),
+        ApiToken.revoked_at.is_(None),
+        or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > database_now()),
+        Person.disabled_at.is_(None),
+    )
+)
+_MARK = (
+    update(ApiToken)
+    .where(
+        ApiToken.id.in_(
+            select(ApiToken.id)
+            .where(ApiToken.id.in_(bindparam("unused", expanding=True)))
+            .order_by(ApiToken.id)
+            # Another process that holds one of them is just marking it.
+            .with_for_update(skip_locked=True)
+        )
+    )
+    .values(used_at=database_now())
+)

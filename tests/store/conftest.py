@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,12 +128,25 @@ def _quick_folder() -> str:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not found:
+    programs = server_programs()
+    if programs is None:
         pytest.skip("no PostgreSQL server found; `apt-get install postgresql` brings one")
-    programs = found[-1].parent
+    # Nothing here outlives the tests, so nothing needs to reach the disk.
+    with running_server(programs, _quick_folder(), "fsync=off", "full_page_writes=off") as made:
+        yield made
+
+
+def server_programs() -> Path | None:
+    """The folder of the newest server's programs, or None where none is installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return found[-1].parent if found else None
+
+
+@contextmanager
+def running_server(programs: Path, parent: str, *settings: str) -> Iterator[Server]:
+    """A server with its data in a new folder below `parent`, and these settings."""
     # A short path: that of a socket may not have more than about 100 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="grader-pg-", dir=_quick_folder()))
+    folder = Path(tempfile.mkdtemp(prefix="grader-pg-", dir=parent))
     as_user = []
     if os.getuid() == 0:
         # A server refuses to be root's.
@@ -149,13 +163,15 @@ def server() -> Iterator[Server]:
         timeout=120,
         cwd="/",
     )
-    # Nothing here outlives the tests, so nothing needs to reach the disk.
-    settings = ["listen_addresses=", "fsync=off", "full_page_writes=off", "max_connections=200"]
     made = Server(
         programs,
         folder,
         [*as_user, str(programs / "postgres"), "-D", str(folder / "data"), "-k", str(folder)]
-        + [part for setting in settings for part in ("-c", setting)],
+        + [
+            part
+            for setting in ("listen_addresses=", "max_connections=200", *settings)
+            for part in ("-c", setting)
+        ],
     )
     made.start()
     try:

@@ -65,7 +65,7 @@ def test_a_thousand_of_one_learner_hold_up_nobody(campus: Campus) -> None:
             "need",
         )
         values = {name: row[name] for name in names} | {"lane": Lane.INTERACTIVE}
-        enqueue(connection, [values] * 999, actor_id=None)
+        enqueue(connection, [values] * 999, [None] * 999)
     others = [campus.queue(campus.person(f"other{number}")) for number in range(5)]
     order = [campus.claim().attempt_id for _ in range(7)]
     assert order[0] == first

@@ -6,17 +6,20 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from grader.store import attempts, claims, endings, grades, reconciler
+from grader.store.database import Store
 from grader.store.endings import Cancelling, Ending
-from grader.store.tables import Attempt, Event, GradeRecord
+from grader.store.limits import Limit, Refusal
+from grader.store.tables import Attempt, CourseTask, Event, GradeRecord
 from grader.store.tables.attempt import FINAL, AttemptState
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
@@ -152,6 +155,17 @@ def test_reconcilers_take_each_lost_attempt_back_once(campus: Campus) -> None:
     assert set(tries) == {(1, AttemptState.QUEUED)}
 
 
+def test_who_hands_in_while_their_task_is_removed_is_told_that_there_is_none(campus: Campus) -> None:
+    with ThreadPoolExecutor(1) as learner:
+        with campus.store.write() as connection:
+            connection.execute(delete(CourseTask).where(CourseTask.id == campus.task))
+            answer = learner.submit(campus.hand_in, campus.anna)
+            # Time to read terms that are still there for everybody else.
+            time.sleep(0.5)
+            assert not answer.done()
+        assert answer.result(10) == Refusal(Limit.NOT_ENROLLED)
+
+
 def test_grades_of_one_learner_at_once_all_count(campus: Campus) -> None:
     """Each finish works out the standing anew; none may overlook another's grade."""
     from grader.model.grade import Verdict
@@ -183,3 +197,13 @@ def test_migrations_at_once_are_one(databases: Databases) -> None:
     stores = [databases.open(url) for _ in range(3)]
     together(*(lambda store=store: schema.upgrade(store) for store in stores))
     assert all(schema.status(store).up_to_date for store in stores)
+
+
+def test_a_new_database_may_be_opened_by_many_at_once(databases: Databases) -> None:
+    def look(store: Store) -> bool:
+        with store.read() as connection:
+            return connection.execute(select(1)).scalar_one() == 1
+
+    for _ in range(20 if databases.server is None else 1):
+        url = databases.url(empty=True)
+        assert all(together(*(partial(look, databases.open(url)) for _ in range(8))))

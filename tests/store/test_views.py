@@ -7,26 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import event, insert
+from sqlalchemy import event
 
 from grader.errors import UsageError
-from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.store import certificates, courses, endings, gradebook, insights, regrades, reviews
 from grader.store.attempts import Filter, attempts
 from grader.store.database import Store
-from grader.store.standings import restate
-from grader.store.tables import Attempt, Enrolment, GradeCode, GradeRecord, Person, Source, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
-from grader.store.tables.person import Role
-from tests.store.campus import VERSION, Campus, verdict_of
+from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
-
-LEARNERS, TASKS, TRIES = 500, 9, 5
-START = datetime(2026, 1, 1, tzinfo=UTC)
+from tests.store.full_course import LEARNERS, TASKS, TRIES, full_course
 
 
 @contextmanager
@@ -66,77 +60,9 @@ def scans(store: Store, seen: list[tuple[str, object]], table: str) -> list[str]
 
 @pytest.fixture(scope="module")
 def full(databases: Databases) -> Iterator[tuple[Store, int]]:
-    """A full course, written straight into the tables, and its id."""
+    """A full course and its id."""
     store = databases.open()
-    campus = Campus(store)
-    tasks = [campus.set_task(f"task-{number}") for number in range(TASKS)]
-    people = [
-        {"id": 1000 + n, "login": f"l{n}", "name": f"L {n:03}", "role": Role.LEARNER, "created_at": START,
-         "must_change": False, "session_epoch": 0}
-        for n in range(LEARNERS)
-    ]  # fmt: skip
-    made = [
-        (
-            1 + number,
-            1000 + number % LEARNERS,
-            tasks[number // LEARNERS % TASKS],
-            number // (LEARNERS * TASKS),
-        )
-        for number in range(LEARNERS * TASKS * TRIES)
-    ]
-    with store.write() as connection:
-        connection.execute(insert(Person), people)
-        connection.execute(
-            insert(Enrolment),
-            [
-                {"course_id": campus.course, "person_id": p["id"], "role": Role.LEARNER, "created_at": START}
-                for p in people
-            ],
-        )
-        connection.execute(insert(Source).values(digest=VERSION, files=[["train.py", "x"]], size=1))
-        connection.execute(
-            insert(SubmissionRow).values(digest=VERSION, name="train"),
-            [
-                {"id": i, "person_id": p, "course_task_id": t, "submitted_at": START + timedelta(hours=k)}
-                for i, p, t, k in made
-            ],
-        )
-        connection.execute(
-            insert(Attempt).values(
-                digest=VERSION, task="t", task_version=VERSION, profile="cpu", need="cpu", lane=Lane.INTERACTIVE,
-                state=AttemptState.JUDGED, forced=False, counts=True, lease_token=1, tries=1, event_seq=3,
-            ),
-            [
-                {"id": i, "submission_id": i, "person_id": p, "course_task_id": t, "queued_at": START,
-                 "available_at": START, "claimed_at": START, "finished_at": START + timedelta(hours=k)}
-                for i, p, t, k in made
-            ],
-        )  # fmt: skip
-        connection.execute(
-            insert(GradeRecord).values(max_points=100.0, document="{}", created_at=START),
-            [
-                {
-                    "attempt_id": i,
-                    "verdict": Verdict.ACCEPTED if k == TRIES - 1 and p % 2 else Verdict.REJECTED,
-                    "points": 20.0 * k,
-                }
-                for i, p, _, k in made
-            ],
-        )
-        connection.execute(
-            insert(GradeCode),
-            [
-                {"attempt_id": i, "code": f"DATA00{1 + (p + c) % 9}", "severity": Severity.ERROR,
-                 "course_task_id": t, "person_id": p}
-                for i, p, t, k in made
-                for c in range(TRIES - 1 - k)
-            ],
-        )  # fmt: skip
-        for task in tasks:
-            restate(connection, task)
-    with store.engine.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")
-    yield store, campus.course
+    yield store, full_course(store).course
     store.close()
 
 

@@ -15,6 +15,7 @@ class Course(Base):
     Attributes:
         name: unique short name, as it stands in addresses.
         closed_at: nothing is handed in any more.
+        time_zone: IANA name of the zone in which staff writes dates, None for UTC. Dates are kept in UTC.
     """
 
     __tablename__ = "courses"
@@ -24,3 +25,4 @@ class Course(Base):
     title: Mapped[str] = mapped_column(SafeString(200))
     created_at: Mapped[datetime]
     closed_at: Mapped[datetime | None]
+    time_zone: Mapped[str | None] = mapped_column(SafeString(64))

@@ -34,6 +34,7 @@ class CourseTask(Base):
             days something is taken at all (None: for good).
         max_per_day, max_total, max_concurrent: attempts per learner, None: as many as they like. A day is 24 hours.
         hidden_until_due: learners see that they were judged, and how only after the due date.
+        withdrawn_at: since when the course does without it: learners see it no more, what was judged stays.
     """
 
     __tablename__ = "course_tasks"
@@ -58,3 +59,4 @@ class CourseTask(Base):
     max_total: Mapped[int | None]
     max_concurrent: Mapped[int | None]
     hidden_until_due: Mapped[bool] = mapped_column(default=False)
+    withdrawn_at: Mapped[datetime | None]

@@ -17,6 +17,7 @@ class WorkerRow(Base):
     Attributes:
         needs: what it can take (`cpu`, `gpu1`, …); slots: how many at once.
         seen_at: last sign of life; draining: it is to finish what it has and take nothing more.
+        host: what it said of its host then, see `grader.store.queue.Host`; None: nothing.
     """
 
     __tablename__ = "workers"
@@ -26,6 +27,7 @@ class WorkerRow(Base):
     slots: Mapped[int]
     seen_at: Mapped[datetime]
     draining: Mapped[bool] = mapped_column(default=False)
+    host: Mapped[dict[str, int | None] | None] = mapped_column(JsonText())
 
 
 class Turn(Base):

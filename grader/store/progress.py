@@ -1,0 +1,172 @@
+"""One learner's own view of a course: each task with their own due date, where they stand, what they may still hand in.
+
+Answers as `submissions.submit` would, without handing anything in. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, select
+
+from grader.model.grade import Verdict
+from grader.store.clock import now as database_time
+from grader.store.courses import SetTask, read_tasks
+from grader.store.database import Store
+from grader.store.limits import (
+    DAY,
+    Caps,
+    Dates,
+    Limit,
+    Refusal,
+    days_late,
+    held_against,
+    refused_by_caps,
+    refused_by_dates,
+)
+from grader.store.tables import Attempt, Course, Enrolment, Extension, Standing
+from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.tables.person import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """The attempt that counts for a learner in a task, and for how much."""
+
+    attempt_id: int
+    points: float
+    max_points: float
+    verdict: Verdict
+    late_days: int
+    overridden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTask:
+    """A task as one learner has it.
+
+    Attributes:
+        task: as the course sets it.
+        due_at: this learner's own date; extended: it is not everybody's.
+        stands: what counts so far; None: nothing was judged, or it is hidden.
+        hidden_until: they are not told before then how they did; None: they are.
+        unfinished: attempts that wait or run, oldest first.
+        num_attempts: handed in so far; used_today, used: of those that count against the limits.
+        late_days: days begun after the due date, now.
+        refusal: why nothing more is taken just now; None: it is.
+    """
+
+    task: SetTask
+    due_at: datetime | None
+    extended: bool
+    stands: Stands | None
+    hidden_until: datetime | None
+    unfinished: tuple[int, ...]
+    num_attempts: int
+    used_today: int
+    used: int
+    late_days: int
+    refusal: Refusal | None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is known to be done."""
+        return self.stands is not None and self.stands.verdict is Verdict.ACCEPTED
+
+
+def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...]:
+    """A course's tasks in their order, as this person has them; who only looks on may hand nothing in."""
+    with store.read() as connection:
+        tasks = [task for task in read_tasks(connection, course_id) if not task.withdrawn]
+        ids = [task.id for task in tasks]
+        now = database_time(connection)
+        closed = connection.execute(
+            select(Course.closed_at).where(Course.id == course_id)
+        ).scalar_one_or_none()
+        role = connection.execute(
+            select(Enrolment.role).where(Enrolment.course_id == course_id, Enrolment.person_id == person_id)
+        ).scalar_one_or_none()
+        extended = {
+            row.course_task_id: row.due_at
+            for row in connection.execute(
+                select(Extension.course_task_id, Extension.due_at)
+                .join(Enrolment, Enrolment.id == Extension.enrolment_id)
+                .where(and_(Enrolment.course_id == course_id, Enrolment.person_id == person_id))
+            )
+        }
+        attempts: dict[int, list[tuple[int, datetime, AttemptState, bool]]] = {}
+        for row in connection.execute(
+            select(
+                Attempt.course_task_id,
+                Attempt.id,
+                Attempt.queued_at,
+                Attempt.state,
+                Attempt.claimed_at,
+                Attempt.cached_from,
+            )
+            .where(
+                Attempt.person_id == person_id,
+                Attempt.course_task_id.in_(ids),
+                Attempt.lane == Lane.INTERACTIVE,
+            )
+            .order_by(Attempt.id.desc())
+        ):
+            counts = held_against(row.state, row.claimed_at, row.cached_from)
+            attempts.setdefault(row.course_task_id, []).append((row.id, row.queued_at, row.state, counts))
+        stands = {
+            row[0]: Stands(*row[1:])
+            for row in connection.execute(
+                select(
+                    Standing.course_task_id,
+                    Standing.attempt_id,
+                    Standing.points,
+                    Standing.max_points,
+                    Standing.verdict,
+                    Standing.late_days,
+                    Standing.overridden,
+                ).where(Standing.person_id == person_id, Standing.course_task_id.in_(ids))
+            )
+        }
+    made = []
+    for task in tasks:
+        terms, own = task.terms, attempts.get(task.id, [])
+        due = extended.get(task.id, terms.due_at)
+        teaches = role is Role.INSTRUCTOR
+        hidden = due if terms.hidden_until_due and not teaches and due is not None and now <= due else None
+        counted = [at for _, at, _, counts in own if counts]
+        unfinished = tuple(
+            number
+            for number, _, state, _ in reversed(own)
+            if state in (AttemptState.QUEUED, AttemptState.RUNNING)
+        )
+        refusal = None
+        if role is None:
+            refusal = Refusal(Limit.NOT_ENROLLED)
+        elif not teaches:
+            refusal = (
+                Refusal(Limit.COURSE_CLOSED)
+                if closed is not None
+                else refused_by_dates(now, Dates(terms.opens_at, due, terms.late_policy, terms.late_days))
+            ) or refused_by_caps(
+                now,
+                Caps(terms.max_per_day, terms.max_total, terms.max_concurrent),
+                counted,
+                len(unfinished),
+            )
+        made.append(
+            OwnTask(
+                task=task,
+                due_at=due,
+                extended=task.id in extended and extended[task.id] != terms.due_at,
+                stands=stands.get(task.id) if hidden is None else None,
+                hidden_until=hidden,
+                unfinished=unfinished,
+                num_attempts=len(own),
+                used_today=sum(at > now - DAY for at in counted),
+                used=len(counted),
+                late_days=days_late(now, due),
+                refusal=refusal,
+            )
+        )
+    return tuple(made)
