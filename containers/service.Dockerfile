@@ -4,10 +4,15 @@
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 FROM ${BASE_IMAGE}
 
-RUN find / -xdev -type f -perm /6022 -exec chmod a-s,go-w {} +
+# `grader db backup` and `restore` call PostgreSQL's own programs.
+RUN apt-get update -qq && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql-client-15 && \
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log && \
+    find / -xdev -type f -perm /6022 -exec chmod a-s,go-w {} +
+# The group may write where the user may: the worker, who is another user for the engine's sake, is of that group.
 RUN echo 'grader:x:19990:' >> /etc/group && \
     echo 'grader:x:19990:19990::/var/lib/grader:/usr/sbin/nologin' >> /etc/passwd && \
-    install -d -o 19990 -g 19990 -m 0750 /var/lib/grader
+    install -d -o 19990 -g 19990 -m 2770 /var/lib/grader
 
 RUN python3 -m venv /opt/venv
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

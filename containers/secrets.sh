@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Makes the secrets that compose.yaml mounts, each once; what is there stays. Usage: secrets.sh FOLDER
+set -euo pipefail
+folder=$1
+umask 077
+mkdir -p "$folder"
+# Nobody else enters the folder. The files themselves are read in containers by users that this host does not know.
+chmod 0700 "$folder"
+
+make() {
+    [[ -s $folder/$1 ]] && return
+    printf '%s\n' "$2" >"$folder/.$1"
+    chmod 0644 "$folder/.$1"
+    mv "$folder/.$1" "$folder/$1"
+    echo "made $folder/$1"
+}
+random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
+
+make postgres_password "$(random)"
+make database_url "postgresql://grader:$(<"$folder/postgres_password")@postgres/grader"
+make secret_key "$(random)"

@@ -1,0 +1,204 @@
+"""The service over HTTP: one method per question, patience with a service that is busy, errors that say what to do.
+
+A request that may be said twice is said again after 429, 502, 503, 504 and broken connections, as the service asks for
+(Retry-After); handing in is such a request because it has a name. Redirects are not followed: a token goes to the
+address it was made for and nowhere else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from grader import __version__
+from grader.client.answers import Attempt, Event, Handed, Task, findings_of
+from grader.client.doors import Key
+from grader.client.refusals import refusal
+from grader.errors import InfraError, UsageError
+from grader.model.submission import Submission
+from grader.settings import settings
+
+_API = "/api/v1"
+_AWAY = (502, 503, 504)
+_TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+
+Waiting = Callable[[float, str], None]
+
+
+class Service:
+    """A service and the key to it; use as a context manager."""
+
+    def __init__(
+        self, key: Key, *, patience_s: float | None = None, waiting: Waiting = lambda _s, _why: None
+    ) -> None:
+        """`patience_s`: for a busy service, None: $GRADER_PATIENCE_S; `waiting` hears of each pause and its reason."""
+        self.url = key.url
+        self._patience_s = settings().patience_s if patience_s is None else patience_s
+        self._waiting = waiting
+        headers = {"User-Agent": f"grader/{__version__}", "Accept": "application/json"}
+        if key.token:
+            headers["Authorization"] = f"Bearer {key.token}"
+        self._http = httpx.Client(base_url=key.url + _API, headers=headers, timeout=_TIMEOUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def issue_token(self, login: str, password: str, name: str) -> str:
+        """A token for whoever has this password."""
+        body = {"login": login, "password": password, "name": name}
+        return str(self._ask("POST", "/tokens", json=body).json()["token"])
+
+    def me(self) -> Mapping[str, Any]:
+        """Whose token this is."""
+        return self._mapping("/me")
+
+    def tasks(self, course: str | None = None) -> tuple[Task, ...]:
+        """The tasks of all one's courses, or of the one of that name."""
+        found: list[Task] = []
+        for one in self._list("/courses"):
+            if course is not None and course.casefold() not in (str(one["name"]).casefold(), str(one["id"])):
+                continue
+            found += [
+                Task(
+                    int(task["id"]),
+                    str(task["task"]),
+                    str(task.get("title", "")),
+                    int(one["id"]),
+                    str(one["name"]),
+                )
+                for task in self._list(f"/courses/{one['id']}/tasks")
+            ]
+        return tuple(found)
+
+    def hand_in(self, course_task_id: int, submission: Submission, *, key: str) -> Handed:
+        """Hand in; the same `key` again never makes a second submission."""
+        body = {
+            "name": submission.name,
+            "files": [{"path": file.path, "text": file.text} for file in submission.files],
+        }
+        path = f"/course-tasks/{course_task_id}/submissions"
+        handed = Handed.of(self._ask("POST", path, json=body, headers={"Idempotency-Key": key}).json())
+        if handed.findings is not None:
+            return handed
+        told = self._list(f"/attempts/{handed.attempt_id}/findings", "findings")
+        return replace(handed, findings=findings_of(told))
+
+    def attempt(self, attempt_id: int) -> Attempt:
+        """How an attempt stands."""
+        return Attempt.of(self._mapping(f"/attempts/{attempt_id}"))
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """One's latest attempts, newest first."""
+        return tuple(Attempt.of(one) for one in self._list("/attempts"))
+
+    def events(self, attempt_id: int, after: int) -> tuple[Event, ...]:
+        """What happened to an attempt since event number `after`."""
+        found = self._list(f"/attempts/{attempt_id}/events", params={"after": after})
+        return tuple(Event.of(one) for one in found)
+
+    def grade(self, attempt_id: int) -> str:
+        """The grade as JSON of schema 1."""
+        return self._ask("GET", f"/attempts/{attempt_id}/grade").text
+
+    def report(self, attempt_id: int) -> str:
+        """The report as one HTML file."""
+        return self._ask("GET", f"/attempts/{attempt_id}/report", headers={"Accept": "text/html"}).text
+
+    def cancel(self, attempt_id: int) -> str:
+        """Cancel an attempt; what became of that."""
+        return str(self._ask("POST", f"/attempts/{attempt_id}/cancel").json().get("result", ""))
+
+    def _mapping(self, path: str) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = self._ask("GET", path).json()
+        return answer
+
+    def _list(self, path: str, name: str = "", **options: Any) -> Sequence[Mapping[str, Any]]:
+        answer = self._ask("GET", path, **options).json()
+        found: Sequence[Mapping[str, Any]] = answer[name] if name else answer
+        return found
+
+    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Ask until there is an answer, or patience ends.
+
+        Raises:
+            UsageError: the service refuses; InfraError: it cannot be reached, or fails.
+        """
+        until = time.monotonic() + self._patience_s
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            wait_s, response = pause_s, self._try(method, path, options)
+            if isinstance(response, httpx.Response):
+                if not _again(response):
+                    return self._checked(response)
+                why = "is busy" if response.status_code == 429 else "is not ready"
+                wait_s = max(pause_s, _retry_after(response) or 0.0)
+            else:
+                why = f"does not answer ({_words(response)})"
+            if time.monotonic() + wait_s > until or wait_s > _LONGEST_PAUSE_S:
+                if isinstance(response, httpx.Response):
+                    return self._checked(response)
+                raise InfraError(f"{self.url} {why}") from response
+            self._waiting(wait_s, f"{self.url} {why}")
+            time.sleep(wait_s)
+            pause_s = min(pause_s * 2, 10.0)
+
+    def _try(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response | httpx.TransportError:
+        try:
+            return self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            # A name or a certificate that is wrong stays wrong.
+            if _hopeless(error):
+                raise InfraError(f"{self.url} cannot be reached: {_words(error)}") from error
+            return error
+
+    def _checked(self, response: httpx.Response) -> httpx.Response:
+        if response.is_success:
+            if not _is_ours(response):
+                raise UsageError(f"{self.url} answers, but is no grader of this version")
+            return response
+        raise refusal(self.url, response)
+
+
+def _is_ours(response: httpx.Response) -> bool:
+    kind = response.headers.get("content-type", "").split(";")[0]
+    return kind == "application/json" or (kind == "text/html" and response.url.path.endswith("/report"))
+
+
+def _again(response: httpx.Response) -> bool:
+    # A limit of the course is a refusal, and no matter of patience: it comes without a time to wait.
+    busy = response.status_code == 429 and "retry-after" in response.headers
+    return busy or response.status_code in _AWAY
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds that the service asks for, as a number or a date."""
+    told = response.headers.get("retry-after", "")
+    if told.isdigit():
+        return float(told)
+    try:
+        moment = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds()) if moment.tzinfo else None
+
+
+def _hopeless(error: httpx.TransportError) -> bool:
+    words = str(error).lower()
+    return "certificate" in words or "name or service not known" in words or "nodename" in words
+
+
+def _words(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0] or type(error).__name__

@@ -1,0 +1,158 @@
+"""Handing in, and looking at a script without handing it in.
+
+A receipt waits for nothing: the place in the queue and what the source gives away come with it unless the service is
+busy taking submissions; both can be asked for afterwards. It is given when the submission is on the disk, not before.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Header, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from grader.checks.lint import lint
+from grader.model.submission import Submission
+from grader.store.limits import Limit, Refusal
+from grader.store.submissions import Accepted
+from grader.store.tables.attempt import AttemptState
+from grader.web.documents import ERRORS, AcceptedOut, FindingsOut, SubmissionIn
+from grader.web.doors.rates import LOOKS
+from grader.web.faults import problem
+from grader.web.looking import Looking
+from grader.web.site import Here, Site
+from grader.web.telling import findings_out, place_out
+from grader.web.upload.handing_in import explain, hand_in
+from grader.web.upload.reading import read_upload, submission_of
+from grader.web.visit import V1, Id, SignedIn, too_many
+
+router = APIRouter(prefix=V1, tags=["submissions"], responses=ERRORS)
+_STATUS = {
+    Limit.NOT_ENROLLED: 404,
+    Limit.CONCURRENT: 429,
+    Limit.PER_DAY: 429,
+    Limit.KEY_REUSED: 409,
+}
+_JSON = "application/json"
+_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            _JSON: {"schema": SubmissionIn.model_json_schema(ref_template="#/components/schemas/{model}")},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "files": {
+                            "type": "array",
+                            "items": {"type": "string", "format": "binary"},
+                            "maxItems": 64,
+                        },
+                        "text": {"type": "string"},
+                        "name": {"type": "string", "maxLength": 200},
+                    },
+                }
+            },
+        },
+    }
+}
+_looking = Looking()
+Told: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None]
+_NOTHING: Told = (None, None)
+
+
+@router.post(
+    "/course-tasks/{course_task_id}/submissions",
+    status_code=202,
+    response_model=AcceptedOut,
+    openapi_extra=_BODY,
+)
+async def submit(
+    request: Request,
+    site: Here,
+    visitor: SignedIn,
+    course_task_id: Id,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=80)] = None,
+) -> Response:
+    """Hand a submission in; the same `Idempotency-Key` again gives the same answer and makes nothing new."""
+    with _looking.taking():
+        # Asked before and afterwards: those who are taken together leave together, and the last finds nobody there.
+        had_time = _looking.has_time()
+        submission = await _read(request)
+        taken = await hand_in(site, request, visitor, course_task_id, submission, key=idempotency_key)
+        if isinstance(taken, Refusal):
+            return _refused(taken)
+        has_time = had_time and _looking.has_time()
+        told = await run_in_threadpool(_told, site, taken, submission) if has_time else _NOTHING
+    return _receipt(taken, *told)
+
+
+@router.post("/lint", response_model=FindingsOut, openapi_extra=_BODY)
+async def look(request: Request, site: Here, visitor: SignedIn) -> Response:
+    """What the source alone gives away; nothing is kept and nothing is run."""
+    refused = site.rates.take(LOOKS, str(visitor.account.id))
+    if refused is not None:
+        raise too_many(refused)
+    submission = await _read(request)
+    return JSONResponse({"findings": await run_in_threadpool(_findings, submission)})
+
+
+async def _read(request: Request) -> Submission:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in _FORMS:
+        return await read_upload(request)
+    if kind != _JSON:
+        raise HTTPException(415, f"Send {_JSON} or {_FORMS[0]}.")
+    try:
+        document = SubmissionIn.model_validate_json(await request.body())
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False)
+        raise RequestValidationError(
+            [{**fault, "loc": ("body", *fault["loc"])} for fault in faults]
+        ) from None
+    return submission_of(document.name, ((file.path, file.text.encode()) for file in document.files))
+
+
+def _told(site: Site, taken: Accepted, submission: Submission) -> Told:
+    return _place(site, taken), _findings(submission)
+
+
+def _receipt(
+    taken: Accepted, place: dict[str, Any] | None, findings: list[dict[str, Any]] | None
+) -> Response:
+    url = f"{V1}/attempts/{taken.attempt_id}"
+    answer = {
+        "submission_id": taken.submission_id,
+        "attempt_id": taken.attempt_id,
+        "state": taken.state.value,
+        "late_days": taken.late_days,
+        "repeated": taken.repeated,
+        "place": place,
+        "findings": findings,
+        "url": url,
+        "findings_url": f"{url}/findings",
+    }
+    return Response(json.dumps(answer), 202, {"Location": url}, media_type=_JSON)
+
+
+def _refused(refusal: Refusal) -> Response:
+    status = _STATUS.get(refusal.limit, 403)
+    lifted = refusal.lifted_at.isoformat() if refusal.lifted_at else None
+    return problem(status, explain(refusal), kind=refusal.limit.value, lifted_at=lifted)
+
+
+def _place(site: Site, taken: Accepted) -> dict[str, Any] | None:
+    if taken.state is not AttemptState.QUEUED:
+        return None
+    place = place_out(site.places().get(taken.attempt_id))
+    return None if place is None else place.model_dump()
+
+
+def _findings(submission: Submission) -> list[dict[str, Any]]:
+    return findings_out(lint(submission))

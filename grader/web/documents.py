@@ -1,0 +1,244 @@
+"""The API's documents: what programs send and are sent. Keys that are not named here are refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from grader.model.grade import Verdict
+from grader.store.tables.api_token import Scope
+from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.tables.course_task import LatePolicy
+from grader.store.tables.person import Role
+
+
+class Document(BaseModel):
+    """Base of all: extra keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileIn(Document):
+    """A script to hand in."""
+
+    path: Annotated[str, Field(min_length=1, max_length=200, examples=["train.py"])]
+    text: Annotated[str, Field(max_length=1 << 20)]
+
+
+class SubmissionIn(Document):
+    """A submission: one script of any name, or several with `train.py` among them."""
+
+    name: Annotated[str, Field(max_length=200)] = "train"
+    files: Annotated[list[FileIn], Field(min_length=1, max_length=64)]
+
+
+class ErrorDetail(Document):
+    """What stands in the way; `kind` is stable, `message` is for people, `lifted_at`: when it does so no longer."""
+
+    kind: str
+    message: str
+    lifted_at: datetime | None = None
+
+
+class ErrorOut(Document):
+    """An error."""
+
+    error: ErrorDetail
+
+
+class MeOut(Document):
+    """Who the token or session belongs to, and how far it goes (`scope` null: a browser's session)."""
+
+    id: int
+    login: str
+    name: str
+    role: Role
+    scope: Scope | None
+
+
+class CourseOut(Document):
+    """A course and the caller's role in it (null: administrators see all)."""
+
+    id: int
+    name: str
+    title: str
+    role: Role | None
+    closed: bool
+
+
+class TaskOut(Document):
+    """A task of a course, on what terms it is set; `opens_at`, `due_at`: for everybody, extensions are not in it."""
+
+    id: int
+    course_id: int
+    task: str
+    title: str
+    profile: str
+    position: int
+    required: bool
+    weight: float
+    opens_at: datetime | None
+    due_at: datetime | None
+    late_policy: LatePolicy
+    max_per_day: int | None
+    max_total: int | None
+    max_concurrent: int | None
+
+
+class FindingOut(Document):
+    """What the source alone gives away; see the rule's page for the code."""
+
+    code: str
+    severity: Literal["error", "warning", "hint", "review"]
+    message: str
+    hint: str
+    path: str | None
+    line: int | None
+    column: int | None
+
+
+class FindingsOut(Document):
+    """Findings of the source, gravest first."""
+
+    findings: list[FindingOut]
+
+
+class PlaceOut(Document):
+    """Where an attempt stands in the queue: 1 is next; `starts_in_s` null: not known."""
+
+    position: int
+    starts_in_s: float | None
+
+
+class AcceptedOut(Document):
+    """A submission that was taken.
+
+    `findings` null: the service is busy taking submissions; `findings_url` has them. `place` null: not known, or it
+    does not wait.
+    """
+
+    submission_id: int
+    attempt_id: int
+    state: AttemptState
+    late_days: int
+    repeated: bool
+    place: PlaceOut | None
+    findings: list[FindingOut] | None
+    url: str
+    findings_url: str
+
+
+class AttemptOut(Document):
+    """An attempt; `verdict` and `points` null: not judged, or not told yet (`hidden_until`)."""
+
+    id: int
+    submission: str
+    digest: str
+    course_id: int
+    course_task_id: int
+    task: str
+    task_version: str
+    profile: str
+    lane: Lane
+    state: AttemptState
+    phase: str | None
+    place: PlaceOut | None
+    queued_at: datetime
+    claimed_at: datetime | None
+    finished_at: datetime | None
+    cancel_requested: bool
+    verdict: Verdict | None
+    points: float | None
+    max_points: float | None
+    hidden_until: datetime | None
+    login: str | None = None
+    person: str | None = None
+    worker: str | None = None
+    tries: int | None = None
+    failure: str | None = None
+
+
+class EventOut(Document):
+    """Something that happened to an attempt; numbers go up by one."""
+
+    seq: int
+    kind: str
+    at: datetime
+    data: dict[str, Any]
+
+
+class CancelOut(Document):
+    """What a cancel did: `cancelled`, `requested` (its run is being ended) or `too_late`."""
+
+    result: Literal["cancelled", "requested", "too_late"]
+
+
+class RegradeOut(Document):
+    """A regrade that was asked for."""
+
+    batch: str
+
+
+class CellOut(Document):
+    """Where one learner stands in one task."""
+
+    course_task_id: int
+    num_attempts: int
+    attempt_id: int | None
+    points: float
+    max_points: float
+    verdict: Verdict | None
+    late_days: int
+    overridden: bool
+
+
+class LearnerOut(Document):
+    """One row of a gradebook."""
+
+    person_id: int
+    login: str
+    name: str
+    cells: list[CellOut]
+
+
+class GradebookOut(Document):
+    """People × tasks of a course."""
+
+    tasks: list[TaskOut]
+    learners: list[LearnerOut]
+
+
+class PasswordIn(Document):
+    """Who wants a token, and what it is to be called: another one of that name ends with it."""
+
+    login: Annotated[str, Field(min_length=1, max_length=200)]
+    password: Annotated[str, Field(min_length=1, max_length=256)]
+    name: Annotated[str, Field(min_length=1, max_length=120, examples=["grader on my laptop"])] = "grader"
+
+
+class TokenOut(Document):
+    """A token, told this once."""
+
+    token: str
+    name: str
+    scope: Scope
+    expires_at: datetime | None
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorOut, "description": words}
+    for status, words in (
+        (400, "What was sent is no submission; the message says what to do."),
+        (401, "No token, or one that opens nothing."),
+        (403, "The token does not reach that far, or the course does not allow it."),
+        (404, "There is no such thing, or it is not the caller's."),
+        (409, "It contradicts what is there."),
+        (413, "It is too large."),
+        (422, "It is not of the form that is described here."),
+        (429, "Too often; Retry-After says when to come again."),
+        (503, "Something the service needs is away; Retry-After says when to come again."),
+    )
+}
+"""What every route may answer besides."""

@@ -1,0 +1,117 @@
+"""One's own account: tokens for programs, shown once; signing out everywhere; what is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import Response
+
+from grader.store import people, tokens
+from grader.store.tables.api_token import Scope
+from grader.web import flash
+from grader.web.site import Here, Site
+from grader.web.visit import Id, SignedIn, Visitor, not_found
+
+router = APIRouter()
+
+LIFETIMES = {7: "7 days", 30: "30 days", 180: "180 days", 365: "a year"}
+SCOPES = {
+    Scope.READ: "read: look at courses, attempts and reports",
+    Scope.SUBMIT: "submit: hand in and cancel, too",
+    Scope.VERIFY: "verify: judge a task's own submissions, too",
+    Scope.MANAGE: "manage: everything that your account may do",
+}
+_DAY_S = 86400.0
+_MOST_TOKENS = 50
+
+
+@router.get("/account")
+def page(request: Request, site: Here, visitor: SignedIn) -> Response:
+    """The account's page."""
+    return _page(request, site, visitor)
+
+
+@router.post("/account/tokens")
+def issue(
+    request: Request,
+    site: Here,
+    visitor: SignedIn,
+    name: Annotated[str, Form()] = "",
+    scope: Annotated[str, Form()] = Scope.SUBMIT,
+    days: Annotated[int, Form()] = 30,
+) -> Response:
+    """Make a token and show it, this once."""
+    name = name.strip()[:120]
+    errors = {}
+    if not name:
+        errors["name"] = "Give it a name, so that you know later which program has it."
+    if scope not in _scopes(visitor):
+        errors["scope"] = "Your account cannot give that much away."
+    if days not in LIFETIMES:
+        errors["days"] = "Choose one of these."
+    live = [one for one in tokens.tokens_of(site.store, visitor.account.id) if one.revoked_at is None]
+    if len(live) >= _MOST_TOKENS:
+        errors["name"] = f"You have {_MOST_TOKENS} tokens. Revoke one that you no longer need."
+    if errors:
+        return _page(request, site, visitor, errors=errors, status_code=422)
+    token = tokens.issue_token(
+        site.store,
+        visitor.account.id,
+        name,
+        Scope(scope),
+        lifetime_s=days * _DAY_S,
+        actor_id=visitor.account.id,
+    )
+    return _page(request, site, visitor, token=token, token_name=name)
+
+
+@router.post("/account/tokens/{token_id}/revoke")
+def revoke(site: Here, visitor: SignedIn, token_id: Id) -> Response:
+    """End one of one's own tokens."""
+    if not tokens.revoke_token(site.store, visitor.account.id, token_id, actor_id=visitor.account.id):
+        raise not_found()
+    return flash.send_on("/account", site.secret, "The token is revoked. It opens nothing from now on.")
+
+
+@router.post("/account/sign-out-everywhere")
+def sign_out_everywhere(request: Request, site: Here, visitor: SignedIn) -> Response:
+    """End the sessions of all browsers, this one included."""
+    people.end_sessions(site.store, visitor.account.id, actor_id=visitor.account.id)
+    response = flash.send_on("/sign-in", site.secret, "You are signed out in all browsers.")
+    site.sessions.end(response, secure=site.secure(request))
+    return response
+
+
+def _scopes(visitor: Visitor) -> dict[Scope, str]:
+    return {
+        scope: text
+        for scope, text in SCOPES.items()
+        if visitor.is_staff or scope in (Scope.READ, Scope.SUBMIT)
+    }
+
+
+def _page(
+    request: Request,
+    site: Site,
+    visitor: Visitor,
+    *,
+    errors: dict[str, str] | None = None,
+    token: str = "",
+    token_name: str = "",
+    status_code: int = 200,
+) -> Response:
+    known = tokens.tokens_of(site.store, visitor.account.id)
+    return site.render(
+        request,
+        "account.html.j2",
+        visitor=visitor,
+        status_code=status_code,
+        tokens=[one for one in known if one.revoked_at is None],
+        scopes=_scopes(visitor),
+        lifetimes=LIFETIMES,
+        errors=errors or {},
+        token=token,
+        token_name=token_name,
+        origin=site.origin(request),
+    )

@@ -1,0 +1,166 @@
+"""All accounts, for administrators: roles, one-time passwords, closing, erasing, and making one."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from grader.errors import UsageError
+from grader.store import people
+from grader.store.enrolments import courses_of
+from grader.store.erasure import erase
+from grader.store.people import Account
+from grader.store.tables.person import Role
+from grader.web import flash
+from grader.web.site import Here, Site
+from grader.web.staff import accounts
+from grader.web.staff.accounts import Handout
+from grader.web.staff.links import link
+from grader.web.staff.roster import wrong_with
+from grader.web.staff.sent import Sent, SentForm
+from grader.web.visit import Admin, Id, Visitor, not_found
+
+router = APIRouter()
+PAGE = 100
+_PLACE = "/admin/people"
+
+
+@router.get("/admin/people")
+def show(request: Request, site: Here, visitor: Admin, q: str = "", after: str = "") -> HTMLResponse:
+    """Accounts, a hundred at a time."""
+    return _page(request, site, visitor, Sent({"q": [q], "after": [after]}, {}))
+
+
+@router.post("/admin/people")
+def add(request: Request, site: Here, visitor: Admin, form: SentForm) -> Response:
+    """A new account with a one-time password, shown once; programs get none, they use tokens."""
+    login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
+    role = Role(form.one_of("role", list(Role)))
+    trouble = wrong_with(login, name) if form.good else None
+    if trouble is not None:
+        form.errors["login"] = trouble
+    if not form.good:
+        return _page(request, site, visitor, form, 422)
+    password = None if role is Role.CI else people.one_time_password()
+    try:
+        people.add_person(
+            site.store,
+            login,
+            name,
+            role,
+            password=password,
+            must_change=password is not None,
+            actor_id=visitor.account.id,
+        )
+    except UsageError as error:
+        form.errors["login"] = f"{error}."
+        return _page(request, site, visitor, form, 422)
+    if password is None:
+        return flash.send_on(_PLACE, site.secret, f"{login} is there. It signs in with tokens only.")
+    return _handout(request, site, visitor, Handout(name, login, password))
+
+
+@router.get("/admin/people/{person_id}")
+def one(request: Request, site: Here, visitor: Admin, person_id: Id) -> HTMLResponse:
+    """One account."""
+    return _one(request, site, visitor, _account(site, person_id), "")
+
+
+@router.post("/admin/people/{person_id}/password")
+def reset(request: Request, site: Here, visitor: Admin, person_id: Id) -> Response:
+    """A one-time password, shown once; all sessions of the account end."""
+    found = _account(site, person_id)
+    if found.role is Role.CI:
+        return flash.send_on(_at(found), site.secret, "Programs sign in with tokens.", kind="problem")
+    return _handout(request, site, visitor, accounts.reset(site.store, found.id, actor_id=visitor.account.id))
+
+
+@router.post("/admin/people/{person_id}/role")
+def change_role(site: Here, visitor: Admin, person_id: Id, form: SentForm) -> Response:
+    """Another role on the whole site; what somebody is in a course is set there."""
+    found = _account(site, person_id)
+    if found.id == visitor.account.id:
+        return flash.send_on(
+            _at(found), site.secret, "Let another administrator change your role.", kind="problem"
+        )
+    role = Role(form.one_of("role", list(Role)))
+    people.set_role(site.store, found.id, role, actor_id=visitor.account.id)
+    return flash.send_on(_at(found), site.secret, f"{found.name} is {role} now; their sessions have ended.")
+
+
+@router.post("/admin/people/{person_id}/door")
+def door(site: Here, visitor: Admin, person_id: Id, form: SentForm) -> Response:
+    """Close an account, or open it again."""
+    found = _account(site, person_id)
+    if found.id == visitor.account.id:
+        return flash.send_on(_at(found), site.secret, "You would lock yourself out.", kind="problem")
+    enabled = form.text("open") == "yes"
+    people.set_enabled(site.store, found.id, enabled, actor_id=visitor.account.id)
+    return flash.send_on(
+        _at(found), site.secret, "The account is open." if enabled else "The account is closed."
+    )
+
+
+@router.post("/admin/people/{person_id}/erase")
+def do_erase(request: Request, site: Here, visitor: Admin, person_id: Id, form: SentForm) -> Response:
+    """Erase an account with all that is theirs, if its login was typed."""
+    found = _account(site, person_id)
+    if found.id == visitor.account.id:
+        return flash.send_on(_at(found), site.secret, "Let another administrator erase you.", kind="problem")
+    if form.text("confirm").casefold() != found.login:
+        return _one(request, site, visitor, found, f"Type {found.login} to confirm.", 422)
+    gone = erase(site.store, site.files, found.id, actor_id=visitor.account.id)
+    told = (
+        f"Erased, with {gone.num_submissions} submissions and {gone.num_files} files. Nothing brings it back."
+    )
+    return flash.send_on(_PLACE, site.secret, told)
+
+
+def _page(request: Request, site: Site, visitor: Visitor, form: Sent, status_code: int = 200) -> HTMLResponse:
+    search, after = form.text("q", most=200), form.ids("after")
+    found = people.everybody(site.store, search, after=after[0] if after else 0, limit=PAGE + 1)
+    return site.render(
+        request,
+        "staff/admin_people.html.j2",
+        visitor=visitor,
+        status_code=status_code,
+        people=found[:PAGE],
+        q=search,
+        first=link(_PLACE, {"q": search}) if after else "",
+        more=link(_PLACE, {"q": search, "after": found[PAGE - 1].id}) if len(found) > PAGE else "",
+        roles=[(role.value, role.value) for role in Role],
+        form=form,
+    )
+
+
+def _one(
+    request: Request, site: Site, visitor: Visitor, found: Account, error: str, status_code: int = 200
+) -> HTMLResponse:
+    return site.render(
+        request,
+        "staff/admin_person.html.j2",
+        visitor=visitor,
+        status_code=status_code,
+        person=found,
+        own=courses_of(site.store, found.id),
+        roles=[(role.value, role.value) for role in Role],
+        error=error,
+        self_=found.id == visitor.account.id,
+    )
+
+
+def _handout(request: Request, site: Site, visitor: Visitor, made: Handout) -> HTMLResponse:
+    return site.render(
+        request, "staff/admin_handout.html.j2", visitor=visitor, handout=made, origin=site.origin(request)
+    )
+
+
+def _account(site: Site, person_id: int) -> Account:
+    found = people.account(site.store, person_id)
+    if found is None:
+        raise not_found()
+    return found
+
+
+def _at(found: Account) -> str:
+    return f"{_PLACE}/{found.id}"

@@ -1,0 +1,86 @@
+"""A course: its tasks in order, where one stands in each, and the certificate at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from grader.model.task import Task
+from grader.store import certificates
+from grader.store.certificates import Missing
+from grader.store.insights import failures
+from grader.store.progress import OwnTask, progress
+from grader.web import flash
+from grader.web.known_tasks import known_course, known_task
+from grader.web.site import Here
+from grader.web.visit import CourseSeen, SignedIn
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A task in the list.
+
+    Attributes:
+        own: as this learner has it; known: its folder, None where that is not on this machine.
+        first: titles of tasks that the course advises to do before and that are not accepted yet.
+    """
+
+    own: OwnTask
+    known: Task | None
+    first: tuple[str, ...]
+
+
+@router.get("/courses/{course_id}")
+def page(request: Request, site: Here, visitor: SignedIn, course: CourseSeen) -> Response:
+    """The task list."""
+    owned = progress(site.store, course.id, visitor.account.id)
+    planned = known_course(course.name)
+    order = {} if planned is None else {item.task: item.after for item in planned.items}
+    titles = {one.task.task: one.task.terms.title for one in owned if not one.accepted}
+    rows = [
+        Row(
+            one,
+            known_task(one.task.task),
+            tuple(titles[name] for name in order.get(one.task.task, ()) if name in titles),
+        )
+        for one in owned
+    ]
+    required = [row for row in rows if row.own.task.terms.required]
+    teaches = visitor.teaches(course.id)
+    return site.render(
+        request,
+        "course.html.j2",
+        visitor=visitor,
+        course=course,
+        rows=rows,
+        about="" if planned is None else planned.about,
+        num_required=len(required),
+        num_done=sum(row.own.accepted for row in required),
+        hidden=any(row.own.hidden_until is not None for row in required),
+        certificate=certificates.certificate_of(site.store, course.id, visitor.account.id),
+        teaches=teaches,
+        failures=failures(site.store, course.id) if teaches else None,
+    )
+
+
+@router.post("/courses/{course_id}/certificate")
+def certify(site: Here, visitor: SignedIn, course: CourseSeen) -> Response:
+    """One's own certificate, or what is missing."""
+    # A task that hides its verdicts until it is due must not tell them by this way.
+    if any(one.hidden_until is not None for one in progress(site.store, course.id, visitor.account.id)):
+        text = "How you did is told after the due date; the certificate waits for it, too."
+        return flash.send_on(f"/courses/{course.id}", site.secret, text, kind="note")
+    issued = certificates.issue(site.store, course.id, visitor.account.id)
+    if isinstance(issued, Missing):
+        named = ", ".join(issued.tasks)
+        text = (
+            f"Not yet accepted: {named}."
+            if named
+            else "This course asks for nothing, so there is nothing to certify."
+        )
+        return flash.send_on(f"/courses/{course.id}", site.secret, text, kind="note")
+    return flash.send_on(f"/certificates/{issued.public_id}", site.secret)

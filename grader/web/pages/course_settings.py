@@ -1,0 +1,172 @@
+"""A course's settings: its tasks in their order, closing it; a page per task with its terms and pinned version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from grader.catalog.tasks import load_task
+from grader.errors import UsageError
+from grader.store import courses, withdrawal
+from grader.store.collection import judged_otherwise
+from grader.store.courses import SetTask, TaskTerms
+from grader.store.founding import need_of
+from grader.store.withdrawal import Withdrawal
+from grader.web.staff.sent import Sent, SentForm
+from grader.web.staff.taught import Taught, TaughtHere
+from grader.web.staff.terms_form import LATE, as_sent, read_terms
+from grader.web.staff.versions import folder_of, not_set_yet
+from grader.web.visit import Id
+
+router = APIRouter()
+
+
+@router.get("/courses/{course_id}/settings")
+def show(here: TaughtHere) -> HTMLResponse:
+    """The tasks in their order, what could be added, and the course's door."""
+    every = here.tasks()
+    tasks = [one for one in every if not one.withdrawn]
+    try:
+        more, problem = not_set_yet(every), ""
+    except UsageError as error:
+        more, problem = (), str(error)
+    return here.page(
+        "settings.html.j2",
+        {
+            "tasks": tasks,
+            "withdrawn": [one for one in every if one.withdrawn],
+            "folders": {one.id: folder_of(one) for one in tasks},
+            "more": more,
+            "problem": problem,
+            "whole": sum(one.terms.weight for one in tasks),
+            "zones": courses.time_zones(),
+        },
+    )
+
+
+@router.post("/courses/{course_id}/settings/add")
+def add(here: TaughtHere, form: SentForm) -> Response:
+    """Set one more task, at the end, open and never due; its own page changes that."""
+    name, _, profile_name = form.text("task").partition("/")
+    wanted = next((one for one in not_set_yet(here.tasks()) if one[:2] == (name, profile_name)), None)
+    if wanted is None:
+        return here.send_on("settings", "Choose one of the tasks that are not set yet.", kind="problem")
+    task = load_task(name)
+    profile = task.profile(profile_name)
+    assert profile is not None, "it was listed"
+    terms = TaskTerms(title=task.title, version=task.version, need=need_of(profile))
+    made = courses.set_task(here.site.store, here.course.id, name, profile_name, terms, actor_id=here.actor)
+    return here.send_on(f"settings/{made}", f"{task.title} is set. Learners see it now; set its dates here.")
+
+
+@router.post("/courses/{course_id}/settings/order")
+def reorder(here: TaughtHere, form: SentForm) -> Response:
+    """Move one task up or down by one."""
+    every = here.tasks()
+    ids = [one.id for one in every if not one.withdrawn]
+    moved, by = form.ids("task"), form.text("by")
+    if len(moved) == 1 and moved[0] in ids and by in ("up", "down"):
+        index = ids.index(moved[0])
+        other = index + (1 if by == "down" else -1)
+        if 0 <= other < len(ids):
+            ids[index], ids[other] = ids[other], ids[index]
+            # Those that nobody sees here come last, so that moving by one is moving by one that is seen.
+            ids += [one.id for one in every if one.withdrawn]
+            courses.reorder(here.site.store, here.course.id, tuple(ids), actor_id=here.actor)
+    return here.send_on("settings")
+
+
+@router.post("/courses/{course_id}/settings/door")
+def door(here: TaughtHere, form: SentForm) -> Response:
+    """Close the course, so that nothing more is handed in, or open it again."""
+    closed = form.text("closed") == "yes"
+    courses.set_closed(here.site.store, here.course.id, closed, actor_id=here.actor)
+    return here.send_on(
+        "settings", "The course is closed; everything can still be read." if closed else "The course is open."
+    )
+
+
+@router.post("/courses/{course_id}/settings/time-zone")
+def set_time_zone(here: TaughtHere, form: SentForm) -> Response:
+    """Write the course's dates in another zone; they stay the moments that they are."""
+    name = form.text("time_zone", most=64)
+    try:
+        courses.set_time_zone(here.site.store, here.course.id, name, actor_id=here.actor)
+    except UsageError:
+        return here.send_on("settings", "Choose one of the time zones, such as Europe/Paris.", kind="problem")
+    return here.send_on("settings", f"Forms show and take times of {name} now. No date has moved.")
+
+
+@router.get("/courses/{course_id}/settings/{course_task_id}")
+def show_task(here: TaughtHere, course_task_id: Id) -> HTMLResponse:
+    """One task's terms and version."""
+    task = here.task(course_task_id)
+    fields = as_sent(task.terms, here.course.zone)
+    return _task_page(here, task, Sent({name: [text] for name, text in fields.items() if text}, {}))
+
+
+@router.post("/courses/{course_id}/settings/{course_task_id}")
+def change(here: TaughtHere, course_task_id: Id, form: SentForm) -> Response:
+    """Change one task's terms; who stands where follows at once."""
+    task = here.task(course_task_id)
+    terms = read_terms(form, task.terms, here.course.zone)
+    if not form.good:
+        return _task_page(here, task, form, 422)
+    courses.set_task(here.site.store, here.course.id, task.task, task.profile, terms, actor_id=here.actor)
+    return here.send_on(f"settings/{task.id}", "Saved. Lateness and standings follow the new terms.")
+
+
+@router.post("/courses/{course_id}/settings/{course_task_id}/update")
+def update(here: TaughtHere, course_task_id: Id) -> Response:
+    """Pin the version that lies in the task's folder now; what was judged stays until it is judged again."""
+    task = here.task(course_task_id)
+    folder = folder_of(task)
+    place = f"settings/{task.id}"
+    if folder.task is None:
+        return here.send_on(place, f"The folder cannot be read: {folder.problem}", kind="problem")
+    profile = folder.task.profile(task.profile)
+    if profile is None:
+        return here.send_on(place, f"The task has no profile {task.profile} any more.", kind="problem")
+    terms = replace(task.terms, version=folder.task.version, need=need_of(profile))
+    courses.set_task(here.site.store, here.course.id, task.task, task.profile, terms, actor_id=here.actor)
+    return here.send_on(place, "Updated: what is handed in from now on is judged by the new version.")
+
+
+@router.post("/courses/{course_id}/settings/{course_task_id}/withdraw")
+def withdraw(here: TaughtHere, course_task_id: Id) -> Response:
+    """Take a task out of the course; what was handed in for it stays."""
+    task = here.task(course_task_id)
+    title = task.terms.title
+    done = withdrawal.withdraw(here.site.store, here.course.id, task.id, actor_id=here.actor)
+    told = {
+        Withdrawal.REMOVED: f"{title} is gone. Nobody had handed anything in for it.",
+        Withdrawal.WITHDRAWN: f"{title} is withdrawn: learners see it no more, and its grades are kept.",
+        Withdrawal.UNKNOWN: f"{title} was withdrawn before.",
+    }
+    return here.send_on("settings", told[done], kind="note" if done is Withdrawal.UNKNOWN else "done")
+
+
+@router.post("/courses/{course_id}/settings/{course_task_id}/set-again")
+def set_again(here: TaughtHere, course_task_id: Id) -> Response:
+    """Set a withdrawn task again, on the terms that it had."""
+    task = here.task(course_task_id)
+    if not withdrawal.set_again(here.site.store, here.course.id, task.id, actor_id=here.actor):
+        return here.send_on("settings", f"{task.terms.title} is set already.", kind="note")
+    return here.send_on(f"settings/{task.id}", f"{task.terms.title} is set again: look at its dates.")
+
+
+def _task_page(here: Taught, task: SetTask, form: Sent, status_code: int = 200) -> HTMLResponse:
+    return here.page(
+        "task_settings.html.j2",
+        {
+            "task": task,
+            "form": form,
+            "late": LATE,
+            "folder": folder_of(task),
+            "otherwise": judged_otherwise(here.site.store, task.id, task.terms.version),
+            "num_handed_in": withdrawal.num_handed_in(here.site.store, task.id),
+        },
+        status_code,
+    )

@@ -1,0 +1,63 @@
+"""The first page: one's own courses and how far one has come in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from grader.store.enrolments import OwnCourse
+from grader.store.progress import OwnTask, progress
+from grader.store.tables.person import Role
+from grader.web.site import Here, Site
+from grader.web.visit import SignedIn, Visitor
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A course on the first page.
+
+    Attributes:
+        num_tasks, num_accepted: of all tasks; next_task, next_due: what is due next and not done.
+    """
+
+    course: OwnCourse
+    num_tasks: int
+    num_accepted: int
+    next_task: str
+    next_due: datetime | None
+    teaches: bool
+
+
+@router.get("/")
+def home(request: Request, site: Here, visitor: SignedIn) -> Response:
+    """One's courses."""
+    shelves = [_shelf(site, visitor, course) for course in visitor.courses]
+    return site.render(request, "home.html.j2", visitor=visitor, shelves=shelves)
+
+
+def _due(task: OwnTask) -> datetime:
+    assert task.due_at is not None
+    return task.due_at
+
+
+def _shelf(site: Site, visitor: Visitor, course: OwnCourse) -> Shelf:
+    tasks = progress(site.store, course.course_id, visitor.account.id)
+    open_ones = [one for one in tasks if not one.accepted]
+    due = sorted(
+        (one for one in open_ones if one.due_at is not None and not one.late_days),
+        key=_due,
+    )
+    first = due[0] if due else None
+    return Shelf(
+        course,
+        len(tasks),
+        sum(one.accepted for one in tasks),
+        first.task.terms.title if first else "",
+        first.due_at if first else None,
+        course.role is Role.INSTRUCTOR,
+    )

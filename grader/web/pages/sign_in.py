@@ -1,0 +1,76 @@
+"""Signing in. What a wrong name and a wrong password look like is the same."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from grader.store.people import Account
+from grader.web.doors.rates import TooMany
+from grader.web.doors.sign_in import sign_in
+from grader.web.site import Here, Site
+from grader.web.visit import Guest, Open
+
+router = APIRouter(dependencies=[Open])
+
+
+@router.get("/sign-in")
+def page(
+    request: Request, site: Here, visitor: Guest, next_: Annotated[str, Query(alias="next")] = "/"
+) -> Response:
+    """The form; who is signed in already goes on."""
+    if visitor is not None:
+        return RedirectResponse(_ours(next_), 303)
+    return _form(request, site, next_)
+
+
+@router.post("/sign-in")
+def check(
+    request: Request,
+    site: Here,
+    login: Annotated[str, Form()] = "",
+    password: Annotated[str, Form()] = "",
+    next_: Annotated[str, Form(alias="next")] = "/",
+) -> Response:
+    """Sign in and go where one wanted to go."""
+    found = sign_in(site, request, login, password)
+    if isinstance(found, Account):
+        response = RedirectResponse("/password" if found.must_change else _ours(next_), 303)
+        site.sessions.start(response, found, secure=site.secure(request))
+        return response
+    if isinstance(found, TooMany):
+        minutes = max(1, round(found.wait_s / 60))
+        error = f"Too many wrong tries. Wait {minutes} min, or ask your instructor for a new password."
+        return _form(request, site, next_, login, error, 429, {"Retry-After": str(found.wait_s)})
+    error = (
+        "This name and password do not go together. Check both; your instructor can give you a new password."
+    )
+    return _form(request, site, next_, login, error, 401)
+
+
+def _form(
+    request: Request,
+    site: Site,
+    next_: str,
+    login: str = "",
+    error: str = "",
+    status_code: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    return site.render(
+        request,
+        "sign_in.html.j2",
+        status_code=status_code,
+        headers=headers,
+        next=_ours(next_),
+        login=login,
+        error=error,
+    )
+
+
+def _ours(place: str) -> str:
+    """A page of this site: no other host, and nothing that a browser would read as one."""
+    plain = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
+    return place if plain and "\\" not in place else "/"

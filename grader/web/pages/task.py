@@ -1,0 +1,84 @@
+"""A task: what to do, what may still be handed in, and how the attempts so far went."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.responses import FileResponse, Response
+
+from grader.model.task import Task
+from grader.web.known_tasks import known_task
+from grader.web.site import Here
+from grader.web.task_view import task_page
+from grader.web.visit import CourseTask, CourseTaskSeen, SignedIn, Visitor, not_found
+
+router = APIRouter()
+
+_FIGURES = {".svg": "image/svg+xml", ".png": "image/png"}
+_NOTHING = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+@router.get("/courses/{course_id}/tasks/{course_task_id}")
+def page(request: Request, site: Here, visitor: SignedIn, found: CourseTaskSeen) -> Response:
+    """The task's page."""
+    return task_page(request, site, visitor, found)
+
+
+@router.get("/courses/{course_id}/tasks/{course_task_id}/skeleton")
+def skeleton(visitor: SignedIn, found: CourseTaskSeen) -> Response:
+    """What one starts from: the script, or a zip file where there are several."""
+    task = _told(visitor, found)
+    files = [] if task is None else _skeleton_files(task.skeleton)
+    if task is None or not files:
+        raise not_found()
+    if len(files) == 1:
+        return _attached(files[0].read_bytes(), files[0].name, "text/x-python")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.writestr(file.relative_to(task.skeleton).as_posix(), file.read_bytes())
+    return _attached(packed.getvalue(), f"{task.name}.zip", "application/zip")
+
+
+@router.get("/courses/{course_id}/tasks/{course_task_id}/figures/{name}")
+def figure(visitor: SignedIn, found: CourseTaskSeen, name: str) -> Response:
+    """A figure of the statement: nothing else of the task's folder is served."""
+    task = _told(visitor, found)
+    folder = None if task is None else task.folder / "figures"
+    media = _FIGURES.get(Path(name).suffix)
+    # Compared with what is there, so that no name becomes a path.
+    if (
+        folder is None
+        or media is None
+        or not folder.is_dir()
+        or name not in {p.name for p in folder.iterdir()}
+    ):
+        raise not_found()
+    headers = {"Content-Security-Policy": _NOTHING, "Cache-Control": "private, max-age=600"}
+    return FileResponse(folder / name, media_type=media, headers=headers)
+
+
+def _told(visitor: Visitor, found: CourseTask) -> Task | None:
+    """The task, if this visitor is told of it already."""
+    opens = found.task.terms.opens_at
+    closed = opens is not None and datetime.now(UTC) < opens and not visitor.teaches(found.course.id)
+    return None if closed else known_task(found.task.task)
+
+
+def _skeleton_files(folder: Path) -> list[Path]:
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+    )
+
+
+def _attached(content: bytes, name: str, media_type: str) -> Response:
+    return Response(
+        content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )

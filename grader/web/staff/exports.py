@@ -1,0 +1,222 @@
+"""What a course's grades become outside: tables for spreadsheets, JSON, Gradescope's results.json, JUnit.
+
+What counts (override, lateness) is what is exported; the judged grade stands beside it. Everything that a learner chose
+is made harmless for whoever opens the file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+from xml.etree import ElementTree
+
+from grader.model.grade import Grade
+from grader.report.audience import Audience
+from grader.report.gradescope import to_gradescope
+from grader.report.json_report import from_json
+from grader.report.junit import grade_to_junit
+from grader.report.safe_text import visible
+from grader.store.attempts import AttemptFacts
+from grader.store.collection import Counting
+from grader.store.courses import CourseFacts
+from grader.store.gradebook import Cell, Gradebook
+from grader.web.staff.book import required_of, total_of
+from grader.web.staff.sheet import Value, to_csv
+
+_ODD = re.compile(r"[^A-Za-z0-9._@+-]+")
+_SCHEMA = 1
+# A date within the range of the format, so that the same grades make the same bytes.
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def gradebook_csv(book: Gradebook) -> bytes:
+    """A line per learner; per task its points, possible points, verdict, days late, and whether it was set by hand."""
+    header = ["login", "name", "total_percent", "required_accepted"]
+    for task in book.tasks:
+        name = task.task if task.profile == "cpu" else f"{task.task} ({task.profile})"
+        header += [f"{name} {what}" for what in ("points", "of", "verdict", "days_late", "set_by_hand")]
+    required = required_of(book.tasks)
+
+    def rows() -> Iterator[list[Value]]:
+        for row in book.rows:
+            accepted = sum(_accepted(row.cells.get(one)) for one in required)
+            line: list[Value] = [row.login, row.name, 100 * total_of(row, book.tasks), accepted]
+            for task in book.tasks:
+                cell = row.cells.get(task.id)
+                if cell is None or cell.verdict is None:
+                    line += [None, None, "" if cell is None else "waiting", None, None]
+                else:
+                    by_hand = "yes" if cell.overridden else ""
+                    line += [
+                        cell.points,
+                        cell.max_points,
+                        cell.verdict.value,
+                        cell.late_days or None,
+                        by_hand,
+                    ]
+            yield line
+
+    return to_csv(header, rows())
+
+
+def attempts_csv(attempts: Iterable[AttemptFacts]) -> bytes:
+    """A line per attempt."""
+    header = [
+        "attempt",
+        "login",
+        "name",
+        "task",
+        "profile",
+        "submission",
+        "lane",
+        "state",
+        "verdict",
+        "points",
+        "of",
+    ]
+    header += ["handed_in", "finished", "counts", "same_as", "regrade_of", "task_version", "digest"]
+    return to_csv(header, (_attempt(one) for one in attempts))
+
+
+def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
+    """The gradebook as one document, schema 1."""
+    document = {
+        "schema": _SCHEMA,
+        "course": {"name": course.name, "title": course.title},
+        "tasks": [
+            {
+                "id": task.id,
+                "task": task.task,
+                "profile": task.profile,
+                "title": task.terms.title,
+                "version": task.terms.version,
+                "weight": task.terms.weight,
+                "required": task.terms.required,
+                "withdrawn": task.withdrawn,
+                "due_at": _time(task.terms.due_at),
+            }
+            for task in book.tasks
+        ],
+        "people": [
+            {
+                "login": row.login,
+                "name": row.name,
+                "total": round(total_of(row, book.tasks), 6),
+                "tasks": [_cell(task.id, row.cells[task.id]) for task in book.tasks if task.id in row.cells],
+            }
+            for row in book.rows
+        ],
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def results_json(one: Counting) -> str | None:
+    """One learner's `results.json` with the points that count; None where the grade is of a schema no longer read."""
+    grade = _grade(one)
+    if grade is None:
+        return None
+    document: dict[str, Any] = json.loads(to_gradescope(grade))
+    if (one.points, one.verdict) != (grade.points, grade.verdict):
+        full = document["max_score"]
+        document["score"] = round(one.points / one.max_points * full, 4) if one.max_points > 0 else 0.0
+        why = "set by an instructor" if one.overridden else f"handed in {one.late_days} days late"
+        document["output"] = (
+            f"Counts as {one.verdict.value.replace('_', ' ')}: {why}.\n\n{document['output']}"
+        )
+        document["extra_data"]["verdict"] = one.verdict.value
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def gradescope_zip(counting: Iterable[Counting]) -> bytes:
+    """A `results.json` per learner, in a folder of their login."""
+    out = io.BytesIO()
+    taken: set[str] = set()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in counting:
+            text = results_json(one)
+            if text is not None:
+                archive.writestr(zipfile.ZipInfo(f"{_folder(one, taken)}/results.json", _ZIP_DATE), text)
+    return out.getvalue()
+
+
+def junit(task: str, counting: Iterable[Counting]) -> bytes:
+    """One document: a suite per learner, as each was judged."""
+    root = ElementTree.Element("testsuites", {"name": visible(task)})
+    for one in counting:
+        grade = _grade(one)
+        if grade is None:
+            continue
+        for suite in ElementTree.fromstring(grade_to_junit(grade, Audience.STAFF)).iter("testsuite"):
+            suite.set("name", visible(one.login))
+            for case in suite.iter("testcase"):
+                case.set("classname", visible(f"{task}.{one.login}"))
+            root.append(suite)
+    for kind in ("tests", "failures", "errors", "skipped"):
+        root.set(kind, str(sum(int(suite.get(kind, "0")) for suite in root)))
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode("utf-8", "replace")
+
+
+def _grade(one: Counting) -> Grade | None:
+    try:
+        return from_json(one.document)
+    except ValueError:
+        return None
+
+
+def _folder(one: Counting, taken: set[str]) -> str:
+    """A folder's name that means the same everywhere and is nobody else's."""
+    plain = _ODD.sub("_", one.login).strip("._")[:80] or "learner"
+    name = plain if plain.casefold() not in taken else f"{plain}_{one.person_id}"
+    taken.add(name.casefold())
+    return name
+
+
+def _attempt(one: AttemptFacts) -> list[Value]:
+    return [
+        *(
+            one.id,
+            one.login,
+            one.person,
+            one.task,
+            one.profile,
+            one.submission,
+            one.lane.value,
+            one.state.value,
+        ),
+        *(one.verdict.value if one.verdict else None, one.points, one.max_points),
+        *(_time(one.queued_at), _time(one.finished_at), "yes" if one.counts else ""),
+        *(one.cached_from, one.regrade_of, one.task_version, one.digest),
+    ]
+
+
+def _cell(task_id: int, cell: Cell) -> dict[str, Any]:
+    return {
+        "id": task_id,
+        "num_attempts": cell.num_attempts,
+        "attempt": cell.attempt_id,
+        "verdict": cell.verdict.value if cell.verdict is not None else None,
+        "points": _number(cell.points) if cell.verdict is not None else None,
+        "max_points": _number(cell.max_points) if cell.verdict is not None else None,
+        "days_late": cell.late_days,
+        "set_by_hand": cell.overridden,
+    }
+
+
+def _accepted(cell: Cell | None) -> bool:
+    return cell is not None and cell.verdict is not None and cell.verdict.value == "accepted"
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat(timespec="seconds")

@@ -1,0 +1,186 @@
+"""A list of people as a CSV file, read with a message for every line that cannot be used.
+
+Semicolons, tabs and byte order marks are fine, columns may come in any order. Makes no account and asks no database.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.report.safe_text import one_line
+
+MAX_BYTES = 1 << 20
+MAX_PEOPLE = 2000
+MAX_LOGIN, MAX_NAME = 120, 200
+# How spreadsheets of schools, universities and learning platforms call what we want to know.
+_LOGIN = (
+    "login",
+    "username",
+    "user",
+    "user name",
+    "account",
+    "email",
+    "e-mail",
+    "email address",
+    "mail",
+    "sis login id",
+)
+_NAME = ("name", "full name", "fullname", "display name", "student")
+_FIRST = ("first name", "firstname", "given name", "forename")
+_LAST = ("last name", "lastname", "surname", "family name")
+_LOGIN_SHAPE = re.compile(r"[^\s,;/\\\"'<>]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One person of the list; `line` is that of the file, counted from 1."""
+
+    line: int
+    login: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a line; `line` 0: with the whole file."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """What could be read, and what could not."""
+
+    people: tuple[Listed, ...]
+    troubles: tuple[Trouble, ...]
+
+    def as_text(self) -> str:
+        """Those that could be read, as CSV that reads the same again."""
+        out = io.StringIO(newline="")
+        csv.writer(out).writerows([("login", "name"), *((one.login, one.name) for one in self.people)])
+        return out.getvalue()
+
+
+def read_roster(data: bytes) -> Roster:
+    """Read a list of people from a file's bytes; nothing in it raises."""
+    if len(data) > MAX_BYTES:
+        return _refused(f"The file has more than {MAX_BYTES >> 20} MiB; a list of people is far smaller.")
+    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return _refused(
+            "This is a workbook. Save the sheet as CSV (“Save as… CSV UTF-8”) and choose that file."
+        )
+    text = _decoded(data)
+    if text is None:
+        return _refused("The file is not text. Save the sheet as “CSV UTF-8” and choose that file.")
+    return read_text(text)
+
+
+def read_text(text: str) -> Roster:
+    """Read a list of people from text, as it may also be pasted."""
+    if not text.strip():
+        return _refused("The list is empty. Its first line names the columns: login,name.")
+    lines = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=_delimiter(text))
+    try:
+        rows = [
+            (lines.line_num, [cell.strip() for cell in row]) for row in lines if any(c.strip() for c in row)
+        ]
+    except csv.Error as error:
+        return _refused(f"Line {lines.line_num} cannot be read as CSV: {error}.")
+    if not rows:
+        return _refused("The list is empty. Its first line names the columns: login,name.")
+    if rows[0][1][0].casefold().startswith("sep="):
+        rows = rows[1:]
+    columns = _columns(rows[0][1]) if rows else None
+    if columns is None:
+        seen = ", ".join(one_line(cell) for cell in rows[0][1][:8] if cell) if rows else ""
+        return _refused(
+            "The first line has to name the columns, one of them “login” (or “username”, “email”), and “name”"
+            f" (or “first name” and “last name”). Here it says: {seen}."
+        )
+    return _people(rows[1:], columns)
+
+
+def _refused(text: str) -> Roster:
+    return Roster((), (Trouble(0, text),))
+
+
+def _decoded(data: bytes) -> str | None:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encodings = ["utf-16"]
+    else:
+        encodings = ["utf-8-sig", "cp1252"]
+    if b"\0" in data and encodings[0] != "utf-16":
+        return None
+    for encoding in encodings:
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def _delimiter(text: str) -> str:
+    """The separator that the first line holds most often; a guess from contents could be led astray by names."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    first = lines[0].removeprefix("\ufeff") if lines else ""
+    if first.casefold().startswith("sep=") and len(first) > 4:
+        return first[4]
+    return max(",;\t|", key=first.count)
+
+
+def _columns(header: Sequence[str]) -> tuple[int, tuple[int, ...]] | None:
+    """Column of the login, and those that make the name in their order."""
+    names = [re.sub(r"[\s_]+", " ", cell.casefold()).strip() for cell in header]
+
+    def place(wanted: Sequence[str]) -> int | None:
+        return next((names.index(name) for name in wanted if name in names), None)
+
+    login, name, first, last = place(_LOGIN), place(_NAME), place(_FIRST), place(_LAST)
+    parts = (name,) if name is not None else (first, last)
+    found = tuple(part for part in parts if part is not None)
+    return None if login is None or not found else (login, found)
+
+
+def _people(rows: Sequence[tuple[int, list[str]]], columns: tuple[int, tuple[int, ...]]) -> Roster:
+    login_column, name_columns = columns
+    people: list[Listed] = []
+    troubles: list[Trouble] = []
+    seen: dict[str, int] = {}
+    for line, cells in rows:
+        if len(people) >= MAX_PEOPLE:
+            troubles.append(Trouble(line, f"More than {MAX_PEOPLE:,} people; split the list."))
+            break
+        if max(login_column, *name_columns) >= len(cells):
+            troubles.append(
+                Trouble(line, f"Has {len(cells)} cells, too few for the columns that the first line names.")
+            )
+            continue
+        login = cells[login_column].casefold()
+        name = " ".join(part for part in (cells[column] for column in name_columns) if part)
+        wrong = wrong_with(login, name)
+        if wrong is None and login in seen:
+            wrong = f"The login {one_line(login)} stands in line {seen[login]} already."
+        if wrong is not None:
+            troubles.append(Trouble(line, wrong))
+            continue
+        seen[login] = line
+        people.append(Listed(line, login, name))
+    if not people and not troubles:
+        troubles.append(Trouble(0, "The list names its columns, and nobody below them."))
+    return Roster(tuple(people), tuple(troubles))
+
+
+def wrong_with(login: str, name: str) -> str | None:
+    """What is wrong with a login or a name, or None."""
+    if not login:
+        return "Has no login."
+    if len(login) > MAX_LOGIN or len(name) > MAX_NAME:
+        return f"A login has at most {MAX_LOGIN} characters, a name at most {MAX_NAME}."
+    if not _LOGIN_SHAPE.fullmatch(login):
+        return f"“{one_line(login)}” is no login: no spaces, commas, slashes, quotation or angle marks."
+    return "Has no name." if not name else None

@@ -1,0 +1,74 @@
+"""The form with a task's terms: read into `TaskTerms`, every mistake told beside its field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import tzinfo
+
+from grader.store.courses import TaskTerms
+from grader.store.tables.course_task import LatePolicy
+from grader.web.staff.sent import Sent, local
+
+LATE = (
+    (LatePolicy.CLOSED, "is not taken"),
+    (LatePolicy.ACCEPTED, "is taken, and worth the same"),
+    (LatePolicy.REDUCED, "is taken, and loses points each day"),
+)
+_PERCENT = 100.0
+_MOST = 100_000
+
+
+def read_terms(form: Sent, now: TaskTerms, zone: tzinfo) -> TaskTerms:
+    """The terms that the form says, its dates of that zone; version and need stay.
+
+    Where something is wrong, `form.errors` says what.
+    """
+    title = form.needed("title", "A title")
+    weight = form.number("weight", least=0, most=1000)
+    opens_at, due_at = form.time("opens_at", zone), form.time("due_at", zone)
+    if opens_at is not None and due_at is not None and due_at <= opens_at:
+        form.errors["due_at"] = "It would be due before it opens."
+    late = LatePolicy(form.one_of("late_policy", [value for value, _ in LATE]))
+    loss = form.number("late_loss", least=0, most=100)
+    if late is LatePolicy.REDUCED and not loss and "late_loss" not in form.errors:
+        form.errors["late_loss"] = "How many percent does each day cost?"
+    hidden = form.ticked("hidden_until_due")
+    if hidden and due_at is None and "due_at" not in form.errors:
+        form.errors["due_at"] = "Hidden until when? Set a due date, or untick “hidden until due”."
+    return replace(
+        now,
+        title=title[:200] or now.title,
+        weight=now.weight if weight is None else weight,
+        required=form.ticked("required"),
+        opens_at=opens_at,
+        due_at=due_at,
+        late_policy=late,
+        late_loss=(loss or 0.0) / _PERCENT,
+        late_days=form.whole("late_days", least=1, most=1000),
+        hidden_until_due=hidden,
+        max_per_day=form.whole("max_per_day", least=1, most=_MOST),
+        max_total=form.whole("max_total", least=1, most=_MOST),
+        max_concurrent=form.whole("max_concurrent", least=1, most=_MOST),
+    )
+
+
+def as_sent(terms: TaskTerms, zone: tzinfo) -> dict[str, str]:
+    """Terms as the texts of the form's fields, dates of that zone."""
+
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:g}"
+
+    return {
+        "title": terms.title,
+        "weight": number(terms.weight),
+        "required": "on" if terms.required else "",
+        "opens_at": local(terms.opens_at, zone),
+        "due_at": local(terms.due_at, zone),
+        "late_policy": terms.late_policy,
+        "late_loss": number(terms.late_loss * _PERCENT) if terms.late_loss else "",
+        "late_days": number(terms.late_days),
+        "max_per_day": number(terms.max_per_day),
+        "max_total": number(terms.max_total),
+        "max_concurrent": number(terms.max_concurrent),
+        "hidden_until_due": "on" if terms.hidden_until_due else "",
+    }

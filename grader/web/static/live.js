@@ -1,0 +1,121 @@
+// An attempt while it waits and runs. Everything shown is set as text; the page says the same without this.
+"use strict";
+const panel = document.getElementById("live");
+const order = ["queue", "prepare", "run", "evaluate", "report"];
+const steps = new Map([...panel.querySelectorAll("[data-step]")].map((item) => [item.dataset.step, item]));
+const line = document.getElementById("now-line");
+const epochs = document.getElementById("epochs");
+const logs = document.getElementById("logs");
+const KEPT = 16384;
+panel.querySelectorAll(".no-script").forEach((item) => item.remove());
+
+const say = (text) => { if (line.textContent.trim() !== text) line.textContent = text; };
+const spoken = (seconds) => seconds < 60 ? `${Math.max(0, Math.round(seconds))} s`
+  : `${Math.floor(seconds / 60)} min ${String(Math.round(seconds % 60)).padStart(2, "0")} s`;
+const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 4 });
+
+function tick() {
+  for (const clock of panel.querySelectorAll("[data-since]")) {
+    clock.textContent = spoken((Date.now() - new Date(clock.dataset.since)) / 1000);
+  }
+}
+
+function enter(phase, at) {
+  const index = order.indexOf(phase);
+  if (index < 0) return;
+  order.forEach((name, place) => {
+    const item = steps.get(name), clock = item.querySelector(".clock");
+    const state = place < index ? "done" : place === index ? "now" : "ahead";
+    if (clock.dataset.since && state !== "now") {
+      clock.textContent = state === "done" ? spoken((new Date(at) - new Date(clock.dataset.since)) / 1000) : "";
+      delete clock.dataset.since;
+    }
+    if (state === "ahead") clock.textContent = "";
+    if (state === "now" && item.className !== "now") clock.dataset.since = at;
+    item.className = state;
+    if (state === "now") item.setAttribute("aria-current", "step"); else item.removeAttribute("aria-current");
+  });
+  tick();
+}
+
+function print(rank, stream, text) {
+  logs.hidden = false;
+  let term = logs.querySelector(`[data-rank="${Number(rank)}"]`);
+  if (!term) {
+    term = document.createElement("div");
+    term.className = "term";
+    term.dataset.rank = String(Number(rank));
+    const head = document.createElement("h3"), out = document.createElement("pre");
+    head.textContent = `Rank ${Number(rank)}`;
+    out.tabIndex = 0;
+    out.setAttribute("role", "region");
+    out.setAttribute("aria-label", `Output of rank ${Number(rank)}`);
+    term.append(head, out);
+    const after = [...logs.querySelectorAll("[data-rank]")].find((other) => Number(other.dataset.rank) > rank);
+    logs.querySelector(".terms").insertBefore(term, after ?? null);
+  }
+  const out = term.querySelector("pre");
+  const follows = out.scrollHeight - out.scrollTop - out.clientHeight < 40;
+  const piece = document.createElement("span");
+  if (stream === "stderr") piece.className = "err";
+  piece.textContent = text;
+  out.append(piece);
+  while (out.childNodes.length > 1 && out.textContent.length > KEPT) out.firstChild.remove();
+  if (follows) out.scrollTop = out.scrollHeight;
+}
+
+const on = {
+  queued: (data) => { enter("queue", data.at); say("In the queue."); },
+  requeued: (data) => {
+    enter("queue", data.at);
+    say("The grader failed, not your script: it is tried again.");
+    logs.querySelector(".terms").replaceChildren();
+    logs.hidden = epochs.hidden = true;
+  },
+  claimed: (data) => { enter("prepare", data.at); say("A worker has it."); },
+  phase: (data) => {
+    enter(data.phase, data.at);
+    const words = { prepare: "Getting ready.", run: "The ranks run.", evaluate: "The judge scores what they left.", report: "The report is being written." };
+    if (words[data.phase]) say(words[data.phase]);
+  },
+  epoch: (data) => {
+    const parts = [`Epoch ${data.epoch}${data.of ? ` of ${data.of}` : ""}`];
+    if (data.loss !== null) parts.push(`loss ${number(data.loss)}`);
+    if (data.accuracy !== null) parts.push(`accuracy ${number(data.accuracy)}`);
+    say(`${parts.join(", ")}.`);
+    epochs.hidden = !data.of;
+    if (data.of) { epochs.max = data.of; epochs.value = data.epoch; }
+  },
+  log: (data) => print(data.rank, data.stream, data.text ?? ""),
+  cancel_requested: () => say("The run is being ended."),
+  place: (data) => say(`Number ${data.position} in the queue${data.starts_in_s === null ? "" : `, starts in about ${spoken(data.starts_in_s)}`}.`),
+};
+
+const address = new URL(panel.dataset.live, location.href);
+let source = null;
+
+function listen() {
+  source = new EventSource(address);
+  for (const [kind, act] of Object.entries(on)) {
+    source.addEventListener(kind, (event) => {
+      if (event.lastEventId) address.searchParams.set("after", event.lastEventId);
+      act(JSON.parse(event.data));
+    });
+  }
+  source.addEventListener("end", () => { source.close(); say("Over. The report comes."); location.reload(); });
+  source.addEventListener("error", () => {
+    // A browser comes back by itself, unless it was refused; then the page is loaded again, as without a script.
+    if (source?.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 5000);
+  });
+}
+
+// Browsers hold few connections to one host: tabs that nobody looks at let go of theirs, and catch up later.
+document.addEventListener("visibilitychange", () => {
+  source?.close();
+  source = null;
+  if (!document.hidden) listen();
+});
+if (!document.hidden) listen();
+for (const out of logs.querySelectorAll("pre")) out.scrollTop = out.scrollHeight;
+tick();
+setInterval(tick, 1000);

@@ -1,0 +1,118 @@
+"""How pages look: the template engine with the words, units and times that every page says alike.
+
+Whatever a template prints is escaped and made visible, so that no name, log or script acts on a page. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from grader.report import wording
+from grader.report.prose import inline
+from grader.report.safe_text import one_line, visible
+from grader.web import statement
+
+_HERE = Path(__file__).parent
+_REPORT = _HERE.parent / "report" / "templates"
+# The report's colours and elements are the site's: one file each, read by both.
+_SITE_CSS = (_REPORT / "tokens.css", _REPORT / "elements.css", _HERE / "static" / "site.css")
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def environment() -> Environment:
+    """A template engine with our filters and words; `grader/web/templates` is its only folder."""
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: (
+            visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
+    )
+    made.filters |= {
+        "inline": inline,
+        "one_line": one_line,
+        "markdown": statement.page,
+        "visible": visible,
+        "iso": _machine,
+        "when": when,
+        "day": day,
+        "points": wording.points_text,
+        "seconds": wording.seconds_text,
+        "bytes": wording.bytes_text,
+        "number": wording.number_text,
+    }
+    made.globals |= {
+        "static": static_path,
+        "EVIDENCES": wording.EVIDENCES,
+        "HEADLINES": wording.HEADLINES,
+        "SEVERITY_TONES": wording.SEVERITY_TONES,
+        "SYMBOLS": wording.SYMBOLS,
+        "TONES": wording.TONES,
+        "VERDICTS": wording.VERDICTS,
+        "findings_text": wording.findings_text,
+        "plural": wording.plural,
+        "relative": relative,
+    }
+    return made
+
+
+@cache
+def assets() -> Mapping[str, tuple[bytes, str]]:
+    """Everything below `/static/`: name → (bytes, media type)."""
+    found = {"site.css": (b"\n".join(path.read_bytes() for path in _SITE_CSS), _MEDIA[".css"])}
+    for path in sorted((_HERE / "static").iterdir()):
+        if path.suffix in _MEDIA and path.name not in found:
+            found[path.name] = (path.read_bytes(), _MEDIA[path.suffix])
+    return found
+
+
+@cache
+def static_path(name: str) -> str:
+    """Address of one of `assets`, which changes with its bytes, so that browsers may keep it for good."""
+    return f"/static/{hashlib.sha256(assets()[name][0]).hexdigest()[:12]}/{name}"
+
+
+def when(at: datetime | None, *, ago: bool = True) -> Markup:
+    """A moment: absolute, and how long ago or ahead; a dash for none."""
+    if at is None:
+        return Markup('<span class="muted">–</span>')
+    told = Markup('<time datetime="{}">{}</time>').format(_machine(at), at.strftime("%-d %b %Y, %H:%M UTC"))
+    if not ago:
+        return told
+    return Markup('{} <span class="ago">({})</span>').format(told, relative(at))
+
+
+def day(at: datetime | None) -> Markup:
+    """A day, for paper."""
+    if at is None:
+        return Markup("–")
+    return Markup('<time datetime="{}" data-day>{}</time>').format(_machine(at), at.strftime("%-d %B %Y"))
+
+
+def relative(at: datetime, now: datetime | None = None) -> str:
+    """`3 minutes ago`, `in 2 days`, `just now`."""
+    gap = (at - (now or datetime.now(UTC))).total_seconds()
+    size = abs(gap)
+    if size < _MINUTE:
+        return "just now" if gap <= 0 else "in less than a minute"
+    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        # Up to two of a unit the smaller one says more: "36 hours" rather than "1 day".
+        if size >= (2 * unit if unit > _MINUTE else unit):
+            text = wording.plural(int(size // unit), name)
+            return f"in {text}" if gap > 0 else f"{text} ago"
+    raise AssertionError("every gap of a minute or more is some minutes")
+
+
+def _machine(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,150 @@
+"""The scripts in a ZIP file, read entry by entry and never unpacked: memory stays flat whatever it claims to hold.
+
+The directory at its end is measured before it is read. One entry that is a link, encrypted, overlaps another or points
+out of the archive condemns the whole: honest tools make none.
+"""
+
+from __future__ import annotations
+
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES
+from grader.report.safe_text import one_line
+from grader.web.upload import names
+from grader.web.upload.refusals import UploadRefusedError, notebook
+
+_END, _LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
+_END_BYTES, _LOCATOR_BYTES, _LOCAL_BYTES = 22, 20, 30
+_MAX_ENTRIES, _MAX_DIRECTORY = 4096, 1 << 20
+_ENCRYPTED = 0x1 | 0x40 | 0x2000
+_UNIX = 3
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+)
+_PLAIN = "Pack it again as a plain ZIP file of your scripts."
+
+
+def scripts_in(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Each `.py` file of an archive as (path, content), in the archive's order.
+
+    Raises:
+        UploadRefusedError: the archive is damaged, hostile, or holds more than a submission may.
+    """
+    _measure(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            infos = archive.infolist()
+            if len(infos) > _MAX_ENTRIES:
+                raise _too_many()
+            wanted = [info for info in infos if _wanted(info)]
+            _no_overlap(file, infos, archive.start_dir)
+            yield from _contents(archive, wanted, infos)
+    except _DAMAGED as error:
+        raise UploadRefusedError(
+            f"The ZIP file is damaged ({one_line(str(error))[:120]}). {_PLAIN}"
+        ) from None
+
+
+def _measure(file: IO[bytes]) -> None:
+    """Read the record at the archive's end: the directory that Python would load must be a small one."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _END_BYTES - 0xFFFF - _LOCATOR_BYTES))
+    tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_BYTES:
+        raise UploadRefusedError(f"This is no ZIP file, or only a part of one. {_PLAIN}")
+    entries, directory_bytes = struct.unpack_from("<HL", tail, at + 10)
+    if tail[max(0, at - _LOCATOR_BYTES) : at].startswith(_LOCATOR):
+        raise UploadRefusedError(f"The ZIP file is of the kind for huge archives. {_PLAIN}")
+    if entries > _MAX_ENTRIES or directory_bytes > _MAX_DIRECTORY:
+        raise _too_many()
+    file.seek(0)
+
+
+def _wanted(info: zipfile.ZipInfo) -> bool:
+    """Whether an entry is a script to be read; hostile entries are refused, wanted or not."""
+    shown = one_line(info.orig_filename[:120])
+    if "\0" in info.orig_filename:
+        raise UploadRefusedError(f"{shown} is no name of a file. {_PLAIN}")
+    path = names.checked(info.orig_filename.rstrip("/") or info.orig_filename)
+    if info.flag_bits & _ENCRYPTED:
+        raise UploadRefusedError(f"{shown} is encrypted. Pack the archive again without a password.")
+    mode = info.external_attr >> 16
+    if info.create_system == _UNIX and stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise UploadRefusedError(
+            f"{shown} is a link or a special file. Put the file itself into the archive."
+        )
+    if info.is_dir() or names.passed_over(path):
+        return False
+    if not path.endswith(".py"):
+        return False
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise UploadRefusedError(f"{shown} is packed by an unusual method. {_PLAIN}")
+    if info.file_size > MAX_FILE_BYTES:
+        raise _too_large(shown)
+    return True
+
+
+def _no_overlap(file: IO[bytes], infos: list[zipfile.ZipInfo], directory_at: int) -> None:
+    """Refuse archives whose entries share bytes: that is how a small file unpacks to a huge one."""
+    ordered = sorted(infos, key=lambda info: info.header_offset)
+    ends = [*(info.header_offset for info in ordered[1:]), directory_at]
+    for info, end in zip(ordered, ends, strict=True):
+        file.seek(info.header_offset)
+        header = file.read(_LOCAL_BYTES)
+        if len(header) < _LOCAL_BYTES or not header.startswith(b"PK\x03\x04"):
+            raise UploadRefusedError(f"The ZIP file is damaged. {_PLAIN}")
+        name_bytes, extra_bytes = struct.unpack_from("<HH", header, 26)
+        if info.header_offset + _LOCAL_BYTES + name_bytes + extra_bytes + info.compress_size > end:
+            raise UploadRefusedError(f"Entries of the ZIP file overlap. {_PLAIN}")
+
+
+def _contents(
+    archive: zipfile.ZipFile, wanted: list[zipfile.ZipInfo], infos: list[zipfile.ZipInfo]
+) -> Iterator[tuple[str, bytes]]:
+    if not wanted:
+        notebooks = [info.filename for info in infos if info.filename.lower().endswith(".ipynb")]
+        if notebooks:
+            raise notebook(one_line(notebooks[0].rpartition("/")[2][:120]))
+        raise UploadRefusedError("The ZIP file holds no .py file. Pack train.py and the modules it imports.")
+    if len(wanted) > MAX_FILES:
+        raise _too_many()
+    total = 0
+    for info in wanted:
+        with archive.open(info) as entry:
+            content = entry.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise _too_large(one_line(info.filename[:120]))
+        total += len(content)
+        if total > MAX_TOTAL_BYTES:
+            raise UploadRefusedError(
+                f"The .py files in the archive are more than {MAX_TOTAL_BYTES >> 20} MiB altogether. Hand in "
+                "train.py and the modules it imports, nothing else."
+            )
+        yield names.checked(info.filename), content
+
+
+def _too_many() -> UploadRefusedError:
+    return UploadRefusedError(
+        f"The archive holds too many files; a submission has {MAX_FILES} at most. Pack train.py and the modules it "
+        "imports; a virtual environment or other projects do not belong in it."
+    )
+
+
+def _too_large(shown: str) -> UploadRefusedError:
+    return UploadRefusedError(
+        f"{shown} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB. Data and weights are not part of a "
+        "submission."
+    )

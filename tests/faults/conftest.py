@@ -1,0 +1,8 @@
+"""Faults on real parts; each test is one row of the table of faults, named by its number."""
+
+from __future__ import annotations
+
+from tests.store.conftest import server
+from tests.worker.conftest import data, redis, rig, site
+
+__all__ = ["data", "redis", "rig", "server", "site"]

@@ -1,0 +1,313 @@
+"""A course's terms, dates, order and door, the queue's switches and the administrators' pages, by their forms."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from grader.model.grade import Verdict
+from grader.store import claims, courses, endings, enrolments, people, queue, regrades, submissions
+from grader.store.courses import SetTask
+from grader.store.limits import Refusal
+from grader.store.tables.course_task import LatePolicy
+from grader.store.tables.person import Role
+from grader.web.staff.versions import folder_of
+from tests.store.campus import script, verdict_of
+from tests.web.conftest import PASSWORD, School
+
+FORM = {
+    "title": "A toy",
+    "weight": "2,5",
+    "required": "on",
+    "opens_at": "2026-01-01T08:00",
+    "due_at": "2026-02-01T18:30",
+    "late_policy": "reduced",
+    "late_loss": "15",
+    "late_days": "3",
+    "max_per_day": "10",
+    "max_total": "",
+    "max_concurrent": "2",
+    "hidden_until_due": "on",
+}
+
+
+def task_of(school: School, task_id: int | None = None) -> SetTask:
+    return next(
+        one for one in courses.tasks_of(school.store, school.course) if one.id == (task_id or school.task)
+    )
+
+
+def at(school: School, place: str) -> str:
+    return f"/courses/{school.course}/{place}"
+
+
+def test_terms_are_changed_by_their_form(school: School) -> None:
+    before = task_of(school)
+    answer = school.client("ines").post(at(school, f"settings/{school.task}"), data=FORM)
+    assert answer.status_code == 303
+    terms = task_of(school).terms
+    assert (terms.title, terms.weight, terms.required, terms.hidden_until_due) == ("A toy", 2.5, True, True)
+    assert terms.opens_at == datetime(2026, 1, 1, 8, tzinfo=UTC)
+    assert terms.due_at == datetime(2026, 2, 1, 18, 30, tzinfo=UTC)
+    assert (terms.late_policy, terms.late_loss, terms.late_days) == (LatePolicy.REDUCED, 0.15, 3)
+    assert (terms.max_per_day, terms.max_total, terms.max_concurrent) == (10, None, 2)
+    assert (terms.version, terms.need) == (before.terms.version, before.terms.need)
+
+
+def test_attempts_that_failed_on_our_side_are_told_where_a_course_opens(school: School) -> None:
+    def failing(login: str) -> int:
+        number = school.hand_in(login)
+        lease = claims.claim(school.store, "w1", ("cpu",))
+        assert isinstance(lease, claims.Claimed)
+        endings.fail(school.store, number, lease.lease_token, "no space left", retry=False)
+        return number
+
+    ines, home = school.client("ines"), f"/courses/{school.course}"
+    assert "fault of ours" not in ines.get(home).text
+    failing("anna")
+    bens = failing("ben")
+    told = ines.get(home).text
+    assert "2 attempts ended in a fault of ours" in told
+    assert f'href="{home}/attempts?state=failed"' in told
+    assert f"#{bens}<" in ines.get(f"{home}/attempts?state=failed").text
+    assert "fault of ours" not in school.client("anna").get(home).text
+    assert "fault of ours" not in school.client("otto").get(f"/courses/{school.other_course}").text
+    assert (
+        'grader_attempts{state="failed",verdict=""} 2.0'
+        in school.client(client=("127.0.0.1", 50000)).get("/metrics").text
+    )
+
+    school.judge("anna")
+    assert "1 attempt ended in a fault of ours" in ines.get(home).text, "hers was judged since"
+    regrades.regrade(school.store, [bens], actor_id=school.people["ines"])
+    lease = claims.claim(school.store, "w1", ("cpu",))
+    assert isinstance(lease, claims.Claimed)
+    endings.finish(school.store, lease.attempt_id, lease.lease_token, verdict_of())
+    assert "fault of ours" not in ines.get(home).text, "his was judged again"
+
+
+def test_a_form_that_is_sent_back_as_it_came_changes_nothing(school: School) -> None:
+    ines, place = school.client("ines"), at(school, f"settings/{school.task}")
+    ines.post(place, data=FORM)
+    before, text = task_of(school), ines.get(place).text
+    fields = dict(
+        re.findall(
+            r'<input type="(?:text|number|datetime-local)" id="\w+" name="(\w+)" value="([^"]*)"', text
+        )
+    )
+    ticked = dict.fromkeys(re.findall(r'name="(\w+)" value="on" checked', text), "on")
+    chosen = dict(re.findall(r'<select id="(late_policy)".*?<option value="(\w+)" selected', text, re.DOTALL))
+    assert ines.post(place, data={**fields, **ticked, **chosen}).status_code == 303
+    assert task_of(school) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"title": " "}, "A title is needed"),
+        ({"weight": "-1"}, "from 0 to 1000"),
+        ({"due_at": "2025-12-31T08:00"}, "due before it opens"),
+        ({"due_at": "yesterday"}, "Write a date"),
+        ({"late_loss": ""}, "How many percent"),
+        ({"late_loss": "150"}, "from 0 to 100"),
+        ({"max_per_day": "0"}, "whole number from 1"),
+        ({"max_total": "2.5"}, "whole number from 1"),
+        ({"late_policy": "never"}, "Choose one"),
+        ({"due_at": "", "late_policy": "closed"}, "Hidden until when?"),
+    ],
+)
+def test_terms_that_make_no_sense_are_shown_again(school: School, wrong: dict[str, str], told: str) -> None:
+    before = task_of(school)
+    answer = school.client("ines").post(at(school, f"settings/{school.task}"), data={**FORM, **wrong})
+    assert answer.status_code == 422
+    assert told in answer.text
+    assert task_of(school) == before
+
+
+def test_a_task_of_another_course_cannot_be_changed_from_here(school: School) -> None:
+    ines = school.client("ines")
+    for place in ("", "/update", "/regrade"):
+        assert ines.post(at(school, f"settings/{school.other_task}{place}"), data=FORM).status_code == 404
+    assert (
+        ines.post(f"/courses/{school.other_course}/settings/{school.other_task}", data=FORM).status_code
+        == 404
+    )
+
+
+def test_tasks_are_reordered_and_added(school: School) -> None:
+    ines = school.client("ines")
+    first, second = (one.id for one in courses.tasks_of(school.store, school.course))
+    ines.post(at(school, "settings/order"), data={"task": str(second), "by": "up"})
+    assert [one.id for one in courses.tasks_of(school.store, school.course)] == [second, first]
+    ines.post(at(school, "settings/order"), data={"task": str(second), "by": "up"})
+    ines.post(at(school, "settings/order"), data={"task": str(school.other_task), "by": "up"})
+    assert [one.id for one in courses.tasks_of(school.store, school.course)] == [second, first]
+    ines.post(at(school, "settings/add"), data={"task": "assessment/cpu"})
+    ines.post(at(school, "settings/add"), data={"task": "../../etc/cpu"})
+    assert [one.task for one in courses.tasks_of(school.store, school.course)][2:] == ["assessment"]
+
+
+def test_a_changed_folder_is_told_and_taken_over_on_demand(school: School) -> None:
+    task = task_of(school)
+    courses.set_task(school.store, school.course, task.task, task.profile, courses.TaskTerms("Old", "0" * 64))
+    attempt = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
+    ines = school.client("ines")
+    assert "newer in folder" in ines.get(at(school, "settings")).text
+    ines.post(at(school, f"settings/{school.task}/update"))
+    assert task_of(school).terms.version == folder_of(task_of(school)).task.version  # type: ignore[union-attr]
+    told = ines.get(at(school, f"settings/{school.task}")).text
+    assert "judged by another version" in told
+    place = ines.post(at(school, f"settings/{school.task}/regrade")).headers["location"]
+    assert [one.attempt_id for one in regrades.preview(school.store, place.rpartition("/")[2])] == [attempt]
+
+
+def test_more_time_for_one_and_for_all(school: School) -> None:
+    task = task_of(school)
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    courses.set_task(
+        school.store,
+        school.course,
+        task.task,
+        task.profile,
+        courses.TaskTerms("Due", "0" * 64, due_at=yesterday),
+    )
+    ines, place = school.client("ines"), at(school, "extensions")
+
+    def taken(login: str) -> bool:
+        given = submissions.submit(school.store, school.people[login], school.task, script(f"# {login}\n"))
+        return not isinstance(given, Refusal)
+
+    later = (datetime.now(UTC) + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M")
+    form = {"task": str(school.task), "due_at": later, "reason": "ill"}
+    ines.post(place, data={**form, "person": str(school.people["anna"])})
+    assert (taken("anna"), taken("ben")) == (True, False)
+    ines.post(place, data={**form, "person": ""})
+    assert taken("ben")
+    ines.post(f"{place}/retract", data={"task": str(school.task), "person": str(school.people["anna"])})
+    assert not taken("anna")
+    strange = {**form, "person": str(school.people["olga"])}
+    assert ines.post(place, data=strange).status_code == 422
+    assert ines.post(place, data={**form, "due_at": "", "person": ""}).status_code == 422
+
+
+def test_a_closed_course_takes_nothing_and_opens_again(school: School) -> None:
+    ines = school.client("ines")
+    ines.post(at(school, "settings/door"), data={"closed": "yes"})
+    assert isinstance(submissions.submit(school.store, school.people["anna"], school.task, script()), Refusal)
+    assert "closed" in ines.get(at(school, "settings")).text
+    ines.post(at(school, "settings/door"), data={"closed": ""})
+    assert not isinstance(
+        submissions.submit(school.store, school.people["anna"], school.task, script()), Refusal
+    )
+
+
+def test_what_was_done_is_told_by_name(school: School) -> None:
+    school.client("ines").post(at(school, "settings/door"), data={"closed": "yes"})
+    text = school.client("ines").get(at(school, "audit")).text
+    assert re.search(r"<th scope=\"row\">closed</th><td>Ines", text)
+
+
+def test_the_queue_is_paused_with_a_reason_and_goes_on(school: School) -> None:
+    waiting = school.hand_in("anna")
+    ines = school.client("ines")
+    ines.post("/queue/pause", data={"gate": "*", "reason": " "})
+    ines.post("/queue/pause", data={"gate": "nonsense", "reason": "x"})
+    assert not queue.queue_state(school.store).pauses
+    ines.post("/queue/pause", data={"gate": "*", "reason": "Lunch <now>"})
+    assert not isinstance(claims.claim(school.store, "w1", ("cpu",)), claims.Claimed)
+    text = ines.get("/queue").text
+    assert "Lunch &lt;now&gt;" in text
+    assert "Nobody takes what needs cpu" in text
+    ines.post("/queue/resume", data={"gate": "*"})
+    claimed = claims.claim(school.store, "w1", ("cpu",))
+    assert isinstance(claimed, claims.Claimed)
+    assert claimed.attempt_id == waiting
+
+
+def test_the_queue_names_attempts_of_ones_own_courses_only(school: School) -> None:
+    mine = school.hand_in("anna")
+    claims.claim(school.store, "w1", ("cpu",))
+    assert f'href="/attempts/{mine}"' in school.client("ines").get("/queue").text
+    others = school.client("otto").get("/queue").text
+    assert f'href="/attempts/{mine}"' not in others
+    assert "anna" not in others
+
+
+def test_what_workers_say_of_their_hosts_stands_beside_them(school: School) -> None:
+    ines = school.client("ines")
+    queue.report_worker(school.store, "older", ["cpu"], 1)
+    assert "no leases" not in ines.get("/queue").text
+    host = queue.Host(num_gpus=2, num_leases=1, num_waiting=3, num_containers=4)
+    queue.report_worker(school.store, "host-1", ["cpu", "gpu2"], 2, host)
+    told = ines.get("/queue").text
+    for words in (
+        "2 devices fit for use",
+        "1 lease held",
+        "3 requests for devices",
+        "4 containers, warm and in use",
+    ):
+        assert words in told
+    queue.report_worker(school.store, "host-1", ["cpu"], 2, queue.Host(num_gpus=0, num_leases=0))
+    assert "no devices, no leases" in ines.get("/queue").text
+
+
+def test_a_worker_is_drained(school: School) -> None:
+    queue.report_worker(school.store, "host-1", ["cpu"], 2)
+    school.client("ines").post("/queue/drain", data={"worker": "host-1"})
+    assert queue.report_worker(school.store, "host-1", ["cpu"], 2), "it is told to end"
+    assert "draining" in school.client("ines").get("/queue").text
+
+
+def test_administrators_make_accounts_and_close_them(school: School) -> None:
+    ada = school.client("ada")
+    made = ada.post("/admin/people", data={"login": "Nora", "name": "Nora N", "role": "instructor"})
+    (secret,) = re.findall(r'<strong class="mono">([a-z0-9-]{14})</strong>', made.text)
+    nora = people.check_password(school.store, "nora", secret)
+    assert nora is not None
+    assert nora.role is Role.INSTRUCTOR
+    assert (
+        ada.post("/admin/people", data={"login": "nora", "name": "N", "role": "learner"}).status_code == 422
+    )
+    ada.post(f"/admin/people/{nora.id}/door", data={"open": ""})
+    assert people.check_password(school.store, "nora", secret) is None
+    ada.post(f"/admin/people/{nora.id}/erase", data={"confirm": "nora"})
+    assert people.account_by_login(school.store, "nora") is None
+
+
+def test_administrators_do_not_lock_themselves_out(school: School) -> None:
+    ada, me = school.client("ada"), school.people["ada"]
+    ada.post(f"/admin/people/{me}/door", data={"open": ""})
+    ada.post(f"/admin/people/{me}/role", data={"role": "learner"})
+    ada.post(f"/admin/people/{me}/erase", data={"confirm": "ada"})
+    found = people.check_password(school.store, "ada", PASSWORD)
+    assert found is not None
+    assert found.role is Role.ADMIN
+
+
+def test_a_course_is_founded_from_its_file(school: School) -> None:
+    ada = school.client("ada")
+    form = {"file": "course.toml", "begins_at": "2026-03-01T08:00", "file_teacher": "otto"}
+    made = ada.post("/admin/courses/from-file", data=form)
+    assert made.status_code == 303, made.text
+    course_id = int(made.headers["location"].split("/")[2])
+    set_tasks = courses.tasks_of(school.store, course_id)
+    assert set_tasks
+    assert {one.terms.version for one in set_tasks} == {folder_of(one).task.version for one in set_tasks}  # type: ignore[union-attr]
+    assert any(
+        one.course_id == course_id for one in enrolments.courses_of(school.store, school.people["otto"])
+    )
+    # The name is taken now: said beside the field, nothing half made.
+    assert ada.post("/admin/courses/from-file", data=form).status_code == 422
+    assert ada.post("/admin/courses/from-file", data={"file": "../x.toml"}).status_code == 422
+
+
+def test_an_empty_course_is_founded(school: School) -> None:
+    ada = school.client("ada")
+    made = ada.post("/admin/courses", data={"name": "autumn", "title": "Autumn", "teacher": "ines"})
+    course_id = int(made.headers["location"].split("/")[2])
+    assert school.client("ines").get(f"/courses/{course_id}/gradebook").status_code == 200
+    for wrong in ({"name": "Not Good"}, {"title": ""}, {"teacher": "nobody"}, {"name": "autumn"}):
+        answer = ada.post("/admin/courses", data={"name": "winter", "title": "W", "teacher": "", **wrong})
+        assert answer.status_code == 422, wrong

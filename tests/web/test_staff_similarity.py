@@ -1,0 +1,205 @@
+"""Submissions that look alike: found where they share what is their own, silent about what everybody was given."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.errors import UsageError
+from grader.store import enrolments, people
+from grader.web.similar import asking
+from grader.web.similar.asking import ask
+from grader.web.similar.work import Question, Work
+from tests.web.conftest import School
+
+SHARED = """
+def tempered(scores, heat):
+    weights = [value / heat for value in scores]
+    highest = max(weights)
+    raised = [2.718281828 ** (value - highest) for value in weights]
+    whole = sum(raised)
+    ranked = sorted(((value / whole, index) for index, value in enumerate(raised)), reverse=True)
+    return [index for share, index in ranked if share > 0.01]
+
+
+class KeepsTheBest:
+    def __init__(self, patience):
+        self.best, self.patience, self.waited = None, patience, 0
+
+    def better(self, value):
+        if self.best is None or value > self.best + 1e-4:
+            self.best, self.waited = value, 0
+            return True
+        self.waited += 1
+        return self.waited < self.patience
+"""
+OWN = "\n".join(f"setting_{n} = ({n} * 7 + {n % 3}) % 11 if {n} > 4 else -{n}" for n in range(12))
+
+
+def skeleton(school: School, name: str = "ddp-toy") -> str:
+    root = Path(__file__).resolve().parents[2] / "skeletons" / name
+    return (root / "train.py").read_text(encoding="utf-8")
+
+
+def renamed(text: str) -> str:
+    return (
+        text.replace("tempered", "cool")
+        .replace("raised", "powers")
+        .replace("value", "v")
+        .replace("KeepsTheBest", "Stopper")
+    )
+
+
+def works(*texts: str) -> tuple[Work, ...]:
+    return tuple(Work(number, (("train.py", text),)) for number, text in enumerate(texts, start=1))
+
+
+def test_renaming_hides_nothing_and_the_lines_are_named(school: School) -> None:
+    base = skeleton(school)
+    first, second = f"{base}\n{SHARED}", f"{OWN}\n\n{base}\n{renamed(SHARED)}"
+    answer = ask(Question(works(first, second, f"{base}\n{OWN}"), (base,)))
+    pair = answer.pairs[0]
+    assert {pair.a, pair.b} == {1, 2}
+    assert pair.share > 0.8
+    for text, passages in ((first, pair.passages_a), (second, pair.passages_b)):
+        lines = text.split("\n")
+        marked = {line for one in passages for line in range(one.first, one.last + 1)}
+        shared = {
+            n
+            for n, line in enumerate(lines, start=1)
+            if line.strip() and line in f"{SHARED}{renamed(SHARED)}".split("\n")
+        }
+        assert len(marked & shared) > 0.7 * len(shared)
+        assert len(marked - shared) < 0.4 * len(marked), "what is the skeleton's is not marked"
+
+
+def test_the_skeleton_alone_is_no_resemblance(school: School) -> None:
+    base = skeleton(school)
+    assert not ask(Question(works(base, base, f"{base}\n# mine\n"), (base,))).pairs
+
+
+def test_what_much_of_the_class_writes_is_no_resemblance() -> None:
+    own = [
+        "\n".join(
+            f"own_{who}_{n} = [{who}, {n}] + list(range({who * n}))[::{who + 1}] or {{'{who}': {n}}}"
+            for n in range(3)
+        )
+        for who in range(12)
+    ]
+    answer = ask(Question(works(*(f"{SHARED}\n{text}" for text in own)), ()))
+    assert not any(pair.num_lines > 8 for pair in answer.pairs), (
+        "the idiom of a whole class is not two people's"
+    )
+
+
+def test_a_group_that_hands_in_the_same_is_no_idiom() -> None:
+    own = [f"{OWN}\nalone_{who} = [{who}] * {who + 3} + list(range({who}))\n" for who in range(6)]
+    answer = ask(Question(works(*[SHARED] * 5, *[renamed(SHARED)] * 5, *own), ()))
+    assert {(pair.a, pair.b) for pair in answer.pairs} >= {(1, 2), (1, 6), (9, 10)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "x",
+        "not python at all ((((",
+        "\x00\x01\udc80",
+        "\r\n\r\nx = 1\r\n" * 50,
+        "é" * 500,
+        "   indented = 1\n" * 40,
+    ],
+)
+def test_any_text_can_be_compared(text: str) -> None:
+    answer = ask(Question(works(text, text + SHARED, SHARED), ()))
+    assert answer.num_compared == 3
+    for pair in answer.pairs:
+        for passage in (*pair.passages_a, *pair.passages_b):
+            assert 1 <= passage.first <= passage.last
+
+
+def test_what_is_huge_is_left_out_and_said() -> None:
+    answer = ask(Question(works("x = 1\n" * 100_000, SHARED, SHARED), ()))
+    assert answer.too_large == (1,)
+    assert [(pair.a, pair.b) for pair in answer.pairs] == [(2, 3)]
+
+
+def test_more_than_the_cap_is_refused() -> None:
+    with pytest.raises(UsageError, match="at most"):
+        ask(Question(works(*["x"] * (asking.MAX_WORKS + 1)), ()))
+
+
+def test_comparing_draws_nothing_opens_no_browser_and_reads_no_folder() -> None:
+    """It happens in a process that never loads what draws."""
+    import subprocess
+
+    code = (
+        "import sys, webbrowser\n"
+        "def refuse(*a, **k): raise SystemExit('opened a browser')\n"
+        "webbrowser.open = refuse\n"
+        "import grader.web.similar.__main__\n"
+        "from grader.web.similar.compare import compare\n"
+        "from grader.web.similar.work import Question, Work\n"
+        f"works = tuple(Work(n, (('train.py', {SHARED!r}),)) for n in (1, 2))\n"
+        "seen = []\n"
+        "sys.addaudithook(lambda event, args: seen.append(args[0]) if event == 'open' else None)\n"
+        "assert compare(Question(works, ())).pairs\n"
+        "opened = [one for one in seen if isinstance(one, str) and not one.endswith(('.py', '.pyc'))]\n"
+        "assert not opened, opened\n"
+        "assert not hasattr(sys.modules['matplotlib.pyplot'], 'figure')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_names_pairs_and_accuses_nobody(school: School) -> None:
+    base = skeleton(school)
+    a = school.hand_in("anna", f"{base}\n{SHARED}")
+    b = school.hand_in("ben", f"{base}\n{renamed(SHARED)}")
+    ines, at = school.client("ines"), f"/courses/{school.course}/similarity"
+    answer = ines.post(at, data={"task": str(school.task)})
+    text = html.unescape(answer.text)
+    assert "Anna" in text
+    assert "Ben" in text
+    found = re.search(rf"{at}/{school.task}/(\d+)/(\d+)", answer.text)
+    assert found is not None
+    assert {int(found[1]), int(found[2])} == {a, b}
+    side = ines.get(found[0])
+    assert side.status_code == 200
+    assert "def cool" in re.sub(r"<[^>]+>", "", side.text)
+    for page in (text, ines.get(at).text, side.text):
+        assert not re.search(r"plagiar|cheat|guilt|suspect|offen[cd]|fraud|stole", page, re.IGNORECASE)
+
+
+def test_nobody_else_sees_it_and_no_other_course_is_compared(school: School) -> None:
+    a, theirs = school.hand_in("anna", SHARED), school.hand_in("olga", SHARED, task=school.other_task)
+    at = f"/courses/{school.course}/similarity"
+    for login in ("anna", "otto"):
+        client = school.client(login)
+        assert client.get(at).status_code == 404
+        assert client.post(at, data={"task": str(school.task)}).status_code == 404
+        assert client.get(f"{at}/{school.task}/{a}/{theirs}").status_code == 404
+    ines = school.client("ines")
+    assert ines.post(at, data={"task": str(school.other_task)}).status_code == 404
+    assert ines.get(f"{at}/{school.task}/{a}/{theirs}").status_code == 404
+
+
+def test_only_the_last_submission_of_each_learner_counts(school: School) -> None:
+    school.hand_in("anna", SHARED)
+    school.hand_in("anna", OWN)
+    school.hand_in("ben", renamed(SHARED))
+    school.hand_in("ines", SHARED)
+    gone = people.add_person(school.store, "gone", "Gone")
+    enrolments.enrol(school.store, school.course, gone)
+    school.people["gone"] = gone
+    school.hand_in("gone", SHARED)
+    enrolments.leave(school.store, school.course, gone, actor_id=None)
+    answer = school.client("ines").post(
+        f"/courses/{school.course}/similarity", data={"task": str(school.task)}
+    )
+    assert "No two of them share a passage of their own" in answer.text
