@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from grader import outcomes
@@ -17,6 +17,7 @@ from grader.catalog.changes import changes_since
 from grader.catalog.selection import Shard, select
 from grader.checks.rule import load_rules
 from grader.errors import InfraError
+from grader.lanes import side_by_side
 from grader.model.attempt import Attempt
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
@@ -24,14 +25,16 @@ from grader.model.promise import PromisedSubmission
 from grader.model.task import Profile, Task
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import Options, Pipeline
+from grader.report.folder import write_reports
 from grader.run.runtime import Progress
+from grader.settings import settings
 
 _POINTS_SLACK = 0.01
 """Points are rounded to hundredths."""
 
 
 def verify(
-    names: tuple[str, ...],
+    names: Iterable[str],
     options: Options,
     on_progress: Callable[[Progress], None],
     on_case: Callable[[VerifyCase], None],
@@ -42,6 +45,7 @@ def verify(
     repeat: int = 1,
     cached: bool = False,
     keep: Path | None = None,
+    jobs: int = 1,
 ) -> tuple[VerifyCase, ...]:
     """Judge every promised submission of the named tasks (all, when none is named), each `repeat` times.
 
@@ -57,35 +61,64 @@ def verify(
         shard: keep this share of them.
         repeat: times to judge each.
         cached: take outcomes that are kept from earlier, and keep those of now.
-        keep: folder for the attempts; None throws them away.
+        keep: folder for the attempts and their reports; None throws them away.
+        jobs: submissions to judge side by side; those that a clock decides about are judged alone, after the others.
 
     Raises:
         UsageError: unknown task or revision, or no submission has such a name.
         TaskError: a task has a mistake.
     """
-    tasks = [load_task(name) for name in names or find_tasks()]
+    tasks = [load_task(name) for name in tuple(names) or find_tasks()]
     changes = changes_since(changed_since) if changed_since is not None else None
     todo = select(tasks, only=only, changes=changes, shard=shard) * repeat
-    cases = []
-    pipeline, running = Pipeline(options, on_progress), False
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="grader-verify-")))
-        for number, (task, promised) in enumerate(todo):
-            folder = (keep or scratch) / f"{number:03d}-{task.name}-{promised.name.replace('/', '-')}"
-            case = _skipped(pipeline, task, promised)
-            if case is None and cached:
-                case = outcomes.recall(deciding_facts(pipeline, task, promised))
-            if case is None:
-                if not running:
-                    stack.enter_context(pipeline)
-                    running = True
-                case = _verify_one(pipeline, task, promised, folder)
-                if cached:
-                    # Asked again: the run may have made the calibration that it was held against.
-                    outcomes.remember(deciding_facts(pipeline, task, promised), case)
+    asked = Pipeline(options, on_progress)
+    cases: dict[int, VerifyCase] = {}
+    for number, (task, promised) in enumerate(todo):
+        _set_clock(asked, options, task, promised)
+        case = _skipped(asked, task, promised)
+        if case is None and cached:
+            case = outcomes.recall(deciding_facts(asked, task, promised))
+        if case is not None:
             on_case(case)
-            cases.append(case)
-    return tuple(cases)
+            cases[number] = case
+    left = [n for n in range(len(todo)) if n not in cases]
+    with tempfile.TemporaryDirectory(prefix="grader-verify-") as scratch:
+
+        def judge(pipeline: Pipeline, number: int) -> VerifyCase:
+            task, promised = todo[number]
+            _set_clock(pipeline, options, task, promised)
+            name = f"{number:03d}-{task.name}-{promised.name.replace('/', '-')}"
+            case = _verify_one(pipeline, task, promised, (keep or Path(scratch)) / name, keep is not None)
+            if cached:
+                # Asked again: the run may have made the calibration that it was held against.
+                outcomes.remember(deciding_facts(pipeline, task, promised), case)
+            return case
+
+        judged = side_by_side(
+            left,
+            judge,
+            options=options,
+            jobs=jobs,
+            alone=lambda number: options.timed and clock_decides(*todo[number]),
+            on_progress=on_progress,
+            on_done=on_case,
+        )
+    cases.update(zip(left, judged, strict=True))
+    return tuple(cases[number] for number in range(len(todo)))
+
+
+def clock_decides(task: Task, promised: PromisedSubmission) -> bool:
+    """Whether how long a submission takes can decide if it keeps its promise: by its acceptance or by its points.
+
+    What is rejected for something else is judged without the clock: no calibration is waited for.
+    """
+    if task.target("time") is None:
+        return False
+    return promised.verdict == Verdict.ACCEPTED or promised.points is not None or not promised.codes
+
+
+def _set_clock(pipeline: Pipeline, options: Options, task: Task, promised: PromisedSubmission) -> None:
+    pipeline.options = replace(options, timed=options.timed and clock_decides(task, promised))
 
 
 def deciding_facts(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> dict[str, object]:
@@ -111,10 +144,20 @@ def deciding_facts(pipeline: Pipeline, task: Task, promised: PromisedSubmission)
 
 def _skipped(pipeline: Pipeline, task: Task, promised: PromisedSubmission) -> VerifyCase | None:
     """A case without a run, where one rank is started and the flaw is one of several; None otherwise."""
+    profile = task.profile(pipeline.options.profile or settings().profile)
+    if profile is not None and num_nodes(pipeline, profile) > 1 and not pipeline.runtime.spans_nodes:
+        return _unsaid(
+            task, promised, f"The {pipeline.runtime.name} runtime has one node; --runtime docker has several."
+        )
     setting = pipeline.setting(task)
     if promised.verdict == Verdict.ACCEPTED or not _alone(setting.world_size, setting.profile):
         return None
     return _unsaid(task, promised, "One rank does not show what goes wrong among several.")
+
+
+def num_nodes(pipeline: Pipeline, profile: Profile) -> int:
+    """Machines that a run on this profile is spread over."""
+    return pipeline.options.nnodes or profile.nnodes
 
 
 def _only_late(task: Task, promised: PromisedSubmission, attempt: Attempt) -> bool:
@@ -145,16 +188,37 @@ def _alone(world_size: int, profile: Profile | None) -> bool:
     return world_size == 1 and profile is not None and profile.nproc_per_node > 1
 
 
-def _verify_one(pipeline: Pipeline, task: Task, promised: PromisedSubmission, folder: Path) -> VerifyCase:
+def _verify_one(
+    pipeline: Pipeline, task: Task, promised: PromisedSubmission, folder: Path, reports: bool
+) -> VerifyCase:
     began = time.monotonic()
     try:
-        attempt, _ = pipeline.grade(task, read_submission(promised.path), folder)
-        if _only_late(task, promised, attempt):
-            return _unsaid(task, promised, "All that is wrong with it is its time, which was left out.")
-        broken = broken_promises(promised, attempt)
-        verdict, codes = attempt.grade.verdict.value, found_codes(attempt)
+        attempt, workspace = pipeline.grade(task, read_submission(promised.path), folder)
+        if reports:
+            write_reports(attempt, workspace)
     except InfraError as error:
-        broken, verdict, codes = [str(error)], Verdict.JUDGE_ERROR.value, ()
+        return _case(task, promised, Verdict.JUDGE_ERROR.value, (), (), began, [str(error)])
+    return case_of(task, promised, attempt, began)
+
+
+def case_of(task: Task, promised: PromisedSubmission, attempt: Attempt, began: float) -> VerifyCase:
+    """What an attempt at one of the task's own submissions shows; `began`: when it began, on the monotonic clock."""
+    if _only_late(task, promised, attempt):
+        return _unsaid(task, promised, "All that is wrong with it is its time, which was left out.")
+    short = tuple(r.id for r in attempt.grade.rubric if r.earned < r.points - _POINTS_SLACK)
+    verdict, codes = attempt.grade.verdict.value, found_codes(attempt)
+    return _case(task, promised, verdict, codes, short, began, broken_promises(promised, attempt))
+
+
+def _case(
+    task: Task,
+    promised: PromisedSubmission,
+    verdict: str,
+    codes: tuple[str, ...],
+    short: tuple[str, ...],
+    began: float,
+    broken: list[str],
+) -> VerifyCase:
     return VerifyCase(
         task=task.name,
         submission=promised.path.relative_to(task.folder / "submissions").as_posix(),
@@ -165,6 +229,7 @@ def _verify_one(pipeline: Pipeline, task: Task, promised: PromisedSubmission, fo
         seconds=time.monotonic() - began,
         message="; ".join(broken),
         ok=not broken,
+        short=short,
     )
 
 

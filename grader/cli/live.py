@@ -8,29 +8,42 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 if TYPE_CHECKING:
     from grader.model.verify_case import VerifyCase
+    from grader.proof import SkeletonCase
     from grader.run.runtime import Progress
 
 
 class LiveView:
     """A spinner with phase, steps per rank and the last printed line; plain phase lines where there is no terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, total: int | None = None) -> None:
+        """`total`: cases and skeletons to come, where that is known: a bar shows how many are done."""
         self.console = Console(file=stream, highlight=False)
+        known: tuple[ProgressColumn, ...] = (
+            (BarColumn(bar_width=20), MofNCompleteColumn()) if total is not None else ()
+        )
         self._bar = Bar(
             SpinnerColumn(),
+            *known,
             TextColumn("{task.description}"),
             TimeElapsedColumn(),
             console=self.console,
             transient=True,
             disable=not self.console.is_terminal,
         )
-        self._row = self._bar.add_task("starting", total=None)
+        self._row = self._bar.add_task("starting", total=total)
         self._phase = ""
 
     def __enter__(self) -> Self:
@@ -73,6 +86,16 @@ class LiveView:
         line.append(
             f"{case.task}/{case.submission}  {case.verdict or 'skipped'}  {' '.join(case.codes)}  {case.seconds:.1f} s"
         )
+        self._bar.advance(self._row)
         self.console.print(line)
         if not case.ok:
             self.console.print(Text(f"  {case.message}", style="red"))
+
+    def skeleton(self, case: SkeletonCase) -> None:
+        """Say how a task's starting point did."""
+        self._bar.advance(self._row)
+        line = Text("✗ " if case.problem else "✓ ", style="red" if case.problem else "green")
+        line.append(f"skeletons/{case.task}  {case.verdict}  alone: {case.alone}")
+        self.console.print(line)
+        if case.problem:
+            self.console.print(Text(f"  {case.problem}", style="red"))

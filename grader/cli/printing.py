@@ -123,18 +123,6 @@ def task_to_json(task: Task) -> dict[str, Any]:
     }
 
 
-def print_tasks(tasks: Sequence[Task]) -> None:
-    """All tasks, a line each."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("task", "lab", "profiles", "title"):
-        table.add_column(heading)
-    for task in tasks:
-        table.add_row(task.name, task.lab, " ".join(p.name for p in task.profiles), task.title)
-    stdout_console().print(table)
-
-
 def print_task(task: Task) -> None:
     """One task: statement, rubric, targets, and the submissions that prove it."""
     from rich.markdown import Markdown
@@ -148,7 +136,9 @@ def print_task(task: Task) -> None:
     for heading in ("points", "item", "needs"):
         rubric.add_column(heading)
     for item in task.rubric:
-        needs = " ".join((*item.requires, *((f"{item.metric} target",) if item.metric else ())))
+        measured = (f"{item.metric} target",) if item.metric else ()
+        answered = (f"{item.answer} answer",) if item.answer else ()
+        needs = " ".join((*item.requires, *measured, *answered))
         rubric.add_row(f"{item.points:g}", item.title + (" (must)" if item.must else ""), needs)
     console.print(rubric)
     proofs = Table(title="\nSubmissions that prove the task", title_justify="left", box=None, pad_edge=False)

@@ -65,7 +65,9 @@ def test_work_done_twice_is_seen_in_the_time_where_the_accuracy_is_reached(
     attempt = grade(pipeline, read_submission(path), tmp_path / "whole")
     assert item(attempt, "accuracy").state is State.VERIFIED
     assert item(attempt, "time").state is State.CONTRADICTED
-    assert item(attempt, "time").earned == 0
+    # A clock that runs unevenly may find it near enough for the half; never for more.
+    assert item(attempt, "time").earned <= item(attempt, "time").full_points / 2
+    assert attempt.grade.verdict is Verdict.REJECTED
 
 
 def test_each_step_of_the_ladder_promises_more_than_the_one_before() -> None:

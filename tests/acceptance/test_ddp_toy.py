@@ -52,7 +52,7 @@ def test_a_group_that_is_never_taken_down_costs_its_points_and_no_more(cli: Cli,
     code, told = grade(cli, TASK / "submissions" / "accepted" / "never_destroyed.py", tmp_path / "out")
     assert code == 0
     assert [(f["code"], f["severity"]) for f in told["findings"]] == [("DIST002", "warning")]
-    assert told["points"] == told["max_points"] - 10
+    assert told["points"] == told["max_points"] - 5
 
 
 def test_samples_instead_of_random_numbers(cli: Cli, tmp_path: Path) -> None:

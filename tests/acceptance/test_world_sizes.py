@@ -16,6 +16,8 @@ from grader.report.junit import to_junit
 from grader.report.markdown import cases_to_markdown
 from grader.verify import verify
 
+pytestmark = pytest.mark.slow
+
 
 def verified(task: str, only: str, nproc_per_node: int) -> tuple[VerifyCase, ...]:
     options = Options(nproc_per_node=nproc_per_node, dataset="digits")

@@ -27,7 +27,8 @@ from pathlib import Path
 from grader.model.submission import SourceFile, Submission
 
 ATTACKS = Path(__file__).parent / "attacks"
-_HONEST = ATTACKS / "honest.py"
+# What attacks share comes with those that ask for it; the first may ask for the second.
+_HELPERS = (ATTACKS / "forging.py", ATTACKS / "honest.py")
 _BEGIN, _END = "# /// attack", "# ///"
 
 
@@ -86,8 +87,9 @@ def _read(path: Path) -> Attack:
     said = tomllib.loads(_block(files["train.py"], path))
     if unknown := set(said) - {f.name for f in fields(Attack)}:
         raise ValueError(f"{path.name}: nobody knows {', '.join(sorted(unknown))}")
-    if any("import honest" in text for text in files.values()):
-        files["honest.py"] = _HONEST.read_text(encoding="utf-8")
+    for helper in _HELPERS:
+        if any(f"import {helper.stem}" in text for text in files.values()):
+            files[helper.name] = helper.read_text(encoding="utf-8")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
     attack = Attack(name=path.stem, files=files, **given)
     if "accepted" in attack.verdicts and not attack.harmless:

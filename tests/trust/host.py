@@ -6,7 +6,6 @@ state folder as site, a learner's user, a rank's environment, a name that attack
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from grader.run.engine.ownership import SITE
+from grader.run.engine.ownership import SITE, site_of
 from grader.settings import settings
 
 _RANK_UIDS = range(19_998, 20_000 + 4_096)
@@ -114,7 +113,7 @@ def _engine() -> dict[str, set[str]]:
 
 def _ours() -> str:
     # What the next start of a grader with this folder would clear away, by the same mark.
-    site = hashlib.sha256(str(settings().state_dir.resolve()).encode()).hexdigest()[:16]
+    site = site_of(settings().state_dir)
     return f"label={SITE}={site}"
 
 

@@ -156,8 +156,8 @@ class Judges:
             honest = find("00_honest")
             text = honest.files["train.py"].replace("honest.main()", "honest.main(epochs=8)")
             longer = replace(honest, files={**honest.files, "train.py": text})
-            weights = _weights(self.judge(runtime, longer))
-            self._filling[runtime] = {"WEIGHTS": weights, "TRACE": _trace(self.judge(runtime, honest))}
+            judged = self.judge(runtime, longer)
+            self._filling[runtime] = {"WEIGHTS": _weights(judged), "TRACE": _trace(judged)}
         return self._filling[runtime]
 
 

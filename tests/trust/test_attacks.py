@@ -19,7 +19,7 @@ from tests.trust.judges import Judged, Judges
 _GRACE_S = 5.0
 _CONTROLS = {chr(n) for n in range(32)} - {"\n", "\t"} | {"\x7f", "\u202e", "\u2066"}
 # An honest attempt between: after every so many attacks in the same pipeline.
-_EVERY = 8
+_EVERY = 24
 
 
 def _cases() -> list[object]:

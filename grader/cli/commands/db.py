@@ -1,19 +1,22 @@
-"""Bring the service's database to this version, show where it stands, back it up or restore it.
+"""Bring the service's database to this version, show where it stands, back the site up or restore it.
 
 `upgrade` and `downgrade` move the tables between versions, with all they hold; `status` ends with 0 when nothing is
-pending and with 1 otherwise. `backup FILE` writes the whole database into a new file while everybody works on; `restore
-FILE` puts it into an empty database, or with --replace in the place of all that is there (stop web and workers first).
-GRADER_DATABASE_URL says which database.
+pending and with 1 otherwise. `backup FILE` writes the whole database, and all evidence and reports, into one new file
+while everybody works on; `restore FILE` puts it into an empty database, or with --replace in the place of all that is
+there (stop web, workers and relay first). GRADER_DATABASE_URL says which database, GRADER_FILE_STORE where files lie.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from grader.store.archive import Archived
     from grader.store.database import Store
+    from grader.store.files import FileStore
 
 NAME = "db"
 ORDER = 76
@@ -51,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def _act(store: Store, args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
-    from grader.store import backup, schema
+    from grader.store import archive, schema
 
     address = store.url.render_as_string(hide_password=True)
     if args.action == "upgrade":
@@ -59,14 +62,16 @@ def _act(store: Store, args: argparse.Namespace) -> int:
     elif args.action == "downgrade":
         schema.downgrade(store, args.to)
     elif args.action == "backup":
-        size = backup.backup(store, args.file)
+        made = archive.back_up(store, _files(store), args.file)
+        _complain(made.lost)
         if args.json:
-            emit_json({"schema": 1, "database": address, "file": str(args.file), "bytes": size})
+            emit_json({"schema": 1, "database": address, "file": str(args.file), **_facts(made)})
         else:
-            print(f"{address} is in {args.file}, {size} bytes.")
+            files = f" with {made.num_files} files" if made.num_files else ""
+            print(f"{address}{files} is in {args.file}, {made.size} bytes.")
         return EXIT_ACCEPTED
     elif args.action == "restore":
-        backup.restore(store, args.file, replace=args.replace)
+        archive.bring_back(store, _files(store), args.file, replace=args.replace)
     seen = schema.status(store)
     if args.json:
         emit_json(
@@ -87,3 +92,23 @@ def _act(store: Store, args: argparse.Namespace) -> int:
         )
         print(f"{address} {at}{pending}")
     return EXIT_NOT_ACCEPTED if args.action == "status" and not seen.up_to_date else EXIT_ACCEPTED
+
+
+def _files(store: Store) -> FileStore:
+    from grader.settings import settings
+    from grader.store.files import open_files
+
+    return open_files(store, settings().file_store, settings().state_dir / "files")
+
+
+def _facts(made: Archived) -> dict[str, object]:
+    return {"bytes": made.size, "files": made.num_files, "lost": list(made.lost)}
+
+
+def _complain(lost: tuple[str, ...]) -> None:
+    if lost:
+        few = ", ".join(digest[:12] for digest in lost[:3])
+        print(
+            f"grader: {len(lost)} files of attempts are missing or damaged and are not in the backup ({few} …)",
+            file=sys.stderr,
+        )

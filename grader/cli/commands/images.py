@@ -32,12 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only",
         metavar="KIND",
         action="append",
-        help="train, evaluate or service; may be given several times",
+        help="train, evaluate, service, redis or postgres; may be given several times",
     )
     parser.add_argument(
         "--apptainer",
         action="store_true",
-        help="build: then convert what grading needs into image files for the apptainer runtime",
+        help="build: then convert what grading needs into image files for the apptainer runtime; "
+        "remove: those files alone",
     )
     parser.add_argument("--old", action="store_true", help="remove: images of earlier versions")
 
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "remove":
         if not args.old:
             raise UsageError("say --old: `grader images remove` only removes images of earlier versions")
-        removed, kept = remove_old(kinds) if args.only else remove_old()
+        removed, kept = ((), ()) if args.apptainer else remove_old(kinds) if args.only else remove_old()
         print_removed((*removed, *image_files.remove_old()), kept, as_json=args.json)
         return EXIT_ACCEPTED
     if args.action == "build":

@@ -1,4 +1,4 @@
-"""List the tasks, or show one: what is asked, how it is judged, which submissions prove it."""
+"""List the tasks in the course's order, or show one: what is asked, how it is judged, what proves it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the list, or one task."""
     from grader.catalog import find_tasks, load_task
-    from grader.cli.printing import emit_json, print_task, print_tasks, task_to_json
+    from grader.catalog.course_file import DEFAULT, course_files, load_course
+    from grader.cli.course_printing import place_to_json, print_tasks
+    from grader.cli.printing import emit_json, print_task, task_to_json
     from grader.errors import EXIT_ACCEPTED
 
     if args.task is not None:
@@ -26,9 +28,14 @@ def run(args: argparse.Namespace) -> int:
         else:
             print_task(task)
         return EXIT_ACCEPTED
-    tasks = [load_task(name) for name in find_tasks()]
+    course = load_course() if any(path.name == DEFAULT for path in course_files()) else None
+    order = [item.task for item in course.items] if course is not None else []
+    names = sorted(
+        find_tasks(), key=lambda name: (name not in order, order.index(name) if name in order else 0)
+    )
+    tasks = [load_task(name) for name in names]
     if args.json:
-        emit_json([task_to_json(task) for task in tasks])
+        emit_json([task_to_json(task) | {"course": place_to_json(course, task.name)} for task in tasks])
     else:
-        print_tasks(tasks)
+        print_tasks(tasks, course)
     return EXIT_ACCEPTED

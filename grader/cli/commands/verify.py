@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from grader.cli.exports import add_export_arguments, check_exports, write_exports
+from grader.cli.jobs import add_jobs_argument
 
 NAME = "verify"
 ORDER = 30
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="judge each N times; every time must agree"
     )
+    add_jobs_argument(parser)
     parser.add_argument(
         "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
     )
@@ -59,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.live import LiveView
     from grader.cli.printing import print_verification
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
+    from grader.lanes import check_jobs
     from grader.pipeline import Options
     from grader.report.junit import to_junit
     from grader.report.markdown import cases_to_markdown
@@ -68,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--repeat {args.repeat}: give a number of at least 1")
     if args.repeat > 1 and args.cache:
         raise UsageError("--repeat asks for fresh runs and --cache for known outcomes; leave one away")
+    jobs = check_jobs(args.jobs)
     check_exports(args)
     options = Options(
         nproc_per_node=args.nproc_per_node,
@@ -87,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
             repeat=args.repeat,
             cached=args.cache,
             keep=args.keep,
+            jobs=jobs,
         )
     print_verification(cases, as_json=args.json)
     write_exports(args, {"junit": lambda: to_junit(cases), "markdown": lambda: cases_to_markdown(cases)})

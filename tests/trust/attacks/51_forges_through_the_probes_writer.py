@@ -1,75 +1,25 @@
 # /// attack
 # row = "own"
-# aim = "Train on one rank alone and tell the story of an honest run through the probe's own writer, in the right order, at the right pace."
-# runtimes = ["docker"]
-# verdicts = ["held", "rejected"]
+# aim = "Take the pipe from the probe's own writer and tell the story of an honest run, in the right order, at the right pace."
+# runtimes = ["process", "docker"]
+# verdicts = ["held"]
+# codes = ["TRUST001", "TRUST002"]
+# says = ["were not written by its probe"]
 # fill = ["TRACE"]
 # ///
-import base64
-import json
 import os
-import stat
-import sys
 import time
-import zlib
 
+import forging
 import honest
 import torch
-from torch.nn import functional as F
 
 TRACE = "@TRACE@"
 
-
-def pipe():
-    """The descriptor through which this rank is watched."""
-    for descriptor in sorted(map(int, os.listdir("/proc/self/fd")), reverse=True):
-        try:
-            if descriptor > 2 and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-                return descriptor
-        except OSError:
-            continue
-    return None
-
-
-def train_alone():
-    """What a single process would do: all data, no other rank."""
-    model = honest.WideResNet()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    for _epoch in range(4):
-        for images, labels in torch.utils.data.DataLoader(honest.load(train=True), batch_size=64, shuffle=True):
-            loss = F.cross_entropy(model(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    return model
-
-
-def tell(descriptor, lines, sums, seconds, began):
-    """An honest run's story, at an honest run's pace, about these weights."""
-    told = [json.loads(line) for line in lines]
-    first, last = told[0]["t"], told[-1]["t"]
-    for event in told:
-        if event["e"] == "start":
-            continue
-        due = began + (event["t"] - first) / (last - first) * seconds
-        time.sleep(max(0.0, due - time.monotonic()))
-        event["t"] = round(time.monotonic() - began + 0.5, 6)
-        if event["e"] in ("final", "save") and sums is not None:
-            event["sums"] = sums
-        os.write(descriptor, (json.dumps(event) + "\n").encode())
-
-
-GRADER = "".join(map(chr, (103, 114, 97, 100, 101, 114)))
-writer = sys.modules[f"{GRADER}.probe.writer"].writer
-descriptor, writer._fd = writer._fd, -1
 rank = int(os.environ["RANK"])
-lines = json.loads(zlib.decompress(base64.b64decode(TRACE)))[rank]
-sums = None
-if rank == 0:
-    model = train_alone()
-    state = model.state_dict()
-    sums = [float(state[name].sum(dtype=torch.float64)) for name in sorted(state) if state[name].is_floating_point()]
-    torch.save(state, honest.out("model.pt"))
-else:
-    honest.burn(2.0)
-tell(descriptor, lines, sums, 1.0, time.monotonic() - 0.5)
+# Functions that the probe has wrapped still know where they were written.
+writer = torch.save.__globals__["writer"]
+descriptor, writer._fd = writer._fd, -1
+began = time.monotonic() - 0.5
+sums = forging.train_alone() if rank == 0 else honest.burn(2.0)
+forging.tell(lambda line: os.write(descriptor, line + b"\n"), forging.story(TRACE, rank), sums, 1.0, began)

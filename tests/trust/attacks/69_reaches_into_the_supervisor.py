@@ -16,7 +16,10 @@ for pid in {os.getppid(), 1} | {int(n) for n in os.listdir("/proc") if n.isdigit
     for request in (16, 0x4206):  # PTRACE_ATTACH, PTRACE_SEIZE
         if libc.ptrace(request, pid, None, None) == 0:
             reached.append(f"ptrace {pid}")
-    handle = os.pidfd_open(pid)
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        continue  # It was there when the others were listed, and has ended since.
     for number in range(40):
         taken = libc.syscall(438, handle, number, 0)
         if taken >= 0:

@@ -3,7 +3,7 @@
 # aim = "Talk to the judge's rendezvous store: change keys, delete keys, send garbage, hold connections."
 # runtimes = ["process", "docker"]
 # verdicts = ["rejected", "crashed", "deadlocked", "timed_out"]
-# wall_s = 20
+# wall_s = 8
 # ///
 import datetime
 import os

@@ -2,7 +2,7 @@
 # row = "own"
 # aim = "Fill the file that stack dumps go to: memory that no process owns."
 # runtimes = ["docker"]
-# verdicts = ["out_of_memory", "rejected", "timed_out", "crashed"]
+# verdicts = ["held", "out_of_memory", "rejected", "timed_out", "crashed"]
 # wall_s = 20
 # ///
 import os

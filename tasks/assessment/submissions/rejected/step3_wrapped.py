@@ -1,5 +1,5 @@
 # expect: DATA001 EVAL004 IO001 IO002 IO003 IO004
-# points: 35
+# points: 34-35
 """
 Third step of eight: the model is wrapped, so that gradients are averaged. They are gradients of N passes over the
 whole training set, though: nobody has divided it.

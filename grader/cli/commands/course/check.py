@@ -1,0 +1,82 @@
+"""Prove a course: every task keeps its promises, all points can be had, no skeleton passes unchanged.
+
+Reads the course file (default: `course.toml` in the folder of tasks), judges every submission and every skeleton of its
+tasks, and says what is wrong. Tasks that span several machines are run in containers. Ends with 0 when all is proved,
+1 when something is wrong, 3 when a file has mistakes, 4 when this machine could not run a part of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from grader.cli.jobs import add_jobs_argument
+
+NAME = "check"
+ORDER = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader course check`."""
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, help="course file; default: course.toml of the tasks"
+    )
+    parser.add_argument(
+        "--runtime",
+        metavar="NAME",
+        action="append",
+        help="where to run, may be repeated; default: $GRADER_RUNTIME or process",
+    )
+    parser.add_argument("--dataset", metavar="NAME", help="data set; default: each task's first prepared one")
+    parser.add_argument(
+        "--no-time",
+        action="store_true",
+        help="leave time targets and their points out; nothing is calibrated",
+    )
+    parser.add_argument(
+        "--cache",
+        action="store_true",
+        help="take promises kept in earlier runs where nothing that decides them has changed, and keep those of now",
+    )
+    add_jobs_argument(parser)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the submissions' attempts here")
+    parser.add_argument(
+        "--read-only", action="store_true", help="read the course and its tasks; run nothing, prove nothing"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prove, print, and return 0 when nothing is wrong."""
+    from grader.catalog.course_file import load_course
+    from grader.cli.course_printing import print_course, print_proof
+    from grader.cli.live import LiveView
+    from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED
+    from grader.lanes import check_jobs
+    from grader.proof import num_runs, prove
+    from grader.settings import settings
+
+    jobs = check_jobs(args.jobs)
+    course = load_course(args.file)
+    runtimes = tuple(args.runtime or (settings().runtime,))
+    total = num_runs(course, runtimes)
+    if args.read_only:
+        print_course(course, as_json=args.json)
+        return EXIT_ACCEPTED
+    with LiveView(sys.stderr, total=total) as view:
+        proof = prove(
+            course,
+            runtimes,
+            view.progress,
+            view.case,
+            view.skeleton,
+            timed=not args.no_time,
+            cached=args.cache,
+            dataset=args.dataset,
+            jobs=jobs,
+            keep=args.keep,
+        )
+    print_proof(proof, as_json=args.json)
+    if not proof.ok:
+        return EXIT_NOT_ACCEPTED
+    return EXIT_INFRA_ERROR if proof.unproved else EXIT_ACCEPTED

@@ -1,0 +1,91 @@
+"""Sign in to a grading service, so that `grader submit` and its like know where to and as whom.
+
+URL is the service's address, as in a browser. Give a token that its account page made (--token), or a login name and a
+password, which is asked for without showing it and kept nowhere: the service makes a token for it. CI jobs need no
+login: they set GRADER_URL and GRADER_TOKEN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+NAME = "login"
+ORDER = 33
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader login`."""
+    parser.add_argument("url", metavar="URL", nargs="?", help="the service's address; default: the last one")
+    parser.add_argument("--login", metavar="NAME", help="login name; default: it is asked for")
+    parser.add_argument(
+        "--token",
+        action="store_true",
+        help="ask for a token that the account page made, instead of a password",
+    )
+    parser.add_argument("--out", action="store_true", help="sign out: forget the token")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sign in or out; 0 when it is done."""
+    from grader.cli.printing import emit_json
+    from grader.client import Service, forget, keep, sign_in
+    from grader.errors import EXIT_ACCEPTED, UsageError
+    from grader.settings import settings
+
+    url = args.url or settings().url
+    if args.out:
+        gone = forget(url or None)
+        if args.json:
+            emit_json({"schema": 1, "signed_out": gone})
+        else:
+            print(
+                "Signed out. The token itself holds until it is revoked on the account page."
+                if gone
+                else "Nobody was signed in."
+            )
+        return EXIT_ACCEPTED
+    if not url:
+        raise UsageError("say where: `grader login https://HOST`")
+    if args.token:
+        key = sign_in(url, _ask("Token: "))
+    else:
+        guest = sign_in(url, "")
+        login = args.login or _ask("Login: ", shown=True)
+        with Service(guest) as service:
+            key = sign_in(url, service.issue_token(login, _ask("Password: "), _name_of_this_machine()))
+    with Service(key) as service:
+        me = service.me()
+    path = keep(key)
+    if args.json:
+        emit_json({"schema": 1, "url": key.url, "login": me.get("login"), "kept_in": str(path)})
+    else:
+        print(f"Signed in to {key.url} as {me.get('login')}; the token is in {path}.")
+    return EXIT_ACCEPTED
+
+
+def _ask(what: str, *, shown: bool = False) -> str:
+    """What somebody types, secrets without an echo; a line of a pipe where nobody sits there."""
+    import getpass
+
+    from grader.errors import UsageError
+
+    try:
+        if not sys.stdin.isatty():
+            text = sys.stdin.readline()
+        elif shown:
+            print(what, end="", file=sys.stderr, flush=True)
+            text = sys.stdin.readline()
+        else:
+            text = getpass.getpass(what)
+    except EOFError:
+        text = ""
+    if not text.strip():
+        raise UsageError(f"nothing was given for {what.rstrip(': ').lower()}")
+    return text.strip("\r\n") if not shown else text.strip()
+
+
+def _name_of_this_machine() -> str:
+    import platform
+
+    return f"grader on {platform.node() or 'a terminal'}"[:80]

@@ -1,0 +1,63 @@
+"""Pass hints from the database to the broker, and set right what crashes left, until told to end.
+
+Runs beside web and workers; any number of relays may run, and none is missed for a while: submissions are taken all the
+same.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+NAME = "relay"
+ORDER = 84
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader relay`."""
+    parser.add_argument(
+        "--every",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="seconds between two looks at what crashes left",
+    )
+    parser.add_argument(
+        "--pulse",
+        type=Path,
+        metavar="FILE",
+        help="touch this while all is well; it grows old when hints cannot be sent or the relay hangs",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work until told to end; 0."""
+    import signal
+    import threading
+
+    from grader.errors import EXIT_ACCEPTED, UsageError
+    from grader.queue.broker import make_app
+    from grader.settings import settings
+    from grader.store.database import Store
+    from grader.worker.logs import set_up_logs
+    from grader.worker.ready import wait_for_database
+    from grader.worker.relay import Relay
+
+    if not 0.1 <= args.every <= 3600:
+        raise UsageError(f"--every {args.every}: give seconds from 0.1 to 3600")
+    if args.pulse is not None:
+        try:
+            args.pulse.touch()
+        except OSError as error:
+            raise UsageError(f"--pulse {args.pulse}: it cannot be written ({error.strerror})") from None
+    set_up_logs(service="relay")
+    over = threading.Event()
+    store = Store(settings().database)
+    try:
+        wait_for_database(store)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_ignored: over.set())
+        Relay(store, make_app(settings().broker), reconcile_s=args.every, pulse=args.pulse).run(over)
+    finally:
+        store.close()
+    return EXIT_ACCEPTED

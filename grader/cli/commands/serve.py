@@ -1,0 +1,107 @@
+"""Serve everything on this machine: web, worker and queue in one command, with SQLite and without Redis.
+
+The first start makes an administrator, whose password is shown once, and a course of all tasks. Submissions run in the
+runtime that GRADER_RUNTIME names; the default one does not isolate, so use it among people whom you trust.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+NAME = "serve"
+ORDER = 70
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader serve`."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default %(default)s)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on (default %(default)s)")
+    parser.add_argument("--slots", type=int, default=1, metavar="N", help="attempts side by side; default: 1")
+    parser.add_argument(
+        "--demo", action="store_true", help="make people with well-known passwords to try it as"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until told to end; 0."""
+    import platform
+    import signal
+    import threading
+
+    from grader.errors import EXIT_ACCEPTED
+    from grader.serve.front_door import check_free, wait_until_open
+    from grader.serve.household import Household
+    from grader.serve.opening import open_house
+    from grader.settings import settings
+    from grader.store.database import Store
+
+    check_free(args.host, args.port)
+    store = Store(settings().database)
+    try:
+        opened = open_house(store, settings(), demo=args.demo)
+    finally:
+        store.close()
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_ignored: over.set())
+    name = settings().worker_name or platform.node() or "worker"
+    commands = {
+        "web": ["web", "--host", args.host, "--port", str(args.port)],
+        "worker": ["worker", "--name", name, "--slots", str(args.slots)],
+        "relay": ["relay"],
+    }
+    house = Household(commands, settings().state_dir / "logs")
+    house.start()
+    try:
+        if wait_until_open(args.host, args.port, over):
+            _greet(args, opened)
+        while not over.wait(0.5):
+            _complain(house.tend())
+    finally:
+        _complain(["ending; attempts that run are finished or go back into the queue"])
+        house.end()
+    return EXIT_ACCEPTED
+
+
+def _complain(said: list[str]) -> None:
+    import sys
+
+    for line in said:
+        print(f"grader serve: {line}", file=sys.stderr, flush=True)
+
+
+def _greet(args: argparse.Namespace, opened: object) -> None:
+    from grader.cli.printing import emit_json
+    from grader.serve.front_door import address
+    from grader.serve.opening import ADMIN, Opened
+    from grader.settings import settings
+
+    assert isinstance(opened, Opened)
+    url = address(args.host, args.port)
+    if args.json:
+        admin = {"login": ADMIN, "password": opened.admin_password} if opened.admin_password else None
+        demo = [{"login": login, "password": password} for login, password in opened.demo]
+        emit_json(
+            {
+                "schema": 1,
+                "url": url,
+                "admin": admin,
+                "demo": demo,
+                "course": opened.course,
+                "tasks": opened.tasks,
+                "left_out": opened.left_out,
+            }
+        )
+    else:
+        print(f"\n  {url}   {opened.course}: {len(opened.tasks)} tasks")
+        if opened.admin_password:
+            print(f"  Sign in as {ADMIN} with the password {opened.admin_password}; it is shown only now.")
+        for login, password in opened.demo:
+            print(f"  To try it: {login} with the password {password}")
+        for reason in opened.left_out:
+            print(f"  left out: {reason}")
+        print(f"  Logs are in {settings().state_dir / 'logs'}. Ctrl-C ends it.\n", flush=True)
+    if settings().runtime == "process":
+        _complain(["submissions run with your own rights (GRADER_RUNTIME=docker isolates them)"])
+    if opened.demo and args.host not in ("127.0.0.1", "localhost", "::1"):
+        _complain(["--demo has well-known passwords, and other machines can reach this one"])

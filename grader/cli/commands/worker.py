@@ -1,0 +1,61 @@
+"""Judge what waits in the queue, on this host, until told to end.
+
+Any number of workers on any number of hosts share one database (GRADER_DATABASE_URL), one broker (GRADER_BROKER_URL)
+and one file store (GRADER_FILE_STORE). On SIGTERM a worker finishes what it has; what takes longer than --grace goes
+back into the queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+NAME = "worker"
+ORDER = 82
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `grader worker`."""
+    parser.add_argument(
+        "--name", help="the same at every start; default: $GRADER_WORKER_NAME or the host's name"
+    )
+    parser.add_argument("--slots", type=int, metavar="N", help="attempts side by side; default: 1")
+    parser.add_argument("--no-cpu", action="store_true", help="take only what needs devices")
+    parser.add_argument("--no-gpus", action="store_true", help="leave this host's devices alone")
+    parser.add_argument(
+        "--metrics-port", type=int, default=0, metavar="PORT", help="tell Prometheus figures here"
+    )
+
+    parser.add_argument(
+        "--grace",
+        type=float,
+        default=55.0,
+        metavar="S",
+        help="seconds for attempts to end once told to end; then they go back (default %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work until told to end; 0 when it ended in order."""
+    import platform
+
+    from grader.errors import UsageError
+    from grader.settings import settings
+    from grader.store.database import Store
+    from grader.worker.logs import set_up_logs
+    from grader.worker.ready import wait_for_database
+    from grader.worker.station import Plan, Station
+
+    name = args.name or settings().worker_name or platform.node() or "worker"
+    if "/" in name or name.startswith("."):
+        raise UsageError(f"--name {name}: it names a folder, too; give letters, digits and dashes")
+    slots = args.slots if args.slots is not None else settings().worker_slots
+    if not 1 <= slots <= 256:
+        raise UsageError(f"--slots {slots}: give a number from 1 to 256")
+    set_up_logs(worker=name)
+    store = Store(settings().database)
+    try:
+        wait_for_database(store)
+    finally:
+        store.close()
+    plan = Plan(name, slots, not args.no_cpu, not args.no_gpus, args.metrics_port, args.grace)
+    return Station(plan, settings()).run()

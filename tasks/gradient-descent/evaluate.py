@@ -1,0 +1,191 @@
+"""What `gradient-descent` is held against: the same points, and training runs of its own at the same settings.
+
+Runs only in the scorer. It fits the line itself, nine times for each row with another order of the points, and looks
+only at the two tables that a submission left.
+"""
+
+import random
+from typing import Any
+
+import torch
+
+BATCH_SIZES = (1, 8, 64, 512)
+_NUM_POINTS = 512
+_STOP = 1e-3
+"""An epoch that changes the loss by less than this share of it is the last."""
+_SEEDS = 9
+_MAX_EPOCHS = 300
+_W_OFF, _B_OFF = 0.6, 0.4
+"""How far w and b may be from the best fit: noise at batch size 1 stays well below."""
+_SAME = 2e-3
+"""Relative difference of two losses that counts as none: float32 against float64, and a table's rounding."""
+
+Answer = tuple[float | None, str, str]
+
+
+def _points() -> tuple[list[float], list[float]]:
+    """The skeleton's points: y = 10 x + 2 + noise."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(_NUM_POINTS, generator=generator) * 2 - 1
+    y = 10 * x + 2 + torch.randn(_NUM_POINTS, generator=generator)
+    return x.tolist(), y.tolist()
+
+
+_X, _Y = _points()
+
+
+def _loss(w: float, b: float) -> float:
+    return sum((w * x + b - y) ** 2 for x, y in zip(_X, _Y, strict=True)) / _NUM_POINTS
+
+
+def _best_fit() -> tuple[float, float]:
+    mean_x, mean_y = sum(_X) / _NUM_POINTS, sum(_Y) / _NUM_POINTS
+    over = sum((x - mean_x) * (y - mean_y) for x, y in zip(_X, _Y, strict=True))
+    w = over / sum((x - mean_x) ** 2 for x in _X)
+    return w, mean_y - w * mean_x
+
+
+def _train(batch_size: int, rate: float, seed: int) -> tuple[int, float]:
+    """Epochs until the loss stands still, and the loss then; infinite where it grows out of hand."""
+    order, shuffles = list(range(_NUM_POINTS)), random.Random(seed)
+    w = b = 0.0
+    before = _loss(w, b)
+    for epoch in range(1, _MAX_EPOCHS + 1):
+        shuffles.shuffle(order)
+        for first in range(0, _NUM_POINTS, batch_size):
+            batch = order[first : first + batch_size]
+            by_w = by_b = 0.0
+            for i in batch:
+                off = w * _X[i] + b - _Y[i]
+                by_w += off * _X[i]
+                by_b += off
+            w -= rate * 2 * by_w / len(batch)
+            b -= rate * 2 * by_b / len(batch)
+        after = _loss(w, b) if abs(w) + abs(b) < 1e6 else float("inf")
+        if after > 1e6 or abs(before - after) < _STOP * before:
+            return epoch, after
+        before = after
+    return _MAX_EPOCHS, before
+
+
+def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, Answer]:
+    """Answer `line`, `counts` and `own-runs` from `table.csv`, and `stopping` from both tables."""
+    answers: dict[str, Answer] = {}
+    if "table.csv" in left:
+        rows = {row["batch_size"]: row for row in left["table.csv"]}
+        answers["line"] = _each(rows, _line, "table.csv", "Each row's line is the one through the points")
+        answers["counts"] = _counts(rows, run)
+        answers["own-runs"] = _each(
+            rows, _own_runs, "table.csv", f"All rows are what {_SEEDS} runs of the scorer's own show"
+        )
+        if "losses.csv" in left:
+            answers["stopping"] = _stopping(rows, left["losses.csv"])
+    return answers
+
+
+def _each(rows: dict[int, dict[str, Any]], ask: Any, file: str, right: str) -> Answer:
+    """Ask about every batch size; the first thing that is wrong is told."""
+    wrong = [said for size in BATCH_SIZES if (said := ask(size, rows.get(size)) or "")]
+    share = 1 - len(wrong) / len(BATCH_SIZES)
+    return (share, wrong[0] if wrong else f"{right}.", file)
+
+
+def _missing(size: int) -> str:
+    return f"table.csv has no row for batch size {size}."
+
+
+def _line(size: int, row: dict[str, Any] | None) -> str:
+    if row is None:
+        return _missing(size)
+    best_w, best_b = _best_fit()
+    if abs(row["w"] - best_w) > _W_OFF or abs(row["b"] - best_b) > _B_OFF:
+        return (
+            f"Batch size {size} ends with y = {row['w']:.2f} x + {row['b']:.2f}; the line through these points is "
+            f"y = {best_w:.2f} x + {best_b:.2f}."
+        )
+    loss = _loss(row["w"], row["b"])
+    if abs(row["loss"] - loss) > _SAME * loss:
+        return (
+            f"Batch size {size} reports a loss of {row['loss']:.4f}; over all points, its w and b have {loss:.4f}."
+        )
+    return ""
+
+
+def _counts(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answer:
+    seconds = sum(row["seconds"] for row in rows.values())
+
+    def ask(size: int, row: dict[str, Any] | None) -> str:
+        if row is None:
+            return _missing(size)
+        per_epoch = _NUM_POINTS // size
+        if not row["updates"] or row["updates"] % per_epoch:
+            return (
+                f"Batch size {size} counts {row['updates']:,} updates, which is no number of whole epochs: "
+                f"one has {per_epoch:,}."
+            )
+        if row["samples"] != row["updates"] * size:
+            return (
+                f"Batch size {size} made {row['updates']:,} updates with {size} points each and counts "
+                f"{row['samples']:,} samples, not {row['updates'] * size:,}."
+            )
+        if not row["seconds"] > 0 or seconds > run["wall_s"] + 1:
+            return f"The table adds up to {seconds:.2f} s of training in a run of {run['wall_s']:.2f} s."
+        return ""
+
+    return _each(rows, ask, "table.csv", "Updates, samples and seconds fit together")
+
+
+def _own_runs(size: int, row: dict[str, Any] | None) -> str:
+    if row is None:
+        return _missing(size)
+    rate = row["learning_rate"]
+    if not 0 < rate < 10:
+        return f"Batch size {size} was trained with a learning rate of {rate:g}, as its row says."
+    # All points in every update leave nothing to chance.
+    runs = [_train(size, rate, seed) for seed in range(_SEEDS if size < _NUM_POINTS else 1)]
+    per_epoch = _NUM_POINTS // size
+    fewest, most = (pick(epochs for epochs, _ in runs) * per_epoch for pick in (min, max))
+    losses = [loss for _, loss in runs]
+    said = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    if size == _NUM_POINTS:
+        low, high = fewest - 1.0, most + 1.0
+    else:
+        low, high = fewest / 2, most * 2.0
+    at = f"At batch size {size} and learning rate {rate:g} the scorer's own runs"
+    if not low <= row["updates"] <= high:
+        return f"{at} take {said} updates; the table says {row['updates']:,}."
+    if not min(losses) * 0.99 <= row["loss"] <= max(losses) * 1.1:
+        return f"{at} end at a loss of {min(losses):.3f} to {max(losses):.3f}; the table says {row['loss']:.3f}."
+    return ""
+
+
+def _stopping(rows: dict[int, dict[str, Any]], told: list[dict[str, Any]]) -> Answer:
+    def ask(size: int, row: dict[str, Any] | None) -> str:
+        if row is None:
+            return _missing(size)
+        epochs = row["updates"] // (_NUM_POINTS // size)
+        curve = {r["epoch"]: r["loss"] for r in told if r["batch_size"] == size}
+        if len(curve) != epochs + 1 or max(curve) != epochs:
+            return (
+                f"Batch size {size} took {epochs} epochs, so losses.csv has rows for the epochs 0 to {epochs}; "
+                f"there are {len(curve)}."
+            )
+        start, end = _loss(0, 0), curve[epochs]
+        if abs(curve[0] - start) > _SAME * start or abs(end - row["loss"]) > _SAME * abs(end):
+            return (
+                f"Batch size {size}: losses.csv begins at {curve[0]:.3f} and ends at {end:.3f}; at w = b = 0 the loss "
+                f"is {start:.3f}, and the table ends at {row['loss']:.3f}."
+            )
+        changes = [abs(curve[e] - curve[e - 1]) / abs(curve[e - 1] or 1.0) for e in range(1, epochs + 1)]
+        # A table is rounded: what is as good as 0.1 % passes for either side of it.
+        early = next((e for e, change in enumerate(changes[:-1], start=1) if change < _STOP * 0.9), None)
+        if early is not None:
+            return (
+                f"Batch size {size} goes on to epoch {epochs}, though epoch {early} changed the loss by "
+                f"{changes[early - 1]:.3%} already."
+            )
+        if changes and changes[-1] > _STOP * 1.1 and epochs < _MAX_EPOCHS:
+            return f"Batch size {size} stops at epoch {epochs}, which still changed the loss by {changes[-1]:.2%}."
+        return ""
+
+    return _each(rows, ask, "losses.csv", "Training ends with the first epoch that changes the loss by under 0.1 %")
