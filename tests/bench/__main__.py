@@ -14,11 +14,15 @@ from rich.table import Table
 
 from tests.bench.container_overhead import measure_container_overhead, measure_sizes, measure_throughput
 from tests.bench.figures import Figure
+from tests.bench.intake import measure_intake
 from tests.bench.judgement import measure_judgement
 from tests.bench.judging_overhead import measure_overhead
 from tests.bench.packing import measure_packing
+from tests.bench.pages import measure_pages
 from tests.bench.probe_cost import measure_probe_cost
+from tests.bench.rehearsed import measure_rehearsal
 from tests.bench.source_checks import measure_source_checks
+from tests.bench.through_queue import measure_queue_throughput, measure_recovery
 
 MEASURES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "M1": measure_overhead,  # with M1r and M2, from the same attempts
@@ -26,9 +30,14 @@ MEASURES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "M3": measure_probe_cost,
     "M4": measure_source_checks,
     "M5": measure_throughput,
+    "M5q": measure_queue_throughput,  # M5 by real workers, from the queue to the stored report
+    "M6": measure_intake,
+    "M7": measure_pages,
     "M8": measure_packing,
+    "M9": measure_recovery,  # 50 kills, half an hour and more
     "M10": measure_judgement,  # an hour and more
     "M11": measure_sizes,
+    "M12": measure_rehearsal,
 }
 
 
@@ -61,7 +70,7 @@ def main() -> int:
             f.setting,
             *values,
             "" if f.bar is None else f"{f.bar:g}",
-            str(len(f.values)),
+            str(f.runs),
             "" if f.bar is None else "met" if f.met else "MISSED",
         )
     Console().print(table)

@@ -9,13 +9,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Values of one measure in one setting, in s, ratio or share; lower is better. No bar: for comparison only."""
+    """Values of one measure in one setting, in s, ratio or share; lower is better. No bar: for comparison only.
+
+    `num_runs` where the values are not one of each run: then they are an interval's lower end, middle and upper end.
+    """
 
     measure: str
     setting: str
     unit: str
     bar: float | None
     values: tuple[float, ...]
+    num_runs: int = 0
+
+    @property
+    def runs(self) -> int:
+        return self.num_runs or len(self.values)
 
     @classmethod
     def of(cls, measure: str, setting: str, unit: str, bar: float | None, values: Sequence[float]) -> Figure:
@@ -37,6 +45,6 @@ class Figure:
             "max": round(max(self.values), 5),
             "bar": self.bar,
             "met": self.met,
-            "runs": len(self.values),
+            "runs": self.runs,
             "unit": self.unit,
         }

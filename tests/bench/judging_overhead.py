@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from grader.probe import events
 from grader.report.html import to_html
 from grader.run.workspace import Workspace
 from tests.bench.figures import Figure
+from tests.ports import free_port
 
 SCORE_BY_HAND = """
 import sys
@@ -80,13 +80,6 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
     yield Figure.of("M1r", "process", "s", 0.5, rendered)
     yield Figure.of("M2", "process", "ratio", 0.15, ratios)
     yield Figure.of("M2 by hand", "process", "s", None, by_hand_s)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _by_hand(task_folder: Path, script: str, visible: Path, hidden: Path) -> float:

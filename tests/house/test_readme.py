@@ -12,8 +12,22 @@ import pytest
 
 from grader import cli, errors
 
-# These launch training or measure for minutes; the acceptance tests and `make demo` run them for real.
-LONG_RUNNING = {"bench", "calibrate", "demo", "grade", "regrade", "verify"}
+# These launch training, measure or serve for minutes, talk to a service, or write into the checkout: the acceptance
+# tests and `make demo` run them for real.
+LONG_RUNNING = {
+    "bench",
+    "calibrate",
+    "course",
+    "db",
+    "demo",
+    "grade",
+    "login",
+    "new",
+    "regrade",
+    "report",
+    "serve",
+}
+LONG_RUNNING |= {"status", "submit", "verify"}
 README = Path(__file__).resolve().parents[2] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 FENCED = re.findall(r"^```(?:sh|bash|console)?\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)

@@ -1,0 +1,81 @@
+"""What a statement tells a learner is so: points, musts and targets are the task's, codes have pages, commands work."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from itertools import dropwhile
+from pathlib import Path
+
+import pytest
+from torch.distributed.run import get_args_parser
+
+from grader import cli
+from grader.catalog import find_tasks, load_task
+from grader.catalog.promises import known_codes
+
+TASKS = {name: load_task(name) for name in find_tasks()}
+# `<where it says>` is what a reader fills in.
+COMMANDS = sorted(
+    {
+        (name, line.strip())
+        for name, task in TASKS.items()
+        for line in task.statement.replace("<where it says>", "data").splitlines()
+        if re.match(r" {4}(?:export )?(?:[A-Z_]+=\S+ )*(?:grader|torchrun|python|cp|[A-Z_]+=\S+$)", line)
+    }
+)
+
+
+def judged(statement: str) -> list[dict[str, str]]:
+    """Rows of the table of points: name of the column → text of the cell."""
+    lines = statement.partition("\n## How it is judged\n")[2].partition("\n## ")[0].splitlines()
+    table = dropwhile(lambda line: not re.match(r"\|.*\bpoints\b.*\|", line), lines)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table if line.startswith("|")]
+    return [dict(zip(rows[0], cells, strict=True)) for cells in rows[2:]]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_points_and_musts_are_the_tasks_own(name: str) -> None:
+    rows = judged(TASKS[name].statement)
+    assert [float(row["points"]) for row in rows] == [item.points for item in TASKS[name].rubric]
+    assert [row["must"] == "yes" for row in rows] == [item.must for item in TASKS[name].rubric]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_accuracies_to_be_reached_are_told(name: str) -> None:
+    target = TASKS[name].target("accuracy")
+    told = {float(number) for number in re.findall(r"\b0\.\d+", TASKS[name].statement)}
+    assert told >= set(target.at_least.values() if target and target.at_least else ())
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_codes_have_pages(name: str) -> None:
+    codes = set(re.findall(r"\b[A-Z]{2,5}\d{3}\b", TASKS[name].statement))
+    assert codes
+    assert codes <= known_codes()
+
+
+@pytest.mark.parametrize(("name", "line"), COMMANDS)
+def test_a_command_is_understood(name: str, line: str, repository: Path) -> None:
+    words = shlex.split(line)
+    while words and re.match(r"export$|[A-Z_]+=", words[0]):
+        words.pop(0)
+    match words:
+        case ["grader", *rest]:
+            assert callable(cli.build_parser().parse_args(rest).run)
+        case ["torchrun", *rest]:
+            assert get_args_parser().parse_args(rest).training_script == "train.py"
+        case ["cp", start, "."]:
+            assert (repository / start).samefile(TASKS[name].skeleton / TASKS[name].entry_point)
+        case ["python", script, *_]:
+            assert script == "train.py"
+        case _:
+            assert line.startswith("export ")
+
+
+def test_each_task_is_handed_in_and_started_as_its_statement_says() -> None:
+    for name in TASKS:
+        lines = [line for of, line in COMMANDS if of == name]
+        for words in ("cp skeletons/", "grader lint train.py", f"grader grade {name} train.py"):
+            assert any(words in line for line in lines), (name, words)
+        assert any("torchrun " in line for line in lines) or TASKS[name].profiles[0].nproc_per_node == 1, name
