@@ -21,7 +21,7 @@ _KILL_GRACE_S = 5.0
 """A process that was killed gives back gigabytes first, and on a busy machine that takes its time."""
 _LEFTOVER_GRACE_S = 0.3
 _LEAVING_GRACE_S = 3.0
-"""For what is at work, which may be its own end: an interpreter with torch in it takes a while to go on a busy machine."""
+"""For what is at work, which may be its own end: an interpreter with torch in it goes slowly on a busy machine."""
 _FEW = 64
 
 TurnUntil = Callable[[Callable[[], bool], float], None]
