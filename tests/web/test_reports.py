@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from fastapi import HTTPException
 
-from grader.model.grade import Verdict
+from grader.model.grade import State, Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
 from grader.report.html import to_html
@@ -114,6 +115,17 @@ def test_what_staff_add_is_shown_and_the_judgement_stays(school: School) -> None
     assert "Not accepted yet" in text
     reviews.withdraw(school.store, number, actor_id=ines)
     assert "An instructor decided" not in school.client("anna").get(f"/attempts/{number}").text
+
+
+def test_what_was_seen_in_part_is_shown_with_the_points_that_it_earned(school: School) -> None:
+    grade = factory.rejected().grade
+    first, *others = grade.rubric
+    partly = replace(first, state=State.NOT_OBSERVABLE, points=6.67, earned=4.25)
+    grade = replace(grade, rubric=(partly, *others))
+    number = school.judge("anna", factory.SOURCE, judged(grade, to_json(grade, audience=Audience.STAFF)))
+    text = school.client("ines").get(f"/attempts/{number}/review").text
+    assert "4.25 of 6.67" in text
+    assert text.count("not seen") == sum(not item.points for item in grade.rubric)
 
 
 def test_the_same_files_again_do_not_tell_what_others_called_theirs(school: School) -> None:
