@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.model.attempt import Attempt
@@ -24,12 +24,12 @@ from grader.report.audience import Audience, for_audience
 from grader.report.facts import Fact, details_facts, environment_facts, phase_bars
 from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
+from grader.report.page_engine import page_engine
 from grader.report.pages import rule_pages
 from grader.report.plots import Plot, draw_plots
 from grader.report.praise import praise
-from grader.report.prose import inline, page
+from grader.report.prose import page
 from grader.report.quote import quotes
-from grader.report.safe_text import one_line, visible
 
 _MAX_SOURCE_LINES = 3000
 _MAX_QUOTES = 4
@@ -121,37 +121,9 @@ def plots_of(attempt: Attempt) -> tuple[Plot, ...]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # Every text that reaches the page is made visible, wherever a template prints it.
-        finalize=lambda value: (
-            visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-        ),
-    )
-    environment.filters |= {
-        "inline": inline,
-        "one_line": one_line,
-        "safe_svg": Markup,
-        "points": wording.points_text,
-        "seconds": wording.seconds_text,
-        "bytes": wording.bytes_text,
-        "number": wording.number_text,
-        "details": _details,
-    }
-    environment.globals |= {
-        "EVIDENCES": wording.EVIDENCES,
-        "STATES": wording.STATES,
-        "STATE_TONES": wording.STATE_TONES,
-        "SEVERITY_TONES": wording.SEVERITY_TONES,
-        "SYMBOLS": wording.SYMBOLS,
-        "VERDICTS": wording.VERDICTS,
-        "plural": wording.plural,
-        "findings_text": wording.findings_text,
-    }
+    environment = page_engine(Path(__file__).parent / "templates")
+    environment.filters |= {"safe_svg": Markup, "details": _details}
+    environment.globals |= {"STATES": wording.STATES, "STATE_TONES": wording.STATE_TONES}
     return environment
 
 

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.report import wording
-from grader.report.prose import inline
-from grader.report.safe_text import one_line, visible
+from grader.report.page_engine import page_engine
+from grader.report.safe_text import visible
 from grader.web import statement
 
 _HERE = Path(__file__).parent
@@ -29,39 +29,18 @@ _MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 def environment() -> Environment:
     """A template engine with our filters and words; `grader/web/templates` is its only folder."""
-    made = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: (
-            visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-        ),
-    )
+    made = page_engine(_HERE / "templates")
     made.filters |= {
-        "inline": inline,
-        "one_line": one_line,
         "markdown": statement.page,
         "visible": visible,
         "iso": _machine,
         "when": when,
         "day": day,
-        "points": wording.points_text,
-        "seconds": wording.seconds_text,
-        "bytes": wording.bytes_text,
-        "number": wording.number_text,
     }
     made.globals |= {
         "static": static_path,
-        "EVIDENCES": wording.EVIDENCES,
         "HEADLINES": wording.HEADLINES,
-        "SEVERITY_TONES": wording.SEVERITY_TONES,
-        "SYMBOLS": wording.SYMBOLS,
         "TONES": wording.TONES,
-        "VERDICTS": wording.VERDICTS,
-        "findings_text": wording.findings_text,
-        "plural": wording.plural,
         "relative": relative,
     }
     return made
