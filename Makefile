@@ -6,13 +6,14 @@ BIN    := $(VENV)/bin
 # Newer engines bring it as a plug-in, older ones as a program of its own.
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
-.PHONY: help setup demo serve test check bench images secrets up lock clean
+.PHONY: help setup demo serve test test-all check bench images secrets up lock clean
 
 help:
 	@echo "make setup   make .venv and install what requirements.lock pins"
 	@echo "make demo    judge three submissions on this machine and write their reports"
 	@echo "make serve   the whole service on this machine: upload, queue, reports; Ctrl-C ends it"
-	@echo "make test    run the whole test suite"
+	@echo "make test    check everything that needs no container or browser, in minutes; judges kept evidence again"
+	@echo "make test-all  and everything else, for real: containers, browser, service, every promise"
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make bench   measure, print a table, write build/bench.json"
 	@echo "make images  build the containers' images; OFFLINE=1 needs no image registry, only Debian's packages"
@@ -29,23 +30,26 @@ demo: setup
 serve: setup
 	$(BIN)/grader serve
 
+# The inner ring needs no container, no browser and no training of many seconds, but for one run of each verdict; the
+# promises of all tasks are judged again from evidence that real runs left. The outer ring is all the rest.
+INNER = "not slow and not browser"
+OUTER = "slow or browser"
 # What measures how soon something ends, looks whether anything is left behind, or brings up the whole service, runs one
 # test after the other, so that nobody steals its cores; everything else runs side by side first. There one file mostly
-# waits for processes of its own, so there is a worker more than cores. Both halves always run, and the second one's last
-# line is the last said.
+# waits for processes of its own, so there is a worker more than cores.
 ALONE = $(addprefix tests/acceptance/test_,assessment.py compose.py containers.py) tests/browser tests/trust
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 1)')
-BESIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(addprefix --ignore=,$(ALONE))
+BESIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Real processes under real deadlines: a machine that stands still for seconds fails one of thousands of tests. What has
-# failed is run once more with nothing beside it, and that decides; a fault fails twice.
-HALF = $(BIN)/python -m pytest -o cache_dir=build/$(1) --cache-clear $(2); code=$$?; \
-	if [ $$code -eq 1 ]; then \
-		echo "once more, with nothing beside it: what has failed"; \
-		$(BIN)/python -m pytest -o cache_dir=build/$(1) --last-failed --last-failed-no-failures=none; code=$$?; \
-	fi
+# failed is run once more with nothing beside it, and that decides; what passes then is named as a fault to mend.
+PYTEST = $(BIN)/python -m tests.twice
 test: $(VENV)/.installed-dev
-	@$(call HALF,tests-beside,$(BESIDE)); beside=$$code; \
-	$(call HALF,tests-alone,$(ALONE)); [ $$beside -eq 0 ] || exit $$beside; exit $$code
+	$(PYTEST) -m $(INNER) $(BESIDE)
+
+# Both halves always run, and the second one's last line is the last said.
+test-all: test
+	@$(PYTEST) -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
+	$(PYTEST) -m $(OUTER) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -54,7 +58,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/house
 
-bench: setup
+bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench
 
 images: setup

@@ -52,4 +52,4 @@ RUN chmod -R u=rX,go=rX /opt/grader && \
     python -m compileall -q --invalidation-mode unchecked-hash /opt/grader
 
 WORKDIR /
-CMD ["python", "-u", "-m", "grader.launch.box"]
+CMD ["python", "-u", "-m", "grader.launch.container_server"]

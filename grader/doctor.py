@@ -30,7 +30,7 @@ ENGINE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Checkup:
     """One thing looked at.
 
     Attributes:
@@ -48,7 +48,7 @@ class Diagnosis:
     remedy: str = ""
 
 
-def diagnose() -> tuple[Diagnosis, ...]:
+def diagnose() -> tuple[Checkup, ...]:
     """Look at everything; quick, nothing is started for longer than a self-test, nothing is left."""
     return (
         *_python(),
@@ -62,9 +62,9 @@ def diagnose() -> tuple[Diagnosis, ...]:
     )
 
 
-def _python() -> Iterator[Diagnosis]:
+def _python() -> Iterator[Checkup]:
     version = platform.python_version()
-    yield Diagnosis(
+    yield Checkup(
         "Python",
         sys.version_info >= (3, 11),
         True,
@@ -77,18 +77,18 @@ def _python() -> Iterator[Diagnosis]:
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Diagnosis(
+            yield Checkup(
                 name, False, needed, "not installed", "run `make setup`, or install it into this environment"
             )
             continue
         old = name == "torch" and tuple(int(part) for part in found.split(".")[:2]) < OLDEST_TORCH
-        yield Diagnosis(name, not old, needed, found, "the probe needs torch 2.6 or newer" if old else "")
+        yield Checkup(name, not old, needed, found, "the probe needs torch 2.6 or newer" if old else "")
 
 
-def _machine() -> Iterator[Diagnosis]:
+def _machine() -> Iterator[Checkup]:
     shm = shutil.disk_usage("/dev/shm")
     small = shm.free < ENOUGH_SHM_BYTES
-    yield Diagnosis(
+    yield Checkup(
         "shared memory",
         not small,
         False,
@@ -98,7 +98,7 @@ def _machine() -> Iterator[Diagnosis]:
     state = settings().state_dir
     parent = next(p for p in (state, *state.parents) if p.exists())
     writable = os.access(parent, os.W_OK)
-    yield Diagnosis(
+    yield Checkup(
         "state folder",
         writable,
         True,
@@ -107,11 +107,11 @@ def _machine() -> Iterator[Diagnosis]:
     )
 
 
-def _devices() -> Iterator[Diagnosis]:
+def _devices() -> Iterator[Checkup]:
     devices = Devices(settings().state_dir)
     inventory = devices.inventory()
     cores = len(inventory.cores)
-    yield Diagnosis(
+    yield Checkup(
         "CPU cores",
         cores >= 2,
         False,
@@ -119,7 +119,7 @@ def _devices() -> Iterator[Diagnosis]:
         "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing",
     )
     names = Counter(gpu.name or "nameless" for gpu in inventory.offered)
-    yield Diagnosis(
+    yield Checkup(
         "NVIDIA GPUs",
         bool(inventory.offered),
         False,
@@ -130,30 +130,34 @@ def _devices() -> Iterator[Diagnosis]:
     )
     for gpu in inventory.gpus:
         if gpu.unfit:
-            yield Diagnosis(f"GPU {gpu.index}", False, False, f"not handed out: {gpu.unfit}", gpu.uuid)
+            yield Checkup(f"GPU {gpu.index}", False, False, f"not handed out: {gpu.unfit}", gpu.uuid)
         elif gpu.notes:
-            yield Diagnosis(f"GPU {gpu.index}", True, False, "; ".join(gpu.notes))
+            yield Checkup(f"GPU {gpu.index}", True, False, "; ".join(gpu.notes))
     try:
         states = Counter(entry.state for entry in devices.listing())
     except GraderError as error:
-        yield Diagnosis("leases", False, True, "can't be read", str(error))
+        yield Checkup("leases", False, True, "can't be read", str(error))
     else:
-        yield Diagnosis("leases", True, False, f"{states['holds']} held, {states['waits']} waiting")
+        yield Checkup("leases", True, False, f"{states['holds']} held, {states['waits']} waiting")
 
 
-def _runtimes() -> Iterator[Diagnosis]:
-    for name, runtime in sorted(find_runtimes().items()):
-        availability = runtime().self_test()
-        yield Diagnosis(
-            f"runtime {name}",
-            availability.usable,
-            name == settings().runtime,
-            availability.reason,
-            "" if availability.usable else "see the reason",
-        )
+def _runtimes() -> Iterator[Checkup]:
+    # Of one name, the grader's own comes first, and a package's is refused.
+    names = set[str]()
+    for entry in find_runtimes():
+        what = f"runtime {entry.name}" + (f" ({entry.package})" if entry.package else "")
+        needed = entry.name == settings().runtime and entry.name not in names
+        names.add(entry.name)
+        try:
+            availability = entry.self_test()
+        except GraderError as error:
+            yield Checkup(what, False, needed, "refused", str(error))
+            continue
+        remedy = "" if availability.usable else "see the reason"
+        yield Checkup(what, availability.usable, needed, availability.reason, remedy)
 
 
-def _containers() -> Iterator[Diagnosis]:
+def _containers() -> Iterator[Checkup]:
     from grader.run.engine.client import connect, engine_errors
     from grader.run.images import BUILD, image_states
 
@@ -164,10 +168,10 @@ def _containers() -> Iterator[Diagnosis]:
         states = image_states()
     except GraderError as error:
         remedy = "install and start Docker, or name its socket in DOCKER_HOST"
-        yield Diagnosis("container engine", False, False, str(error), remedy)
+        yield Checkup("container engine", False, False, str(error), remedy)
         return
     seccomp = any(option.startswith("name=seccomp") for option in engine.get("SecurityOptions") or ())
-    yield Diagnosis(
+    yield Checkup(
         "container engine",
         seccomp,
         False,
@@ -176,7 +180,7 @@ def _containers() -> Iterator[Diagnosis]:
         "" if seccomp else "submissions are not run without seccomp: use an engine and kernel that have it",
     )
     nvidia = "nvidia" in (engine.get("Runtimes") or {})
-    yield Diagnosis(
+    yield Checkup(
         "NVIDIA runtime",
         nvidia,
         False,
@@ -187,32 +191,32 @@ def _containers() -> Iterator[Diagnosis]:
         present = image.state == "present"
         size = f", {image.size_bytes / 1e9:.1f} GB" if image.size_bytes is not None else ""
         remedy = "" if present else BUILD
-        yield Diagnosis(f"image {image.kind}", present, False, f"{image.name}: {image.state}{size}", remedy)
+        yield Checkup(f"image {image.kind}", present, False, f"{image.name}: {image.state}{size}", remedy)
 
 
-def _data() -> Iterator[Diagnosis]:
+def _data() -> Iterator[Checkup]:
     for name in dataset_names():
         found = prepared(name)
         if found is None:
-            yield Diagnosis(f"data set {name}", False, False, "not prepared", f"`grader data prepare {name}`")
+            yield Checkup(f"data set {name}", False, False, "not prepared", f"`grader data prepare {name}`")
         else:
             sizes = f"{found.num_train} training, {found.num_validation} validation, {found.num_hidden} hidden samples"
-            yield Diagnosis(f"data set {name}", True, False, sizes)
+            yield Checkup(f"data set {name}", True, False, sizes)
 
 
-def _tasks() -> Iterator[Diagnosis]:
+def _tasks() -> Iterator[Checkup]:
     for name in find_tasks():
         try:
             task = load_task(name)
         except GraderError as error:
-            yield Diagnosis(f"task {name}", False, True, "has mistakes", str(error))
+            yield Checkup(f"task {name}", False, True, "has mistakes", str(error))
         else:
-            yield Diagnosis(f"task {name}", True, True, task.title)
+            yield Checkup(f"task {name}", True, True, task.title)
 
 
-def _extras() -> Iterator[Diagnosis]:
+def _extras() -> Iterator[Checkup]:
     compiler = shutil.which("g++") or shutil.which("clang++")
-    yield Diagnosis(
+    yield Checkup(
         "C++ compiler",
         compiler is not None,
         False,

@@ -1,34 +1,38 @@
 """The whole flow on one screen: run a submission, bring back the evidence, judge it.
 
-`Pipeline.grade` runs and then has `judgement` judge from the files it wrote, so that judging them again later gives the
-same bytes. Rendering is `report`'s.
+`Pipeline.grade` runs, reads the evidence from the files that the run left, and judges it, so that judging them again
+later gives the same bytes. Rendering is `report`'s.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader.attempts import AttemptFacts, check_out, new_attempt_name, new_workspace, write_facts
 from grader.catalog import find_dataset
-from grader.checks.text.source import parse
+from grader.checks.diagnosis import load_explanations
+from grader.checks.rule import load_rules
+from grader.checks.source.script import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
 from grader.evaluate.stored import read_evaluation
 from grader.evaluate.throughput import images_per_s
 from grader.evaluate.timing import needs_repeat
-from grader.judgement import regrade, repeated_s
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
+from grader.judging.attempt_folder import check_out, new_attempt_name, new_workspace, write_facts
+from grader.judging.judge import judge
+from grader.judging.stored_evidence import read_evidence
+from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
-from grader.model.dataset import PreparedDataset
 from grader.model.run import Ending
+from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
-from grader.model.task import Profile, Task
+from grader.model.task import Task
 from grader.run.record_reader import read_record
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
@@ -36,36 +40,11 @@ from grader.run.trace_reader import read_trace
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run; None takes the setting's or the task's default. `timed` False leaves time targets out."""
-
-    profile: str | None = None
-    nproc_per_node: int | None = None
-    nnodes: int | None = None
-    dataset: str | None = None
-    runtime: str | None = None
-    launcher: str | None = None
-    seed: int = 0
-    timed: bool = True
+OnProgress = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What one attempt is run on: options and defaults, resolved against the task and this machine."""
-
-    task: Task
-    profile: Profile
-    dataset: PreparedDataset
-    nproc_per_node: int
-    nnodes: int
-    launcher: str
-
-    @property
-    def world_size(self) -> int:
-        """Ranks of all nodes."""
-        return self.nproc_per_node * self.nnodes
+def _silent(_sign: Progress) -> None:
+    """Nobody waits for a sign of life."""
 
 
 class Pipeline:
@@ -74,16 +53,19 @@ class Pipeline:
     Entering starts both in the background; leaving ends every process.
     """
 
-    def __init__(self, options: Options, on_progress: Callable[[Progress], None]) -> None:
-        self.options = options
-        self.on_progress = on_progress
-        self.runtime = open_runtime(options.runtime or settings().runtime)
-        self.evaluator = Evaluator(local=not self.runtime.isolates)
+    def __init__(self, runtime: str | None = None) -> None:
+        """A pipeline on the runtime of that name; None: the setting's.
+
+        Raises:
+            UsageError: there is no such runtime.
+        """
+        self.runtime = open_runtime(runtime or settings().runtime)
+        self._evaluator = Evaluator(local=not self.runtime.isolates)
 
     def __enter__(self) -> Self:
         self.runtime.__enter__()
         try:
-            self.evaluator.__enter__()
+            self._evaluator.__enter__()
         except BaseException:
             self.runtime.__exit__(None, None, None)
             raise
@@ -93,25 +75,25 @@ class Pipeline:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.evaluator.__exit__(kind, error, trace)
+            self._evaluator.__exit__(kind, error, trace)
         finally:
             self.runtime.__exit__(kind, error, trace)
 
-    def setting(self, task: Task) -> Setting:
-        """Resolve the options against a task.
+    def setting(self, task: Task, options: Options) -> Setting:
+        """Resolve options against a task.
 
         Raises:
             UsageError: the task has no such profile, the data is not prepared, or ranks or nodes are too many here.
         """
-        name = self.options.profile or settings().profile
+        name = options.profile or settings().profile
         profile = task.profile(name)
         if profile is None:
             known = ", ".join(p.name for p in task.profiles)
             raise UsageError(f"task {task.name} has no profile {name!r}; it has: {known}")
-        nproc = self.options.nproc_per_node
+        nproc = options.nproc_per_node
         if nproc is not None and not 1 <= nproc <= 64:
             raise UsageError(f"--nproc-per-node {nproc}: give a number from 1 to 64")
-        nnodes = self.options.nnodes or profile.nnodes
+        nnodes = options.nnodes or profile.nnodes
         if not 1 <= nnodes <= 16:
             raise UsageError(f"--nnodes {nnodes}: give a number from 1 to 16")
         if nnodes > 1 and not self.runtime.spans_nodes:
@@ -119,107 +101,113 @@ class Pipeline:
                 f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
             )
         return Setting(
-            task=task,
+            task=task if options.timed else task.without_time(),
             profile=profile,
-            dataset=find_dataset(task, self.options.dataset or settings().dataset, profile),
+            dataset=find_dataset(task, options.dataset or settings().dataset, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
             nnodes=nnodes,
-            launcher=self.options.launcher or task.launcher,
+            launcher=options.launcher or task.launcher,
+            seed=options.seed,
+            timed=options.timed,
         )
 
-    def warm(self, setting: Setting) -> None:
+    def warm(self, setting: Setting, on_progress: OnProgress = _silent) -> None:
         """Wait until both can start at once, so that imports are not measured as judging.
 
         Raises:
             InfraError: one of them never will.
         """
-        self.on_progress(Progress("warm up", 0.0))
+        on_progress(Progress("warm up", 0.0))
         self.runtime.warm(self._job(setting, self._facts(setting, Submission("", ()))))
-        self.evaluator.warm(setting.task, setting.dataset)
+        self._evaluator.warm(setting.task, setting.dataset)
 
-    def grade(self, task: Task, submission: Submission, out: Path | None = None) -> tuple[Attempt, Workspace]:
+    def grade(
+        self,
+        task: Task,
+        submission: Submission,
+        *,
+        options: Options,
+        on_progress: OnProgress = _silent,
+        out: Path | None = None,
+    ) -> tuple[Attempt, Workspace]:
         """Run and judge one submission; the evidence stays in the returned workspace.
+
+        Args:
+            task: what was asked.
+            submission: what was handed in.
+            options: how to run.
+            on_progress: told signs of life.
+            out: folder for the evidence, new or an earlier attempt's; None: one in the state folder.
 
         Raises:
             UsageError: a name, number or folder is wrong; nothing is left behind.
+            TaskError: a rule or a diagnosis of the course's own needs mending.
             InfraError: the machine or the grader failed; try again.
         """
-        task = task if self.options.timed else task.without_time()
-        setting = self.setting(task)
+        setting = self.setting(task, options)
+        # What judges is looked at first: a rule that does not fit must not cost a run.
+        load_rules()
+        load_explanations()
         if out is not None:
             check_out(out)
         runs = not parse(submission).syntax_errors
-        calibration = self._reference(setting) if runs else None
+        calibration = self._reference(setting, on_progress) if runs else None
         workspace = new_workspace(task.name, submission, out)
         facts = self._facts(setting, submission)
         write_facts(facts, workspace)
-        if not runs:
-            return regrade(workspace, task), workspace
-        if calibration is not None:
-            calibrations.write(workspace.calibration, calibration)
-        self.on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
-        self._run(setting, facts, workspace)
+        if runs:
+            if calibration is not None:
+                calibrations.write(workspace.calibration, calibration)
+            on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
+            self._run(setting, facts, workspace, on_progress)
+        evidence = read_evidence(workspace)
         # A miss within the measured spread is run again; the median decides, and only in the learner's favour.
-        while needs_repeat(
-            task,
-            setting.profile,
-            read_record(workspace.record),
-            calibration,
-            repeated_s(workspace, setting.profile),
-        ):
-            self._run(setting, facts, workspace.repeat(workspace.num_repeats))
-        return regrade(workspace, task), workspace
+        while needs_repeat(evidence, setting.task):
+            self._run(setting, facts, workspace.repeat(workspace.num_repeats), on_progress)
+            evidence = read_evidence(workspace)
+        return judge(evidence, task), workspace
 
-    def calibration(self, setting: Setting) -> Calibration:
+    def calibration(self, setting: Setting, on_progress: OnProgress = _silent) -> Calibration:
         """The stored calibration, or a provisional one made now: the reference once, the skeleton once on one rank."""
-        self.warm(setting)
+        self.warm(setting, on_progress)
         stored = self._stored(setting)
-        return stored or self._calibrate(setting, calibrations.NUM_RUNS, provisional=True)[0]
+        return stored or self._calibrate(setting, calibrations.NUM_RUNS, on_progress, provisional=True)[0]
 
-    def _reference(self, setting: Setting) -> Calibration | None:
+    def _reference(self, setting: Setting, on_progress: OnProgress) -> Calibration | None:
         """What a run is held against: nothing is measured for a task that asks for no time."""
         if setting.task.target("time") is not None:
-            return self.calibration(setting)
-        self.warm(setting)
-        if not self.options.timed:
-            return None
-        return self._stored(setting)
+            return self.calibration(setting, on_progress)
+        self.warm(setting, on_progress)
+        return self._stored(setting) if setting.timed else None
 
     def _stored(self, setting: Setting) -> Calibration | None:
         return calibrations.load(
             setting.task, setting.profile.name, setting.dataset, setting.world_size, setting.nnodes
         )
 
-    def calibrated(self, setting: Setting) -> str:
-        """When the stored calibration was made; "" where there is none that can be read."""
-        try:
-            stored = self._stored(setting)
-        except InfraError:
-            return ""
-        return stored.made_at if stored is not None else ""
-
-    def calibrate(self, task: Task, num_runs: int) -> tuple[Calibration, Path]:
+    def calibrate(
+        self, task: Task, num_runs: int, *, options: Options, on_progress: OnProgress = _silent
+    ) -> tuple[Calibration, Path]:
         """Measure every accepted style `num_runs` times and the skeleton on one rank; store and return the result.
 
         Raises:
             TaskError: one of the task's own submissions does not run to its end.
         """
-        setting = self.setting(task)
-        self.warm(setting)
-        return self._calibrate(setting, num_runs, provisional=False)
+        setting = self.setting(task, options)
+        self.warm(setting, on_progress)
+        return self._calibrate(setting, num_runs, on_progress, provisional=False)
 
-    def _calibrate(self, setting: Setting, num_runs: int, *, provisional: bool) -> tuple[Calibration, Path]:
+    def _calibrate(
+        self, setting: Setting, num_runs: int, on_progress: OnProgress, *, provisional: bool
+    ) -> tuple[Calibration, Path]:
         def measure(submission: Submission, num_ranks: int) -> calibrations.Measured:
-            return self._measure(setting, submission, num_ranks)
+            return self._measure(setting, submission, num_ranks, on_progress)
 
         def announce(name: str, number: int, total: int) -> None:
-            self.on_progress(Progress(f"calibrate {number}/{total} {name}", 0.0))
+            on_progress(Progress(f"calibrate {number}/{total} {name}", 0.0))
 
         made = calibrations.make(
-            setting.task,
-            setting.profile,
-            setting.dataset,
-            setting.world_size,
+            setting,
             measure,
             num_runs=num_runs,
             provisional=provisional,
@@ -227,14 +215,16 @@ class Pipeline:
         )
         return made, calibrations.save(made, setting.task, setting.dataset, setting.nnodes)
 
-    def _measure(self, setting: Setting, submission: Submission, num_ranks: int) -> calibrations.Measured:
+    def _measure(
+        self, setting: Setting, submission: Submission, num_ranks: int, on_progress: OnProgress
+    ) -> calibrations.Measured:
         """One run of one of the task's own submissions, for calibration."""
         if num_ranks != setting.world_size:
             setting = replace(setting, nproc_per_node=num_ranks, nnodes=1)
         facts = self._facts(setting, submission)
         with tempfile.TemporaryDirectory(prefix="grader-calibrate-") as folder:
             workspace = Workspace(Path(folder))
-            self._run(setting, facts, workspace)
+            self._run(setting, facts, workspace, on_progress)
             record, evaluation = read_record(workspace.record), read_evaluation(workspace.evaluation)
             if record.ending is not Ending.COMPLETED or evaluation is None or evaluation.problem is not None:
                 died = record.ending is not Ending.COMPLETED
@@ -261,22 +251,24 @@ class Pipeline:
             nnodes=setting.nnodes,
             runtime=self.runtime.name,
             launcher=setting.launcher,
-            seed=self.options.seed,
+            seed=setting.seed,
             dataset=setting.dataset.name,
             num_train=setting.dataset.num_train,
             num_validation=setting.dataset.num_validation,
             num_hidden=setting.dataset.num_hidden,
             submission=submission,
-            timed=self.options.timed,
+            timed=setting.timed,
         )
 
-    def _run(self, setting: Setting, facts: AttemptFacts, workspace: Workspace) -> None:
+    def _run(
+        self, setting: Setting, facts: AttemptFacts, workspace: Workspace, on_progress: OnProgress
+    ) -> None:
         """Run and score; everything learned is in the workspace afterwards."""
         workspace.root.mkdir(parents=True, exist_ok=True)
         try:
-            self.runtime.run(self._job(setting, facts), workspace, self.on_progress)
-            self.on_progress(Progress("evaluate", 0.0))
-            self.evaluator.evaluate(
+            self.runtime.run(self._job(setting, facts), workspace, on_progress)
+            on_progress(Progress("evaluate", 0.0))
+            self._evaluator.evaluate(
                 setting.task, workspace, setting.dataset, self.runtime.scorer, setting.profile.model_size
             )
         finally:

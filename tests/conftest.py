@@ -23,7 +23,11 @@ settings.load_profile("any machine")
 
 _MAY_BE_ABSENT = ("apptainer", "gpu", "torch_matrix")
 _REQUIRED = "GRADER_REQUIRE_ALL is set"
+_OUTER_ROOMS = ("acceptance", "client", "faults", "rehearsal", "serve", "worker")
+_QUICK = ("test_bad_input", "test_lint_command", "test_promises_and_the_clock", "test_tokens")
 _own_state: list[str] = []
+SUMMARY = "summary"
+"""Property of a test whose lines are shown at the end, whether it passed or not."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,6 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Tests that run side by side have a folder each: what one looks for on the engine is not what another has there.
     """
+    # Evidence of promises is made by real runs, and is the one thing that outlives them.
+    state = Path(os.environ.get("GRADER_STATE_DIR") or config.rootpath / ".grader")
+    os.environ.setdefault("GRADER_EVIDENCE_DIR", str(state.absolute() / "evidence"))
     if "GRADER_STATE_DIR" not in os.environ:
         _own_state.append(tempfile.mkdtemp(prefix="grader-tests-"))
         os.environ["GRADER_STATE_DIR"] = _own_state[0]
@@ -40,10 +47,38 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["GRADER_STATE_DIR"] = str(own)
 
 
+def _trains_or_serves(path: Path) -> bool:
+    """Whether a file's tests start trainings, workers or services in processes of their own, which takes seconds."""
+    room = path.relative_to(Path(__file__).parent).parts
+    return room[0] in _OUTER_ROOMS and path.stem not in _QUICK
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with most slow tests come first: of those that run side by side, nobody waits for one that began last."""
+    """What needs containers or a browser belongs to the outer ring, and files with most slow tests come first.
+
+    Of those that run side by side, nobody waits for one that began last.
+    """
+    for item in items:
+        if _trains_or_serves(item.path):
+            item.add_marker(pytest.mark.slow)
+        wanted = set(getattr(item, "fixturenames", ()))
+        if "docker_images" in wanted or item.get_closest_marker("apptainer"):
+            item.add_marker(pytest.mark.slow)
+        if "chromium" in wanted:
+            item.add_marker(pytest.mark.browser)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lines that tests have to say at the end."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, lines in getattr(report, "user_properties", ()):
+                if name == SUMMARY and report.when == "call":
+                    terminalreporter.write_sep("-", "promises")
+                    for line in lines:
+                        terminalreporter.write_line(line)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

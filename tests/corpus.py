@@ -24,11 +24,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.catalog import find_tasks, load_task, read_submission, submissions_of
-from grader.checks.judge import applicable
+from grader.catalog import find_tasks, load_task, submissions_of
 from grader.checks.lint import lint
+from grader.checks.policy import applicable
 from grader.checks.rule import Rule, load_rules
-from grader.checks.text.source import parse
+from grader.checks.source.script import parse
 from grader.model.finding import Severity
 from grader.model.submission import SourceFile, Submission
 
@@ -121,7 +121,7 @@ def submissions() -> Tally:
         asked = {rule.code for rule in applicable(task)}
         for promised in submissions_of(task):
             tally.files += 1
-            for finding in lint(read_submission(promised.path)):
+            for finding in lint(promised.submission):
                 if finding.severity not in (Severity.ERROR, Severity.WARNING) or finding.code not in asked:
                     continue
                 if {finding.code, *explained_by[finding.code]} & set(promised.codes):

@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.progress import track
 
 from grader.checks.lint import lint_script
-from grader.checks.text.source import parse
+from grader.checks.source.script import parse
 from grader.model.submission import SourceFile, Submission
 
 

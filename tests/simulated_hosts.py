@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from grader.run.devices.allocator import Host, Request, Running, plan
+from grader.run.devices.allocator import AllocationRequest, DeviceHost, DevicesInUse, plan
 from grader.run.devices.device import Core, Gpu
 
 
@@ -37,15 +37,17 @@ class Placed:
         return self.start_s + self.arrival.seconds
 
 
-def simulated_host(name: str, num_gpus: int = 8, num_cores: int = 64, num_nodes: int = 2) -> Host:
+def simulated_host(name: str, num_gpus: int = 8, num_cores: int = 64, num_nodes: int = 2) -> DeviceHost:
     """A host with its GPUs and cores spread evenly over its memory nodes."""
-    return Host(
+    return DeviceHost(
         tuple(Gpu(f"GPU-{name}-{i}", i, numa_node=i * num_nodes // num_gpus) for i in range(num_gpus)),
         tuple(Core((i,), i * num_nodes // num_cores) for i in range(num_cores)),
     )
 
 
-def simulate(hosts: Sequence[Host], arrivals: Sequence[Arrival], *, overtaking: bool = True) -> list[Placed]:
+def simulate(
+    hosts: Sequence[DeviceHost], arrivals: Sequence[Arrival], *, overtaking: bool = True
+) -> list[Placed]:
     """Let all arrivals pass, in the order of their coming; returns them in that order.
 
     Without overtaking, nobody starts before all who came earlier have.
@@ -55,7 +57,7 @@ def simulate(hosts: Sequence[Host], arrivals: Sequence[Arrival], *, overtaking: 
     waiting: list[int] = []
     ahead: dict[int, int] = {}
     placed: dict[int, Placed] = {}
-    ends: list[tuple[float, int, int, Running]] = []
+    ends: list[tuple[float, int, int, DevicesInUse]] = []
     while coming or ends:
         now_s = min([arrivals[n].at_s for n in coming[:1]] + [end[0] for end in ends[:1]])
         while ends and ends[0][0] <= now_s:
@@ -66,7 +68,8 @@ def simulate(hosts: Sequence[Host], arrivals: Sequence[Arrival], *, overtaking: 
             ahead[coming[0]] = len(waiting)
             waiting.append(coming.pop(0))
         requests = [
-            Request(n, arrivals[n].num_gpus, arrivals[n].num_cores, arrivals[n].wall_s) for n in waiting
+            AllocationRequest(n, arrivals[n].num_gpus, arrivals[n].num_cores, arrivals[n].wall_s)
+            for n in waiting
         ]
         starts = plan(hosts, requests, now_s).starts
         if not overtaking:
@@ -76,7 +79,7 @@ def simulate(hosts: Sequence[Host], arrivals: Sequence[Arrival], *, overtaking: 
             arrival = arrivals[start.ticket]
             gpus = tuple(gpu.uuid for gpu in start.gpus)
             cpus = tuple(cpu for core in start.cores for cpu in core.cpus)
-            running = Running(gpus, cpus, now_s + arrival.wall_s)
+            running = DevicesInUse(gpus, cpus, now_s + arrival.wall_s)
             host = hosts[start.host]
             hosts[start.host] = replace(host, running=(*host.running, running))
             heapq.heappush(ends, (now_s + arrival.seconds, start.ticket, start.host, running))

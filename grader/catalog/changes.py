@@ -11,11 +11,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.catalog.package_files import PACKAGE, judging_files, running_files
 from grader.errors import UsageError
 from grader.model.promise import PromisedSubmission
 from grader.model.task import Task
+from grader.plugins.sources import COURSE_FOLDERS, DIAGNOSES, RULES, RUNTIMES, foreign_files
 
-_PACKAGE = Path(__file__).resolve().parent.parent
 _TIMEOUT_S = 60.0
 
 
@@ -35,10 +36,11 @@ class Changes:
         """Whether judging this submission may come to another outcome than before."""
         if self.everything:
             return True
-        own, submissions = promised.path.resolve(), task.folder.resolve() / "submissions"
+        submissions = task.folder.resolve() / "submissions"
+        own = [path.resolve() for path in (promised.path, promised.base) if path is not None]
         folders = (task.folder.resolve(), task.skeleton.resolve())
         return any(
-            path.is_relative_to(own)
+            any(map(path.is_relative_to, own))
             or (any(map(path.is_relative_to, folders)) and not path.is_relative_to(submissions))
             for path in self.paths
         )
@@ -75,8 +77,14 @@ def changes_since(revision: str) -> Changes:
         raise UsageError(f"--changed-since {revision}: git cannot compare the files in {top} with it")
     names = [os.fsdecode(name) for name in (listed + new).split(b"\0") if name]
     paths = frozenset(top / name for name in names)
+    foreign = {path.resolve() for path in foreign_files(RULES, DIAGNOSES, RUNTIMES)}
+    own_folders = [folder / name for name in COURSE_FOLDERS]
+    deciding = running_files() | judging_files() | foreign
     everything = any(
-        path.is_relative_to(_PACKAGE)
+        path in deciding
+        # Deleted files decided something, perhaps.
+        or (path.is_relative_to(PACKAGE) and path.suffix == ".py" and not path.exists())
+        or any(map(path.is_relative_to, own_folders))
         or path.is_relative_to(top / "containers")
         or (path.parent == top and path.suffix == ".lock")
         for path in paths

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.errors import InfraError, UsageError
+from grader.files import write_whole
 from grader.model.dataset import PreparedDataset
 from grader.model.task import Profile, Task
 
@@ -183,7 +184,7 @@ def _make(root: Path, name: str, splits: Splits) -> PreparedDataset:
         "num_dropped": splits.num_dropped,
         "files": files,
     }
-    _replace(root / f"{name}.json", json.dumps(manifest, indent=2).encode())
+    write_whole(root / f"{name}.json", json.dumps(manifest, indent=2))
     return _dataset(root, manifest)
 
 
@@ -202,14 +203,6 @@ def _write_tree(place: Path, contents: dict[Path, bytes]) -> None:
     if place.exists():
         shutil.rmtree(place)
     temporary.rename(place)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        os.fchmod(descriptor, 0o644)
-    Path(temporary).replace(path)
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from grader.errors import InfraError, UsageError
+from grader.plugins.sources import COURSE_FOLDERS
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SUFFIX = ".txt"
@@ -34,6 +35,10 @@ def write_new_task(name: str, title: str | None = None) -> tuple[Path, Path]:
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is no name for a task: use small letters, digits, - and _, beginning with a letter or a digit."
+        )
+    if name in COURSE_FOLDERS:
+        raise UsageError(
+            f"{name!r} is no name for a task: {name}/ beside the tasks holds the course's own {name}."
         )
     title = title or name.replace("-", " ").replace("_", " ").capitalize()
     if not title.isprintable() or '"' in title or "\\" in title:

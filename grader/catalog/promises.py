@@ -1,7 +1,8 @@
 """The task's own submissions: what each promises to earn, read from its folder's name and its comments.
 
 The first lines may hold `# expect: DATA002 IO001` (codes of all findings) and `# points: 45` or `# points: 40-50`;
-`# <- DATA002` stands on the line that a finding must point at.
+`# <- DATA002` stands on the line that a finding must point at. Of a patch the whole script counts, and the comments
+above its diff.
 Says what is promised; whether the promise is kept is `verify`'s to find out.
 """
 
@@ -10,13 +11,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from grader.catalog.patches import SUFFIX, read_patch
 from grader.catalog.submissions import read_submission
+from grader.catalog.unified_diff import DiffError, MismatchError
 from grader.errors import TaskError, UsageError
 from grader.model.finding import Location
 from grader.model.grade import Verdict
 from grader.model.promise import Marker, PromisedSubmission
 from grader.model.submission import ENTRY_POINT, Submission
 from grader.model.task import Task
+from grader.plugins.sources import RULES, plugin_files
 
 _EXPECT = re.compile(r"#\s*expect:\s*(.*)")
 _POINTS = re.compile(r"#\s*points:\s*(.*)")
@@ -27,8 +31,12 @@ _CODE = re.compile(r"[A-Z]+\d{3}")
 
 def known_codes() -> frozenset[str]:
     """Codes of all rules, from the names of their files: the catalog lies below the checks and imports none."""
-    folder = Path(__file__).resolve().parent.parent / "checks" / "rules"
-    return frozenset(p.stem.partition("_")[0].upper() for p in folder.glob("[a-z]*_*.py"))
+    return frozenset(code for file in plugin_files(RULES) if _CODE.fullmatch(code := code_of(file.name)))
+
+
+def code_of(module: str) -> str:
+    """The code of a rule, from the name of its module."""
+    return module.partition("_")[0].upper()
 
 
 def submissions_of(task: Task) -> tuple[PromisedSubmission, ...]:
@@ -73,13 +81,29 @@ def promises_in(folder: Path) -> tuple[tuple[PromisedSubmission, ...], list[str]
 
 
 def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], problems: list[str]) -> None:
+    name = f"{verdict}/{path.stem}"
+    base: Path | None = None
+    comments: tuple[str, ...] = ()
     try:
-        submission = read_submission(path)
+        if path.suffix == SUFFIX:
+            patched = read_patch(path, path.parent.parent)
+            submission, base, comments = patched.submission, patched.base, patched.comments
+        else:
+            submission = read_submission(path)
+    except DiffError as error:
+        problems.append(f"submissions/{verdict}/{path.name}:{error.line}: {error}.")
+        if isinstance(error, MismatchError):
+            task = path.parent.parent.parent.name
+            problems[-1] += (
+                f" `grader tasks {task} --as-patch {name}` writes it anew where its base has changed."
+            )
+        return
     except UsageError as error:
         problems.append(f"submissions/{verdict}/{path.name}: {error}")
         return
-    codes, unknown = _expected(submission)
-    points, unread = _points(submission)
+    header = [*comments, *_header(submission)]
+    codes, unknown = _expected(header)
+    points, unread = _points(header)
     problems += [f"submissions/{verdict}/{path.name}: {text}" for text in unread]
     markers = tuple(_markers(submission))
     unknown += [m.code for m in markers if m.code not in known_codes()]
@@ -93,14 +117,14 @@ def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], pro
             f"submissions/{verdict}/{path.name}: marks a line with {', '.join(stray)}; "
             f"write `# expect: {' '.join(sorted({*codes, *stray}))}` into its first lines."
         )
-    found.append(PromisedSubmission(path, f"{verdict}/{path.stem}", verdict, codes, markers, points))
+    found.append(PromisedSubmission(path, name, verdict, codes, markers, submission, points, base))
 
 
-def _expected(submission: Submission) -> tuple[tuple[str, ...], list[str]]:
+def _expected(header: list[str]) -> tuple[tuple[str, ...], list[str]]:
     """Codes of the `# expect:` lines among the comments before the first statement, and words that are no codes."""
     codes: set[str] = set()
     unknown: list[str] = []
-    for line in _header(submission):
+    for line in header:
         match = _EXPECT.match(line)
         for word in re.split(r"[\s,]+", match[1].strip()) if match else ():
             if _CODE.fullmatch(word) and word in known_codes():
@@ -110,9 +134,9 @@ def _expected(submission: Submission) -> tuple[tuple[str, ...], list[str]]:
     return tuple(sorted(codes)), unknown
 
 
-def _points(submission: Submission) -> tuple[tuple[float, float] | None, list[str]]:
+def _points(header: list[str]) -> tuple[tuple[float, float] | None, list[str]]:
     """Points of the `# points:` line, `45` or `40-50`, and what is wrong with such lines."""
-    texts = [match[1].strip() for line in _header(submission) if (match := _POINTS.match(line))]
+    texts = [match[1].strip() for line in header if (match := _POINTS.match(line))]
     if not texts:
         return None, []
     match = _RANGE.fullmatch(texts[0])

@@ -43,7 +43,7 @@ def read_submission(path: Path) -> Submission:
     if stat.S_ISDIR(mode):
         return _read_folder(path)
     _refuse_other_kinds(path, mode)
-    return Submission(path.stem, (SourceFile(ENTRY_POINT, _read_text(path, path.name)),))
+    return Submission(path.stem, (SourceFile(ENTRY_POINT, read_text(path, path.name)),))
 
 
 def read_script(path: Path) -> Submission:
@@ -89,6 +89,10 @@ def _refuse_other_kinds(path: Path, mode: int) -> None:
             f"`jupyter nbconvert --to script {path.name}`, check that the result runs from the command line, "
             "and hand in the .py file."
         )
+    if suffix == ".patch":
+        raise UsageError(
+            f"{path} is a patch. Of a task's own submissions `grader tasks TASK --show {path.stem}` prints the script."
+        )
     if suffix in {".zip", ".tar", ".gz", ".tgz", ".7z"}:
         raise UsageError(f"{path} is an archive. Unpack it and give the folder that holds {ENTRY_POINT}.")
     if suffix != ".py":
@@ -108,7 +112,7 @@ def _read_folder(folder: Path) -> Submission:
     files, total = [], 0
     for path in paths:
         relative = path.relative_to(folder).as_posix()
-        text = _read_text(path, relative, may_be_empty=relative != ENTRY_POINT)
+        text = read_text(path, relative, may_be_empty=relative != ENTRY_POINT)
         total += len(text.encode())
         if total > MAX_TOTAL_BYTES:
             raise UsageError(
@@ -156,7 +160,12 @@ def _modules_below(folder: Path) -> list[Path]:
     return found
 
 
-def _read_text(path: Path, name: str, *, may_be_empty: bool = False) -> str:
+def read_text(path: Path, name: str, *, may_be_empty: bool = False) -> str:
+    """The text of a file that stands for a script, called `name` in messages.
+
+    Raises:
+        UsageError: it can't be read, is larger than a script may be, or is no text.
+    """
     return text_of(_read_bytes(path), path, name, may_be_empty=may_be_empty)
 
 

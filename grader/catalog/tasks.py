@@ -18,13 +18,14 @@ from grader.catalog.promises import known_codes, promises_in, submissions_of
 from grader.errors import TaskError, UsageError
 from grader.model.promise import PromisedSubmission
 from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Target, Task
+from grader.plugins.sources import COURSE_FOLDERS
 
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
 
 
 def find_tasks() -> tuple[str, ...]:
-    """Names of all task folders, sorted; a folder is a task when it holds `task.toml`.
+    """Names of all task folders, sorted; a folder is a task when it holds `task.toml`, unless it is for plug-ins.
 
     Raises:
         UsageError: there is no folder of tasks.
@@ -35,7 +36,11 @@ def find_tasks() -> tuple[str, ...]:
     if not folder.is_dir():
         raise UsageError(f"There is no folder of tasks at {folder}. Set GRADER_TASKS_DIR to one.")
     return tuple(
-        sorted(p.parent.name for p in folder.glob("*/task.toml") if not p.parent.name.startswith("."))
+        sorted(
+            p.parent.name
+            for p in folder.glob("*/task.toml")
+            if not p.parent.name.startswith(".") and p.parent.name not in COURSE_FOLDERS
+        )
     )
 
 
@@ -46,6 +51,17 @@ def load_task(name: str) -> Task:
         UsageError: there is no such task; the text lists those there are.
         TaskError: the task's author has to mend something; the text names every problem with its line.
     """
+    from grader.settings import settings
+
+    return load_task_folder(task_folder(name), settings().skeletons_dir / name)
+
+
+def task_folder(name: str) -> Path:
+    """The folder of a task, whatever may be wrong with what lies in it.
+
+    Raises:
+        UsageError: there is no such task; the text lists those there are.
+    """
     names = find_tasks()
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
@@ -54,7 +70,7 @@ def load_task(name: str) -> Task:
         raise UsageError(f"There is no task {name!r}.{hint}{there}")
     from grader.settings import settings
 
-    return load_task_folder(settings().tasks_dir / name, settings().skeletons_dir / name)
+    return settings().tasks_dir / name
 
 
 def load_task_folder(folder: Path, skeleton: Path) -> Task:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import load_rules
-from grader.checks.text.source import SYNTAX
+from grader.checks.source.script import SYNTAX
 from grader.errors import UsageError
 
 

@@ -1,10 +1,11 @@
 """Why did this run end badly? Asks every known explanation, the most specific first, and takes the first that fits.
 
-An explanation is one module below `checks/diagnoses/`; its name is its id, its docstring its page (a title, then *What
-happened*, *Why*, *Mend it*). It holds
+An explanation is one module; its name is its id, its docstring its page (a title, then *What happened*, *Why*, *Mend
+it*). It lies in `checks/diagnoses/`, in a package that an entry point of the group `grader.diagnoses` names, or in the
+folder `diagnoses/` beside a course's tasks. It holds
 
-    ORDER = 20                                             # lower is more specific and asked earlier
-    def diagnose(case: Case) -> Diagnosis | None: ...      # None: this is not what happened
+    ORDER = 20                                                 # lower is more specific and asked earlier
+    def diagnose(run: FailedRun) -> Diagnosis | None: ...      # None: this is not what happened
 
 Orders: 10 and 20 for words or stacks that mean one thing only, 30 to 50 for what needs more than one rank to tell,
 90 and up for the last resorts. Diagnoses explain; they decide no verdict, no severity and no points.
@@ -12,19 +13,20 @@ Orders: 10 and 20 for words or stacks that mean one thing only, 30 to 50 for wha
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from types import ModuleType
+from functools import lru_cache
 
-from grader.checks import diagnoses as diagnoses_package
-from grader.checks.seen import Seen
-from grader.checks.told.case import Case
-from grader.errors import GraderError, InfraError
+from grader.checks.evidence import Evidence
+from grader.checks.run.failed_run import FailedRun
+from grader.errors import GraderError
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
+from grader.plugins.loader import load, taken_twice
+from grader.plugins.problems import failure
+from grader.plugins.shape import Constant, Function, Shape, of_type
+from grader.plugins.sources import DIAGNOSES, PluginFile, Stamp, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Explanation:
     id: str
     order: int
     page: str
-    diagnose: Callable[[Case], Diagnosis | None]
+    diagnose: Callable[[FailedRun], Diagnosis | None]
+    file: PluginFile
 
     @property
     def title(self) -> str:
@@ -42,36 +45,51 @@ class Explanation:
         return self.page.strip().splitlines()[0]
 
 
-@cache
 def load_explanations() -> tuple[Explanation, ...]:
-    """All explanations of the folder, the most specific first."""
-    found = []
-    for info in pkgutil.iter_modules(diagnoses_package.__path__):
-        module = importlib.import_module(f"{diagnoses_package.__name__}.{info.name}")
-        found.append(_explanation(info.name, module))
-    return tuple(sorted(found, key=lambda e: (e.order, e.id)))
+    """All explanations, the most specific first; a file that changes in the course's folder is read anew.
+
+    Raises:
+        TaskError: an explanation of the course's own folder needs mending.
+        InfraError: one of this package or of an installed one does.
+    """
+    return _load(stamp(DIAGNOSES))
 
 
-def diagnose(seen: Seen) -> Diagnosis | None:
+def diagnose(evidence: Evidence) -> Diagnosis | None:
     """The one explanation of a run that crashed, stood still, or ran out of time or memory; else None.
 
     Raises:
-        InfraError: an explanation failed; that is our fault, never the learner's.
+        TaskError, InfraError: an explanation failed, and it is the course's own or not; never the learner's fault.
     """
-    if seen.record.ending in (Ending.COMPLETED, Ending.INTERRUPTED):
+    if evidence.record.ending in (Ending.COMPLETED, Ending.INTERRUPTED):
         return None
-    case = Case(seen)
+    case = FailedRun(evidence)
     for one in load_explanations():
         try:
             found = one.diagnose(case)
         except GraderError:
             raise
         except Exception as error:
-            raise InfraError(f"diagnosis {one.id} failed: {type(error).__name__}: {error}") from error
+            raise failure(f"diagnosis {one.id} failed", one.file, "diagnose", error) from error
         if found is not None:
             return replace(found, id=one.id)
     return None
 
 
-def _explanation(name: str, module: ModuleType) -> Explanation:
-    return Explanation(name, module.ORDER, (module.__doc__ or "").strip(), module.diagnose)
+@lru_cache(maxsize=4)
+def _load(_stamp: Stamp) -> tuple[Explanation, ...]:
+    found = (
+        Explanation(p.name, p.get("ORDER"), p.page, p.get("diagnose"), p.file)
+        for p in load(DIAGNOSES, SHAPE, lambda all_: taken_twice(all_, "name", lambda one: one.name))
+    )
+    return tuple(sorted(found, key=lambda e: (e.order, e.id)))
+
+
+SHAPE = Shape(
+    what="a diagnosis",
+    constants=(Constant("ORDER", "ORDER = 20", of_type(int, "a whole number")),),
+    functions=(Function("diagnose", {"run": "FailedRun"}, ("Diagnosis | None",)),),
+    file_name=re.compile(r"[a-z][a-z0-9_]*"),
+    file_example="port_in_use.py",
+    sections=("What happened", "Why", "Mend it"),
+)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from grader.catalog.scripts import NamedScript
 from grader.checks.choice import Choice
 from grader.checks.rule import Hit, Rule, load_rules
-from grader.checks.text.noqa import Silenced
-from grader.checks.text.source import Script, parse
-from grader.model.finding import Evidence, Finding, Severity
+from grader.checks.source.noqa import Silenced
+from grader.checks.source.script import Script, parse
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.submission import Submission
 
 
@@ -75,8 +75,8 @@ def lint_script(script: Script) -> tuple[Finding, ...]:
     found = [
         _finding(rule, hit)
         for rule in load_rules()
-        if rule.check_source and rule.severity is not Severity.REVIEW
-        for hit in rule.check_source(script)
+        if rule.severity is not Severity.REVIEW
+        for hit in rule.source_hits(script)
     ]
     return tuple(sorted(found, key=_order))
 
@@ -90,7 +90,7 @@ def _finding(rule: Rule, hit: Hit) -> Finding:
     return Finding(
         code=rule.code,
         severity=hit.severity or rule.default_severity(None),
-        evidence=Evidence.SOURCE,
+        evidence=EvidenceKind.SOURCE,
         message=hit.message,
         hint=hit.hint,
         where=hit.where,

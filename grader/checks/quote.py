@@ -1,4 +1,4 @@
-"""How looks name ranks, counts and places, so that every rule's sentence reads the same.
+"""How observations name ranks, counts and places, so that every rule's sentence reads the same.
 
 Words only; nothing here decides anything.
 """

@@ -1,42 +1,47 @@
 """The shape of a rule, and how rules are found: by folder, without a list.
 
-A rule is one module below `checks/rules/`, named `<code>_<name>.py` in lower case. Its docstring is its page, with
-the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *How it is seen*. It holds
+A rule is one module named `<code>_<name>.py` in lower case. It lies in `checks/rules/`, in a package that an entry
+point of the group `grader.rules` names, or in the folder `rules/` beside a course's tasks. Its docstring is its page,
+with the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *How it is seen*. It holds
 
     SEVERITY = Severity.ERROR                    # default
     ON_PROFILE = {"cpu": Severity.HINT}          # optional: where the profile decides (faults that gloo hides)
     EXPLAINED_BY = ("DIST001",)                  # optional: codes that are the cause; this finding then folds away
     CLOCKED = True                               # optional: it depends on the machine's clock, so no promise forbids it
     def check_source(script: Script) -> Iterable[Hit]: ...      # optional; text only
-    def check_trace(seen: Seen) -> Look: ...                    # optional; trace, record and evaluation
+    def check_run(evidence: Evidence) -> Observation: ...       # optional; trace, record and evaluation
 
+and nothing else that is public: `grader.plugins` refuses what does not fit, with file and line.
 Rules never decide severity policy, verdicts or points; `checks.judge` and `evaluate.score` do.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from types import ModuleType
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from grader.checks import rules as rules_package
-from grader.model.finding import Evidence, Location, Severity
+from grader.catalog.promises import code_of, known_codes
+from grader.errors import GraderError
+from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.grade import State
+from grader.plugins.loader import Plugin, load, taken_twice
+from grader.plugins.problems import PluginProblem, failure
+from grader.plugins.shape import Complaint, Constant, Function, Shape, of_type, unknown
+from grader.plugins.sources import RULES, PluginFile, Stamp, stamp
 
 if TYPE_CHECKING:
-    from grader.checks.seen import Seen
-    from grader.checks.text.source import Script
+    from grader.checks.evidence import Evidence
+    from grader.checks.source.script import Script
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One place where a rule found its fault; the engine turns it into a Finding.
 
-    Attributes are those of `Finding`; `severity` None means the rule's default. `evidence` matters for trace looks
+    Attributes are those of `Finding`; `severity` None means the rule's default. `evidence` matters for observations
     (`TRACE`, `OUTSIDE` or `EVALUATION`); source hits are always `SOURCE`.
     """
 
@@ -46,11 +51,11 @@ class Hit:
     ranks: tuple[int, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
     severity: Severity | None = None
-    evidence: Evidence = Evidence.TRACE
+    evidence: EvidenceKind = EvidenceKind.TRACE
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """What a rule saw in a run.
 
     Attributes:
@@ -63,23 +68,23 @@ class Look:
     state: State
     reason: str
     hits: tuple[Hit, ...] = ()
-    evidence: tuple[Evidence, ...] = (Evidence.TRACE,)
+    evidence: tuple[EvidenceKind, ...] = (EvidenceKind.TRACE,)
 
 
-def verified(reason: str, *evidence: Evidence) -> Look:
-    """A look that found everything right."""
-    return Look(State.VERIFIED, reason, (), evidence or (Evidence.TRACE,))
+def verified(reason: str, *evidence: EvidenceKind) -> Observation:
+    """The run was observed and is right."""
+    return Observation(State.VERIFIED, reason, (), evidence or (EvidenceKind.TRACE,))
 
 
-def flagged(*hits: Hit) -> Look:
-    """A look that found the fault."""
+def flagged(*hits: Hit) -> Observation:
+    """The run shows the fault."""
     kinds = tuple(sorted({h.evidence for h in hits}))
-    return Look(State.CONTRADICTED, hits[0].message, hits, kinds)
+    return Observation(State.CONTRADICTED, hits[0].message, hits, kinds)
 
 
-def unseen(reason: str) -> Look:
-    """A look that could not tell."""
-    return Look(State.NOT_OBSERVABLE, reason, (), ())
+def not_observable(reason: str) -> Observation:
+    """The run could not tell."""
+    return Observation(State.NOT_OBSERVABLE, reason, (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,8 @@ class Rule:
     explained_by: tuple[str, ...]
     page: str
     check_source: Callable[[Script], Iterable[Hit]] | None
-    check_trace: Callable[[Seen], Look] | None
+    check_run: Callable[[Evidence], Observation] | None
+    file: PluginFile
     clocked: bool = False
 
     @property
@@ -109,26 +115,124 @@ class Rule:
         """Severity of its findings on a profile; None: as linted, where no run decides."""
         return self.on_profile.get(profile or "", self.severity)
 
+    def source_hits(self, script: Script) -> tuple[Hit, ...]:
+        """What its source half finds; nothing where it has none.
 
-@cache
+        Raises:
+            TaskError, InfraError: it failed, and it is the course's own or not; never the learner's fault.
+        """
+        if self.check_source is None:
+            return ()
+        try:
+            hits = tuple(self.check_source(script))
+            _must_be(Hit, *hits)
+        except GraderError:
+            raise
+        except Exception as error:
+            raise failure(
+                f"rule {self.code} failed on the source", self.file, "check_source", error
+            ) from error
+        return hits
+
+    def observe(self, evidence: Evidence) -> Observation | None:
+        """What its run half sees; None where it has none. Raises what `source_hits` does."""
+        if self.check_run is None:
+            return None
+        try:
+            observation = self.check_run(evidence)
+            _must_be(Observation, observation)
+        except GraderError:
+            raise
+        except Exception as error:
+            raise failure(f"rule {self.code} failed on the trace", self.file, "check_run", error) from error
+        return observation
+
+
+def _must_be(kind: type, *answers: object) -> None:
+    for answer in answers:
+        if not isinstance(answer, kind):
+            raise TypeError(f"it answered {answer!r:.60}, which is no {kind.__name__}")
+
+
+PROFILES = ("cpu", "gpu", "workshop")
+"""Profiles that rules may speak of."""
+
+
 def load_rules() -> tuple[Rule, ...]:
-    """All rules of the folder, sorted by code."""
-    found = []
-    for info in pkgutil.iter_modules(rules_package.__path__):
-        found.append(_rule(info.name, importlib.import_module(f"{rules_package.__name__}.{info.name}")))
-    return tuple(sorted(found, key=lambda r: r.code))
+    """All rules, sorted by code; a file that changes in the course's folder is read anew.
+
+    Raises:
+        TaskError: a rule of the course's own folder needs mending.
+        InfraError: a rule of this package or of an installed one does.
+    """
+    return _load(stamp(RULES))
 
 
-def _rule(module_name: str, module: ModuleType) -> Rule:
-    code, _, name = module_name.partition("_")
+@lru_cache(maxsize=4)
+def _load(_stamp: Stamp) -> tuple[Rule, ...]:
+    return tuple(sorted(map(_rule, load(RULES, SHAPE, _together)), key=lambda rule: rule.code))
+
+
+def _rule(plugin: Plugin) -> Rule:
     return Rule(
-        code=code.upper(),
-        name=name,
-        severity=module.SEVERITY,
-        on_profile=dict(getattr(module, "ON_PROFILE", {})),
-        explained_by=tuple(getattr(module, "EXPLAINED_BY", ())),
-        page=(module.__doc__ or "").strip(),
-        check_source=getattr(module, "check_source", None),
-        check_trace=getattr(module, "check_trace", None),
-        clocked=bool(getattr(module, "CLOCKED", False)),
+        code=code_of(plugin.name),
+        name=plugin.name.partition("_")[2],
+        severity=plugin.get("SEVERITY"),
+        on_profile=dict(plugin.get("ON_PROFILE", {})),
+        explained_by=tuple(plugin.get("EXPLAINED_BY", ())),
+        page=plugin.page,
+        check_source=plugin.get("check_source"),
+        check_run=plugin.get("check_run"),
+        file=plugin.file,
+        clocked=plugin.get("CLOCKED", False),
     )
+
+
+def _severities_by_profile(value: Any) -> Iterator[Complaint]:
+    if not isinstance(value, Mapping):
+        yield Complaint(f'is {value!r:.60}; it must be a mapping such as {{"cpu": Severity.HINT}}')
+        return
+    for profile, severity in value.items():
+        if profile not in PROFILES:
+            yield unknown(str(profile), PROFILES, "profile")
+        yield from _severity(severity)
+
+
+def _codes(value: Any) -> Iterator[Complaint]:
+    if not isinstance(value, tuple) or not all(isinstance(code, str) for code in value):
+        yield Complaint(f'is {value!r:.60}; it must be a tuple of codes such as ("DIST001",)')
+
+
+def _together(plugins: Sequence[Plugin]) -> Iterator[PluginProblem]:
+    """Codes that nobody has, and codes that two have."""
+    known = known_codes()
+    for plugin in plugins:
+        explained_by = plugin.get("EXPLAINED_BY", ())
+        for code in explained_by if isinstance(explained_by, tuple) else ():
+            if isinstance(code, str) and code not in known:
+                yield plugin.problem("EXPLAINED_BY", unknown(code, known, "rule"))
+    yield from taken_twice(plugins, "code", lambda one: code_of(one.name))
+
+
+_severity = of_type(Severity, "a severity such as `Severity.ERROR`")
+SHAPE = Shape(
+    what="a rule",
+    constants=(
+        Constant("SEVERITY", "SEVERITY = Severity.ERROR", _severity),
+        Constant("ON_PROFILE", 'ON_PROFILE = {"cpu": Severity.HINT}', _severities_by_profile, required=False),
+        Constant("EXPLAINED_BY", 'EXPLAINED_BY = ("DIST001",)', _codes, required=False),
+        Constant("CLOCKED", "CLOCKED = True", of_type(bool, "True or False"), required=False),
+    ),
+    functions=(
+        Function(
+            "check_source",
+            {"script": "Script"},
+            ("Iterable[Hit]", "Iterator", "Generator", "Collection", "Sequence", "list", "tuple"),
+            required=False,
+        ),
+        Function("check_run", {"evidence": "Evidence"}, ("Observation",), required=False),
+    ),
+    file_name=re.compile(r"[a-z]{2,12}\d{3}_[a-z0-9_]+"),
+    file_example="data002_missing_set_epoch.py",
+    sections=("What it finds", "Why it matters", "Example", "Use instead", "How it is seen"),
+)

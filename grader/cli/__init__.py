@@ -7,16 +7,14 @@ Importing this must stay cheap: commands import what they need when they run.
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from grader import __version__
-from grader.cli import commands
+from grader.cli.command import add_command, load_commands
 from grader.errors import EXIT_USAGE, GraderError
 
 EXIT_INTERRUPTED = 130
@@ -24,12 +22,8 @@ EXIT_INTERRUPTED = 130
 
 
 def command_modules() -> tuple[ModuleType, ...]:
-    """All commands, found by folder, in the order of their `ORDER`."""
-    found = [
-        importlib.import_module(f"{commands.__name__}.{info.name}")
-        for info in pkgutil.iter_modules(commands.__path__)
-    ]
-    return tuple(sorted(found, key=lambda module: module.ORDER))
+    """All commands, in the order of their `ORDER`."""
+    return load_commands("grader.cli.commands")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -42,27 +36,22 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"grader {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in command_modules():
-        doc = (module.__doc__ or "").strip()
-        sub = subparsers.add_parser(
-            module.NAME,
-            help=doc.splitlines()[0].rstrip("."),
-            description=doc,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        sub.add_argument("--json", action="store_true", help="machine-readable result on standard output")
-        module.add_arguments(sub)
-        sub.set_defaults(run=module.run)
+        add_command(subparsers, module).set_defaults(run=module.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a traceback here is a bug of ours."""
-    args = build_parser().parse_args(argv)
+    try:
+        parser = build_parser()
+    except GraderError as error:
+        return _complain(error, as_json="--json" in (sys.argv if argv is None else argv))
+    args = parser.parse_args(argv)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
     except GraderError as error:
-        return _complain(args, error, error.exit_code)
+        return _complain(error, as_json=args.json)
     except KeyboardInterrupt:
         print("\ninterrupted; nothing is left running", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -73,12 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _complain(args: argparse.Namespace, error: GraderError, code: int) -> int:
-    if args.json:
+def _complain(error: GraderError, *, as_json: bool) -> int:
+    if as_json:
         print(
             json.dumps(
                 {"schema": 1, "error": {"kind": type(error).__name__, "message": str(error)}}, indent=2
             )
         )
     print(f"grader: {error}", file=sys.stderr)
-    return code
+    return error.exit_code

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from grader.model.course import Course, CourseItem
     from grader.model.task import Task
-    from grader.proof import Proof
+    from grader.promises.course_proof import Proof
 
 
 def print_tasks(tasks: Sequence[Task], course: Course | None) -> None:

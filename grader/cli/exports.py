@@ -6,25 +6,24 @@ One option per format, the same for every command that can fill it. Knows no for
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from grader.model.grade import Grade
+from grader.report.export import Export, load_exports
 
-_HELP = {
-    "gradescope": "write a results.json as Gradescope reads it, too",
-    "junit": "write the outcome as JUnit XML, too",
-    "markdown": "write a summary in Markdown, too, such as CI jobs show",
-    "sarif": "write the findings as SARIF 2.1.0, too, for code-scanning viewers",
-}
+FromWhat = Callable[[Export], Callable[..., str] | None]
+OF_GRADE: FromWhat = attrgetter("of_grade")
+OF_VERIFICATION: FromWhat = attrgetter("of_verification")
+OF_LINT: FromWhat = attrgetter("of_lint")
 
 
-def add_export_arguments(parser: argparse.ArgumentParser, *formats: str) -> None:
-    """Options of these formats, in the order given."""
-    for name in formats:
-        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=_HELP[name])
+def add_export_arguments(parser: argparse.ArgumentParser, from_what: FromWhat) -> None:
+    """Options of all formats that can be made from what the command has."""
+    for export in load_exports():
+        if from_what(export) is not None:
+            parser.add_argument(f"--{export.name}", type=Path, metavar="FILE", help=export.help)
 
 
 def check_exports(args: argparse.Namespace) -> None:
@@ -49,39 +48,28 @@ def check_exports(args: argparse.Namespace) -> None:
             raise UsageError(f"--{other} and --{name} name the same file, {path}")
 
 
-def write_exports(args: argparse.Namespace, makers: Mapping[str, Callable[[], str]]) -> None:
+def write_exports(args: argparse.Namespace, from_what: FromWhat, *outcome: Any) -> None:
     """Write the files that were asked for.
 
     Args:
         args: the command line.
-        makers: format → what makes its text; only those that were asked for are called.
+        from_what: which of a format's functions makes the text; outcome: what it takes.
 
     Raises:
         UsageError: a file cannot be written.
     """
     from grader.errors import UsageError
 
-    for name, path in _asked(args).items():
+    asked = _asked(args)
+    for export in load_exports():
+        path, make = asked.get(export.name), from_what(export)
+        if path is None or make is None:
+            continue
         try:
-            path.write_text(makers[name](), encoding="utf-8")
+            path.write_text(make(*outcome), encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"--{name} {path}: it cannot be written ({error.strerror})") from None
-
-
-def grade_exports(grade: Grade, *, staff: bool) -> dict[str, Callable[[], str]]:
-    """What makes each format of one attempt; Gradescope's file is the learner's, whoever asks."""
-    from grader.report.audience import Audience
-    from grader.report.gradescope import to_gradescope
-    from grader.report.junit import grade_to_junit
-    from grader.report.markdown import grade_to_markdown
-
-    audience = Audience.STAFF if staff else Audience.LEARNER
-    return {
-        "gradescope": lambda: to_gradescope(grade),
-        "junit": lambda: grade_to_junit(grade, audience),
-        "markdown": lambda: grade_to_markdown(grade, audience),
-    }
+            raise UsageError(f"--{export.name} {path}: it cannot be written ({error.strerror})") from None
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Path]:
-    return {name: path for name in _HELP if (path := getattr(args, name, None)) is not None}
+    return {one.name: path for one in load_exports() if (path := getattr(args, one.name, None)) is not None}

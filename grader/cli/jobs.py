@@ -6,7 +6,7 @@ import argparse
 
 
 def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
-    """`--jobs N`; whether it is a number of jobs is for `grader.lanes.check_jobs` to say."""
+    """`--jobs N`; whether it is a number of jobs is for `grader.promises.parallel_pipelines.check_jobs` to say."""
     parser.add_argument(
         "--jobs",
         type=int,

@@ -21,7 +21,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from grader.model.verify_case import VerifyCase
-    from grader.proof import SkeletonCase
+    from grader.promises.course_proof import SkeletonCase
     from grader.run.runtime import Progress
 
 

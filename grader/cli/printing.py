@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from grader.checks.lint import LintedScript
-    from grader.demo import DemoStep
-    from grader.doctor import Diagnosis
-    from grader.model.attempt import Attempt
+    from grader.doctor import Checkup
+    from grader.judging.attempt import Attempt
     from grader.model.calibration import Calibration
     from grader.model.dataset import PreparedDataset
+    from grader.model.promise import PromisedSubmission
     from grader.model.task import Profile, Task
     from grader.model.verify_case import VerifyCase
+    from grader.promises.demo import DemoStep
     from grader.run.workspace import Workspace
 
 
@@ -60,9 +61,9 @@ def print_lint(linted: Sequence[LintedScript], *, form: str) -> None:
         emit_json({"schema": 1, "files": [_linted_out(one) for one in linted]})
         return
     if form == "sarif":
-        from grader.report.sarif import to_sarif
+        from grader.report.exports import sarif
 
-        sys.stdout.write(to_sarif(linted))
+        sys.stdout.write(sarif.of_lint(linted))
         return
     if form == "github":
         from grader.report.annotations import to_annotations
@@ -110,16 +111,19 @@ def task_to_json(task: Task) -> dict[str, Any]:
         "targets": [asdict(t) for t in task.targets],
         "rubric": [asdict(item) for item in task.rubric],
         "max_points": task.max_points,
-        "submissions": [
-            {
-                "path": str(p.path),
-                "name": p.name,
-                "verdict": p.verdict,
-                "codes": list(p.codes),
-                "points": p.points,
-            }
-            for p in submissions_of(task)
-        ],
+        "submissions": [promise_to_json(promised) for promised in submissions_of(task)],
+    }
+
+
+def promise_to_json(promised: PromisedSubmission) -> dict[str, Any]:
+    """What one of a task's own submissions promises, for programs."""
+    return {
+        "path": str(promised.path),
+        "name": promised.name,
+        "verdict": promised.verdict,
+        "codes": list(promised.codes),
+        "points": promised.points,
+        "base": str(promised.base) if promised.base is not None else None,
     }
 
 
@@ -192,7 +196,7 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
             case.expected_verdict,
             case.verdict or "skipped",
             codes,
-            "cached" if case.cached else f"{case.seconds:.1f} s",
+            "judged again" if case.cached else f"{case.seconds:.1f} s",
         )
     console = stdout_console()
     console.print(table)
@@ -200,12 +204,16 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
         if not case.ok:
             console.print(f"[red]✗[/red] {case.task}/{case.submission}: ", end="")
             console.print(case.message, markup=False)
+    for case in cases:
+        if case.effects:
+            console.print(f"[yellow]≠[/yellow] {case.task}/{case.submission}: ", end="")
+            console.print(f"other than when it was run: {', '.join(case.effects)}", markup=False)
     for reason in dict.fromkeys(case.skipped for case in cases if case.skipped):
         console.print(f"[yellow]–[/yellow] {sum(case.skipped == reason for case in cases)} skipped: {reason}")
     cases = [case for case in cases if not case.skipped]
     kept = sum(case.ok for case in cases)
     num_cached = sum(case.cached for case in cases)
-    known = f", {num_cached} of them known from earlier" if num_cached else ""
+    known = f", {num_cached} of them judged again from kept evidence" if num_cached else ""
     console.print(f"{kept} of {len(cases)} kept their promise{known}")
 
 
@@ -230,7 +238,7 @@ def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) ->
     )
 
 
-def print_diagnoses(diagnoses: Sequence[Diagnosis], *, as_json: bool) -> None:
+def print_diagnoses(diagnoses: Sequence[Checkup], *, as_json: bool) -> None:
     """What the doctor found."""
     if as_json:
         emit_json([asdict(d) for d in diagnoses])

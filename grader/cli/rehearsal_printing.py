@@ -5,22 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from grader.rehearsal.outcome import LATEST_S, Played, quantile
+from grader.rehearsal.result import LATEST_S, RehearsalResult, quantile
 
 
-def to_json(played: Played) -> dict[str, Any]:
+def to_json(played: RehearsalResult) -> dict[str, Any]:
     """The rehearsal for programs; times in seconds since the beginning."""
-    room, waits = played.room, played.waits_s
+    scenario, waits = played.scenario, played.waits_s
     firsts = sorted(played.firsts_s.values())
     return {
         "schema": 1,
-        "learners": room.num_learners,
-        "window_s": room.window_s,
-        "gpus": room.num_gpus,
-        "need": room.need,
-        "failing": room.failing,
-        "seed": room.seed,
-        "durations": room.durations.source,
+        "learners": scenario.num_learners,
+        "window_s": scenario.window_s,
+        "gpus": scenario.num_gpus,
+        "need": scenario.need,
+        "failing": scenario.failing,
+        "seed": scenario.seed,
+        "durations": scenario.durations.source,
         "attempts": len(played.served),
         "accepted_learners": played.num_accepted,
         "refused": dict(sorted(played.refused.items())),
@@ -33,29 +33,29 @@ def to_json(played: Played) -> dict[str, Any]:
         "last_first_grade_s": round(firsts[-1], 1) if firsts else None,
         "without_grade": list(played.without),
         "last_grade_s": round(played.last_s, 1),
-        "last_grade_after_window_s": round(max(0.0, played.last_s - room.window_s), 1),
+        "last_grade_after_window_s": round(max(0.0, played.last_s - scenario.window_s), 1),
         "latest_allowed_after_window_s": LATEST_S,
         "regrades": len(played.regrades_s),
-        "regrades_within_window": sum(at <= room.window_s for at in played.regrades_s),
+        "regrades_within_window": sum(at <= scenario.window_s for at in played.regrades_s),
         "gpu_busy": round(played.busy, 3),
         "met": played.met,
     }
 
 
-def print_rehearsal(played: Played) -> None:
+def print_rehearsal(played: RehearsalResult) -> None:
     """What an instructor wants to know before the day."""
-    room, facts = played.room, to_json(played)
+    scenario, facts = played.scenario, to_json(played)
     waits = facts["wait_s"]
     median, p95, longest = (_span(waits[name]) for name in ("median", "p95", "max"))
     lines = [
-        f"{room.num_learners} learners, {_span(room.window_s)} until it is due",
-        f"{room.num_gpus} GPUs, {room.need} for each attempt; {room.failing:.0%} of the attempts fail",
-        f"running times {room.durations.source}",
+        f"{scenario.num_learners} learners, {_span(scenario.window_s)} until it is due",
+        f"{scenario.num_gpus} GPUs, {scenario.need} for each attempt; {scenario.failing:.0%} of the attempts fail",
+        f"running times {scenario.durations.source}",
         "",
         f"attempts       {facts['attempts']}; {facts['accepted_learners']} learners have an accepted one",
         f"waits          median {median}, 95 % below {p95}, longest {longest}",
         f"first grades   {_firsts(played)}",
-        f"last grade     {_after(played.last_s, room.window_s)}",
+        f"last grade     {_after(played.last_s, scenario.window_s)}",
         f"regrades       {facts['regrades_within_window']} of {facts['regrades']} done within the window",
         f"GPUs           busy for {played.busy:.0%} of the window",
     ]
@@ -75,7 +75,7 @@ def print_rehearsal(played: Played) -> None:
         print(f"The last grade comes more than {_span(LATEST_S)} after the window.")
 
 
-def _firsts(played: Played) -> str:
+def _firsts(played: RehearsalResult) -> str:
     firsts = sorted(played.firsts_s.values())
     if not firsts:
         return "none"
@@ -85,9 +85,9 @@ def _firsts(played: Played) -> str:
     return f"half of the room after {half}, everybody after {last}{missing}"
 
 
-def _timeline(played: Played) -> str:
+def _timeline(played: RehearsalResult) -> str:
     """How many grades came in each tenth of the window, and after it."""
-    window_s = played.room.window_s
+    window_s = played.scenario.window_s
     counts = [0] * 11
     for one in played.served:
         counts[min(10, int(one.finished_s / window_s * 10))] += 1

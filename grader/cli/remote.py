@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from grader.cli.live import LiveView
 from grader.cli.printing import emit_json, stdout_console
-from grader.client import Attempt, Event, Handed, Service, Task, follow, known
+from grader.client import AttemptAnswer, EventAnswer, Service, SubmissionAnswer, TaskAnswer, follow, known
 from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED, UsageError
 from grader.model.grade import Verdict
 from grader.model.submission import Submission
@@ -32,7 +32,7 @@ def service() -> Service:
     return Service(known(), waiting=waiting)
 
 
-def find_task(service: Service, name: str, course: str | None) -> Task:
+def find_task(service: Service, name: str, course: str | None) -> TaskAnswer:
     """The task of that name among one's courses.
 
     Raises:
@@ -50,7 +50,9 @@ def find_task(service: Service, name: str, course: str | None) -> Task:
     return found[0]
 
 
-def print_handed(service: Service, task: Task, handed: Handed, submission: Submission) -> None:
+def print_handed(
+    service: Service, task: TaskAnswer, handed: SubmissionAnswer, submission: Submission
+) -> None:
     """What the service took, and what reading the script shows."""
     from grader.report.terminal import print_findings
 
@@ -69,7 +71,7 @@ def print_handed(service: Service, task: Task, handed: Handed, submission: Submi
         console.print(f"\n{_queued(handed.position, handed.starts_in_s)}")
 
 
-def emit_handed(service: Service, task: Task, handed: Handed) -> None:
+def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer) -> None:
     """The same for programs."""
     from grader.report.json_report import finding_out
 
@@ -88,12 +90,12 @@ def emit_handed(service: Service, task: Task, handed: Handed) -> None:
     )
 
 
-def watch(service: Service, attempt_id: int) -> Attempt:
+def watch(service: Service, attempt_id: int) -> AttemptAnswer:
     """Follow an attempt to its end, with signs of life; how it ended."""
     with LiveView(sys.stderr) as view:
         last, line = None, ""
         for sign in follow(service, attempt_id):
-            if isinstance(sign, Event):
+            if isinstance(sign, EventAnswer):
                 line = _told(sign) or line
             else:
                 last = sign
@@ -104,7 +106,7 @@ def watch(service: Service, attempt_id: int) -> Attempt:
 
 def conclude(
     service: Service,
-    attempt: Attempt,
+    attempt: AttemptAnswer,
     *,
     as_json: bool,
     out: Path | None = None,
@@ -136,7 +138,7 @@ def print_grade(text: str, submission: Submission | None = None) -> None:
     print_in_terminal(grade, submission or Submission(grade.submission, ()), stdout_console())
 
 
-def print_attempts(service: Service, attempts: Sequence[Attempt], *, as_json: bool) -> None:
+def print_attempts(service: Service, attempts: Sequence[AttemptAnswer], *, as_json: bool) -> None:
     """Attempts, a line each."""
     if as_json:
         emit_json({"schema": 1, "attempts": [attempt.fields for attempt in attempts]})
@@ -175,7 +177,7 @@ def _grade(text: str) -> Grade:
         ) from None
 
 
-def _exit_code(attempt: Attempt) -> int:
+def _exit_code(attempt: AttemptAnswer) -> int:
     if attempt.state == "failed" or attempt.verdict == Verdict.JUDGE_ERROR:
         return EXIT_INFRA_ERROR
     if attempt.state == "judged" and attempt.verdict in (None, Verdict.ACCEPTED):
@@ -184,12 +186,12 @@ def _exit_code(attempt: Attempt) -> int:
     return EXIT_NOT_ACCEPTED
 
 
-def _line(service: Service, attempt: Attempt) -> str:
+def _line(service: Service, attempt: AttemptAnswer) -> str:
     what = f"{attempt.id:>6}  {one_line(attempt.task)}  {one_line(attempt.submission)}"
     return f"{what}  {_phase(attempt)}  {service.url}/attempts/{attempt.id}"
 
 
-def _phase(attempt: Attempt) -> str:
+def _phase(attempt: AttemptAnswer) -> str:
     """How it stands, in a few words."""
     if attempt.state == "queued":
         return _queued(attempt.position, attempt.starts_in_s)
@@ -217,7 +219,7 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def _told(event: Event) -> str:
+def _told(event: EventAnswer) -> str:
     """An event as a line beside the phase; "" where the phase says it all."""
     data = event.data
     if event.kind == "epoch":

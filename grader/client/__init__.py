@@ -4,18 +4,18 @@ Judges nothing, keeps nothing but where one is signed in, and never hands in twi
 of its own that it keeps through all its tries.
 """
 
-from grader.client.answers import Attempt, Event, Handed, Task
-from grader.client.doors import Key, forget, keep, known, sign_in
-from grader.client.following import follow
+from grader.client.answers import AttemptAnswer, EventAnswer, SubmissionAnswer, TaskAnswer
+from grader.client.credentials import Key, forget, keep, known, sign_in
+from grader.client.progress import follow
 from grader.client.service import Service
 
 __all__ = [
-    "Attempt",
-    "Event",
-    "Handed",
+    "AttemptAnswer",
+    "EventAnswer",
     "Key",
     "Service",
-    "Task",
+    "SubmissionAnswer",
+    "TaskAnswer",
     "follow",
     "forget",
     "keep",

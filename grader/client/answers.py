@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.model.finding import Evidence, Finding, Location, Severity
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
 
 _ENDED = ("judged", "failed", "cancelled")
 
@@ -17,7 +17,7 @@ def findings_of(told: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
         Finding(
             code=str(one["code"]),
             severity=Severity(one["severity"]),
-            evidence=Evidence.SOURCE,
+            evidence=EvidenceKind.SOURCE,
             message=str(one["message"]),
             hint=str(one.get("hint") or ""),
             where=(Location(str(one["path"]), int(one.get("line") or 1), int(one.get("column") or 0)),)
@@ -29,7 +29,7 @@ def findings_of(told: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskAnswer:
     """A task that a course sets."""
 
     id: int
@@ -40,7 +40,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class SubmissionAnswer:
     """What became of handing in.
 
     Attributes:
@@ -58,7 +58,7 @@ class Handed:
     late_days: int
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Handed:
+    def of(cls, answer: Mapping[str, Any]) -> SubmissionAnswer:
         """From the service's answer."""
         place = answer.get("place") or {}
         return cls(
@@ -73,7 +73,7 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptAnswer:
     """An attempt as the service tells it now.
 
     Attributes:
@@ -101,7 +101,7 @@ class Attempt:
         return self.state in _ENDED
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Attempt:
+    def of(cls, answer: Mapping[str, Any]) -> AttemptAnswer:
         """From the service's answer."""
         place = answer.get("place") or {}
         return cls(
@@ -121,7 +121,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventAnswer:
     """Something that happened to an attempt; `kind` and `data` as the worker and the store tell them."""
 
     seq: int
@@ -129,6 +129,6 @@ class Event:
     data: Mapping[str, Any]
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> Event:
+    def of(cls, answer: Mapping[str, Any]) -> EventAnswer:
         """From the service's answer."""
         return cls(int(answer["seq"]), str(answer["kind"]), answer.get("data") or {})

@@ -18,8 +18,8 @@ from typing import Any, Self
 import httpx
 
 from grader import __version__
-from grader.client.answers import Attempt, Event, Handed, Task, findings_of
-from grader.client.doors import Key
+from grader.client.answers import AttemptAnswer, EventAnswer, SubmissionAnswer, TaskAnswer, findings_of
+from grader.client.credentials import Key
 from grader.client.refusals import refusal
 from grader.errors import InfraError, UsageError
 from grader.model.submission import Submission
@@ -65,14 +65,14 @@ class Service:
         """Whose token this is."""
         return self._mapping("/me")
 
-    def tasks(self, course: str | None = None) -> tuple[Task, ...]:
+    def tasks(self, course: str | None = None) -> tuple[TaskAnswer, ...]:
         """The tasks of all one's courses, or of the one of that name."""
-        found: list[Task] = []
+        found: list[TaskAnswer] = []
         for one in self._list("/courses"):
             if course is not None and course.casefold() not in (str(one["name"]).casefold(), str(one["id"])):
                 continue
             found += [
-                Task(
+                TaskAnswer(
                     int(task["id"]),
                     str(task["task"]),
                     str(task.get("title", "")),
@@ -83,31 +83,33 @@ class Service:
             ]
         return tuple(found)
 
-    def hand_in(self, course_task_id: int, submission: Submission, *, key: str) -> Handed:
+    def hand_in(self, course_task_id: int, submission: Submission, *, key: str) -> SubmissionAnswer:
         """Hand in; the same `key` again never makes a second submission."""
         body = {
             "name": submission.name,
             "files": [{"path": file.path, "text": file.text} for file in submission.files],
         }
         path = f"/course-tasks/{course_task_id}/submissions"
-        handed = Handed.of(self._ask("POST", path, json=body, headers={"Idempotency-Key": key}).json())
+        handed = SubmissionAnswer.of(
+            self._ask("POST", path, json=body, headers={"Idempotency-Key": key}).json()
+        )
         if handed.findings is not None:
             return handed
         told = self._list(f"/attempts/{handed.attempt_id}/findings", "findings")
         return replace(handed, findings=findings_of(told))
 
-    def attempt(self, attempt_id: int) -> Attempt:
+    def attempt(self, attempt_id: int) -> AttemptAnswer:
         """How an attempt stands."""
-        return Attempt.of(self._mapping(f"/attempts/{attempt_id}"))
+        return AttemptAnswer.of(self._mapping(f"/attempts/{attempt_id}"))
 
-    def attempts(self) -> tuple[Attempt, ...]:
+    def attempts(self) -> tuple[AttemptAnswer, ...]:
         """One's latest attempts, newest first."""
-        return tuple(Attempt.of(one) for one in self._list("/attempts"))
+        return tuple(AttemptAnswer.of(one) for one in self._list("/attempts"))
 
-    def events(self, attempt_id: int, after: int) -> tuple[Event, ...]:
+    def events(self, attempt_id: int, after: int) -> tuple[EventAnswer, ...]:
         """What happened to an attempt since event number `after`."""
         found = self._list(f"/attempts/{attempt_id}/events", params={"after": after})
-        return tuple(Event.of(one) for one in found)
+        return tuple(EventAnswer.of(one) for one in found)
 
     def grade(self, attempt_id: int) -> str:
         """The grade as JSON of schema 1."""

@@ -7,7 +7,6 @@ profile, data set version, world size and node class, and says whether it is pro
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable
@@ -15,14 +14,16 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from grader.catalog import read_submission, reference, submissions_of
 from grader.errors import InfraError, TaskError
 from grader.evaluate.stored import write_json
+from grader.json_reader import read_json
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.dataset import PreparedDataset
 from grader.model.promise import PromisedSubmission
+from grader.model.run_options import Setting
 from grader.model.submission import Submission
 from grader.model.task import Profile, Task
 from grader.settings import settings
@@ -49,10 +50,7 @@ RunOnce = Callable[[Submission, int], Measured]
 
 
 def make(
-    task: Task,
-    profile: Profile,
-    dataset: PreparedDataset,
-    world_size: int,
+    setting: Setting,
     run_once: RunOnce,
     *,
     num_runs: int = NUM_RUNS,
@@ -62,7 +60,7 @@ def make(
     """Measure; nothing is stored.
 
     Args:
-        task, profile, dataset, world_size: what the calibration will be valid for.
+        setting: task, profile, data and ranks that the calibration will be valid for.
         run_once: runs one submission and measures it.
         num_runs: runs of each accepted style; the styles take turns, so that a slow minute meets all of them.
         provisional: one run of the reference and one of the skeleton instead.
@@ -71,6 +69,7 @@ def make(
     Raises:
         TaskError: the task has no accepted submission without findings to be measured.
     """
+    task, profile = setting.task, setting.profile
     skeleton = read_submission(task.skeleton)
     promises: tuple[PromisedSubmission, ...]
     if provisional:
@@ -83,7 +82,7 @@ def make(
         raise TaskError(
             f"The task {task.name} has no accepted submission without findings to calibrate with."
         )
-    styles = [(p.name, read_submission(p.path), world_size) for p in promises]
+    styles = [(p.name, p.submission, setting.world_size) for p in promises]
     plan = [style for _ in range(num_runs) for style in styles]
     # One rank in between, not at the end, for the same reason as the turns.
     for n in range(num_single):
@@ -100,8 +99,8 @@ def make(
         task=task.name,
         task_version=task.version,
         profile=profile.name,
-        dataset=dataset.name,
-        world_size=world_size,
+        dataset=setting.dataset.name,
+        world_size=setting.world_size,
         node_class=node_class(),
         styles=tuple(
             StyleTiming(
@@ -162,13 +161,8 @@ def read(path: Path) -> Calibration | None:
     except FileNotFoundError:
         return None
     try:
-        fields: dict[str, Any] = json.loads(text)
-        styles = tuple(
-            StyleTiming(s["submission"], tuple(s["seconds"]), tuple(s["accuracies"]))
-            for s in fields.pop("styles")
-        )
-        return Calibration(**fields, styles=styles)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return read_json(Calibration, text)
+    except ValueError as error:
         raise InfraError(
             f"The calibration {path} is damaged: {error}. Remove it; the next run makes another."
         ) from error

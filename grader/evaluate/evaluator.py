@@ -14,12 +14,13 @@ from typing import Any, Self
 from grader.errors import InfraError, TaskError
 from grader.evaluate.circumstances import circumstances
 from grader.evaluate.local_scorer import LocalScorer
-from grader.evaluate.scoring import Request
-from grader.evaluate.stored import evaluation_from_dict, write_evaluation
+from grader.evaluate.run_scoring import ScoringRequest
+from grader.evaluate.stored import write_evaluation
+from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation
 from grader.model.task import Task
-from grader.run.scorer_end import ScorerEnd
+from grader.run.runtime_scorer import RuntimeScorer
 from grader.run.workspace import Workspace
 
 
@@ -65,7 +66,7 @@ class Evaluator:
         task: Task,
         workspace: Workspace,
         dataset: PreparedDataset,
-        end: ScorerEnd | None = None,
+        end: RuntimeScorer | None = None,
         model_size: str = "",
     ) -> Evaluation:
         """Score what a run left and store the result beside it.
@@ -93,7 +94,7 @@ class Evaluator:
             answer = _checked(self._local.ask(request, self.wall_s + 10), task, self._local.last_words())
         else:
             raise InfraError("The run left no scorer to ask.")
-        evaluation = evaluation_from_dict(answer["evaluation"])
+        evaluation = read_value(Evaluation, answer["evaluation"])
         write_evaluation(workspace.evaluation, evaluation)
         return evaluation
 
@@ -108,8 +109,8 @@ def _checked(answer: dict[str, Any], task: Task, last_words: str) -> dict[str, A
 
 def _request(
     op: str, task: Task, dataset: PreparedDataset, wall_s: float, outputs: Path | None = None
-) -> Request:
-    return Request(
+) -> ScoringRequest:
+    return ScoringRequest(
         op=op,
         evaluate=str((task.folder / "evaluate.py").resolve()),
         visible=str(dataset.visible_dir.resolve()) if task.scored else "",

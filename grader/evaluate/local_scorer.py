@@ -24,7 +24,7 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class LocalScorer:
-    """One process of `grader.evaluate.scorer`, replaced when it was killed while idle."""
+    """One process of `grader.evaluate.scorer_process`, replaced when it was killed while idle."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -37,7 +37,8 @@ class LocalScorer:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         # Isolated from the caller's folder and variables: only our own package is put on the path.
         start = (
-            f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from grader.evaluate.scorer import main; main()"
+            f"import sys; sys.path.insert(0, {str(_ROOT)!r}); "
+            "from grader.evaluate.scorer_process import main; main()"
         )
         environment = {
             name: os.environ[name]

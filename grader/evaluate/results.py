@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from grader.evaluate.artifacts import RefusedError, load_tensors, read_plain_file
 from grader.evaluate.reported import strict_json
+from grader.evaluate.weight_files import RefusedError, load_tensors, read_plain_file
 
 MAX_BYTES = 1 << 20
 MAX_TENSOR_BYTES = 256 << 20

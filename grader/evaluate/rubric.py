@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.checks.evidence import Evidence, SourceEvidence
 from grader.evaluate.timing import Timing
 from grader.model.evaluation import Evaluation
-from grader.model.finding import Evidence, Finding, Severity
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import CheckResult, RubricResult, State
+from grader.model.run import Ending
 from grader.model.task import RubricItem, Task
 
 
@@ -19,16 +21,30 @@ class Facts:
     """What items are judged on.
 
     Attributes:
-        findings, checks: the checks' results; completed: whether the run came to its own end.
-        evaluation, timing: measures; dataset: which accuracy target applies.
+        evidence: the run, or the text alone of a submission that does not parse.
+        findings, checks: the checks' results.
+        timing: the run's time against its target.
     """
 
+    evidence: Evidence | SourceEvidence
     findings: tuple[Finding, ...]
     checks: tuple[CheckResult, ...]
-    completed: bool
-    evaluation: Evaluation | None
     timing: Timing
-    dataset: str
+
+    @property
+    def completed(self) -> bool:
+        """Whether the run came to its own end."""
+        return isinstance(self.evidence, Evidence) and self.evidence.record.ending is Ending.COMPLETED
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """What the scorer measured."""
+        return self.evidence.evaluation if isinstance(self.evidence, Evidence) else None
+
+    @property
+    def dataset(self) -> str:
+        """Decides which accuracy target applies."""
+        return self.evidence.facts.dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +55,7 @@ class _Part:
     unseen: float
     state: State
     reason: str
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[EvidenceKind, ...] = ()
     codes: tuple[str, ...] = ()
 
 
@@ -100,7 +116,7 @@ def _accuracy(item: RubricItem, task: Task, facts: Facts) -> _Part:
         if facts.completed:
             return _Part(0.0, 1.0, State.NOT_OBSERVABLE, "The weights were not scored.")
         return _Part(0.0, 0.0, State.CONTRADICTED, "The run ended before it left weights to be scored.")
-    evidence = (Evidence.EVALUATION,)
+    evidence = (EvidenceKind.EVALUATION,)
     value = evaluation.hidden.get("accuracy")
     if evaluation.problem is not None or value is None:
         return _Part(
@@ -119,7 +135,7 @@ def _accuracy(item: RubricItem, task: Task, facts: Facts) -> _Part:
 
 def _answer(name: str, facts: Facts) -> _Part:
     """What the task says about the files that the run left."""
-    evaluation, evidence = facts.evaluation, (Evidence.EVALUATION,)
+    evaluation, evidence = facts.evaluation, (EvidenceKind.EVALUATION,)
     answer = evaluation.answers.get(name) if evaluation is not None else None
     if answer is None and evaluation is not None and evaluation.unread:
         reason = " ".join(evaluation.unread[file] for file in sorted(evaluation.unread))
@@ -136,7 +152,7 @@ def _answer(name: str, facts: Facts) -> _Part:
 
 
 def _time(item: RubricItem, task: Task, facts: Facts) -> _Part:
-    timing, evidence = facts.timing, (Evidence.OUTSIDE,)
+    timing, evidence = facts.timing, (EvidenceKind.OUTSIDE,)
     if not facts.completed or timing.seconds is None:
         return _Part(
             0.0, 0.0, State.CONTRADICTED, "The run did not come to its end, so it has no time.", evidence
@@ -157,7 +173,7 @@ def _time(item: RubricItem, task: Task, facts: Facts) -> _Part:
             0.0,
             State.CONTRADICTED,
             f"{seen}; {allowed}, {joined} {rule}.",
-            (Evidence.EVALUATION,) if timing.met else (Evidence.OUTSIDE, Evidence.EVALUATION),
+            (EvidenceKind.EVALUATION,) if timing.met else (EvidenceKind.OUTSIDE, EvidenceKind.EVALUATION),
         )
     if timing.met:
         return _Part(
@@ -220,7 +236,7 @@ def _seen(result: CheckResult | None, completed: bool) -> bool:
     if result is None or result.state is State.NOT_OBSERVABLE:
         return False
     # Reading the text of a script that did not come to its end shows intentions, not behaviour.
-    return completed or any(kind is not Evidence.SOURCE for kind in result.evidence)
+    return completed or any(kind is not EvidenceKind.SOURCE for kind in result.evidence)
 
 
 def _why_lost(found: list[Finding], results: dict[str, CheckResult], lost: set[str]) -> str:
@@ -241,5 +257,5 @@ def _why_right(codes: tuple[str, ...], results: dict[str, CheckResult]) -> str:
     return " ".join(reasons) or "Nothing worse than a hint was found."
 
 
-def _in_order(kinds: set[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(kind for kind in Evidence if kind in kinds)
+def _in_order(kinds: set[EvidenceKind]) -> tuple[EvidenceKind, ...]:
+    return tuple(kind for kind in EvidenceKind if kind in kinds)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.checks.evidence import Evidence, SourceEvidence
 from grader.evaluate.rubric import Facts, accuracy_target, costs, judge_item
 from grader.evaluate.throughput import images_per_s, num_epochs, num_steps
 from grader.evaluate.timing import Timing, timing, too_fast
-from grader.model.calibration import Calibration
-from grader.model.evaluation import Evaluation
 from grader.model.finding import Finding, Severity
 from grader.model.grade import CheckResult, RubricResult, State, Verdict
-from grader.model.run import Ending, RunRecord
-from grader.model.task import Profile, Task
-from grader.model.trace import Trace
+from grader.model.run import Ending
+from grader.model.task import Task
 
 _ENDINGS = {
     Ending.TIMED_OUT: Verdict.TIMED_OUT,
@@ -31,7 +29,7 @@ _HELD = "Held for review: a person looks at this attempt before it is graded. No
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Score:
     """What a grade says; meanings as in `model.grade.Grade`. `review` has the reasons for holding, for staff."""
 
     verdict: Verdict
@@ -45,44 +43,33 @@ class Outcome:
 
 
 def score(
+    evidence: Evidence | SourceEvidence,
     task: Task,
-    profile: Profile,
-    dataset: str,
     findings: tuple[Finding, ...],
     checks: tuple[CheckResult, ...],
-    *,
-    record: RunRecord | None = None,
-    trace: Trace | None = None,
-    evaluation: Evaluation | None = None,
-    calibration: Calibration | None = None,
-    repeated_s: tuple[float, ...] = (),
-) -> Outcome:
-    """Judge one attempt.
+) -> Score:
+    """Points and verdict of one attempt.
 
     Args:
-        task, profile, dataset: what it is judged on.
+        evidence: the run, or the text alone of a submission that does not parse.
+        task: what it is judged by.
         findings, checks: results of the checks.
-        record, trace: the run; None where nothing was run because the submission does not parse.
-        evaluation: the scorer's result; calibration: what time is held against; None where there is none.
-        repeated_s: times of repeated runs (see `timing.needs_repeat`).
     """
-    time = timing(task, profile, record, calibration, repeated_s)
-    completed = record is not None and record.ending is Ending.COMPLETED
-    facts = Facts(findings, checks, completed, evaluation, time, dataset)
+    run = evidence if isinstance(evidence, Evidence) else None
+    time = timing(evidence, task)
+    facts = Facts(evidence, findings, checks, time)
     rubric = tuple(judge_item(item, task, facts) for item in task.rubric)
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
-    # One rank has nobody to share with: what only several can show is missing by the asker's choice.
-    unseen_counts = completed and record is not None and record.world_size > 1
-    review = _review(task, findings, rubric, time, calibration, unseen_counts)
-    verdict, reason = _verdict(task, findings, rubric, record, review, f"{points:g} of {max_points:g} points")
-    return Outcome(
+    review = _review(task, findings, rubric, time, run)
+    verdict, reason = _verdict(task, findings, rubric, run, review, f"{points:g} of {max_points:g} points")
+    return Score(
         verdict=verdict,
         reason=reason,
         rubric=rubric,
         points=points,
         max_points=max_points,
-        metrics=_metrics(task, dataset, record, trace, evaluation, calibration, time),
-        notes=_notes(task, profile, calibration, time, record),
+        metrics=_metrics(task, evidence.facts.dataset, run, time),
+        notes=_notes(task, run, time),
         review=review if verdict is Verdict.HELD else (),
     )
 
@@ -91,16 +78,17 @@ def _verdict(
     task: Task,
     findings: tuple[Finding, ...],
     rubric: tuple[RubricResult, ...],
-    record: RunRecord | None,
+    run: Evidence | None,
     review: tuple[str, ...],
     points: str,
 ) -> tuple[Verdict, str]:
-    if record is None:
+    if run is None:
         first = next((f for f in findings if f.severity is Severity.ERROR), None)
         return (
             Verdict.REJECTED,
             f"Nothing was run. {first.message if first else 'The submission cannot be started.'}",
         )
+    record = run.record
     if record.ending is Ending.INTERRUPTED:
         return Verdict.JUDGE_ERROR, f"The judging was stopped from our side: {record.ending_reason}"
     if any(_holds(f) for f in findings):
@@ -139,9 +127,11 @@ def _review(
     findings: tuple[Finding, ...],
     rubric: tuple[RubricResult, ...],
     time: Timing,
-    calibration: Calibration | None,
-    unseen_counts: bool,
+    run: Evidence | None,
 ) -> tuple[str, ...]:
+    # One rank has nobody to share with: what only several can show is missing by the asker's choice.
+    unseen_counts = run is not None and run.record.ending is Ending.COMPLETED and run.record.world_size > 1
+    calibration = run.calibration if run is not None else None
     reasons = [f"{f.code}: {f.message}" for f in findings if _holds(f)]
     for item in rubric if unseen_counts else ():
         unseen = item.full_points - item.points
@@ -154,15 +144,9 @@ def _review(
     return tuple(reasons)
 
 
-def _metrics(
-    task: Task,
-    dataset: str,
-    record: RunRecord | None,
-    trace: Trace | None,
-    evaluation: Evaluation | None,
-    calibration: Calibration | None,
-    time: Timing,
-) -> dict[str, float | None]:
+def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> dict[str, float | None]:
+    record, trace = (run.record, run.trace) if run is not None else (None, None)
+    evaluation, calibration = (run.evaluation, run.calibration) if run is not None else (None, None)
     hidden = evaluation.hidden if evaluation is not None else {}
     validation = evaluation.validation if evaluation is not None else {}
     speed, alone = images_per_s(trace), calibration.one_rank_images_per_s if calibration is not None else None
@@ -191,16 +175,17 @@ def _metrics(
     }
 
 
-def _notes(
-    task: Task, profile: Profile, calibration: Calibration | None, time: Timing, record: RunRecord | None
-) -> tuple[str, ...]:
+def _notes(task: Task, run: Evidence | None, time: Timing) -> tuple[str, ...]:
+    if run is None:
+        return ()
     notes = []
-    if record is not None and record.world_size == 1 and profile.nproc_per_node * profile.nnodes > 1:
+    profile, calibration = task.profile(run.profile), run.calibration
+    if run.record.world_size == 1 and profile is not None and profile.nproc_per_node * profile.nnodes > 1:
         notes.append(
             "Run on one rank: whether samples and gradients are shared rightly shows only with two or more, so those "
             "items left the total."
         )
-    if record is None or task.target("time") is None:
+    if task.target("time") is None:
         return tuple(notes)
     if calibration is None:
         notes.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from grader.checks.told.passes import passes_of
+from grader.checks.run.loader_passes import passes_of
 from grader.model.trace import RankTrace, Trace
 
 

@@ -5,9 +5,10 @@ Pure. Miss is miss: a run that did not complete has no time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
+from grader.checks.evidence import Evidence, SourceEvidence
 from grader.model.calibration import Calibration
 from grader.model.run import Ending, RunRecord
 from grader.model.task import Profile, Task
@@ -52,21 +53,17 @@ def measured_s(record: RunRecord, profile: Profile) -> float | None:
     return record.slowest_cpu_s if profile.backend == "gloo" else record.wall_s
 
 
-def timing(
-    task: Task,
-    profile: Profile,
-    record: RunRecord | None,
-    calibration: Calibration | None,
-    repeated_s: tuple[float, ...] = (),
-) -> Timing:
+def timing(evidence: Evidence | SourceEvidence, task: Task) -> Timing:
     """Hold a run against the calibration.
 
-    Args:
-        task, profile, record, calibration: as given to `score`.
-        repeated_s: times of repeated runs, by the same clock. With them the median decides, and it can only help: a run
-            that met the target stays a run that met it.
+    With repeated runs the median decides, and it can only help: a run that met the target stays a run that met it.
     """
-    seconds = measured_s(record, profile) if record is not None else None
+    run = evidence if isinstance(evidence, Evidence) else None
+    profile = task.profile(evidence.facts.profile)
+    assert profile is not None, "who judges has looked"
+    calibration = run.calibration if run is not None else None
+    seconds = measured_s(run.record, profile) if run is not None else None
+    repeated_s = [_repeat_s(record, profile) for record in run.repeats] if run is not None else []
     if seconds is not None and repeated_s:
         seconds = min(seconds, median((seconds, *repeated_s)))
     target, slowest = task.target("time"), calibration.slowest if calibration is not None else None
@@ -78,20 +75,21 @@ def timing(
     return Timing(seconds, target_s, spread, clock, len(repeated_s))
 
 
-def needs_repeat(
-    task: Task,
-    profile: Profile,
-    record: RunRecord | None,
-    calibration: Calibration | None,
-    repeated_s: tuple[float, ...] = (),
-) -> bool:
+def _repeat_s(record: RunRecord, profile: Profile) -> float:
+    """Seconds of a repeated run."""
+    # One that failed counts as one that took for ever; not counted, it would be asked for again and again.
+    time = measured_s(record, profile)
+    return time if time is not None else float("inf")
+
+
+def needs_repeat(evidence: Evidence | SourceEvidence, task: Task) -> bool:
     """Whether the run should be repeated: it misses the target by no more than calibrated runs differ.
 
     Asked again after each repeat; three runs in all decide.
     """
-    if len(repeated_s) >= 2:
+    if isinstance(evidence, SourceEvidence) or len(evidence.repeats) >= 2:
         return False
-    first = timing(task, profile, record, calibration)
+    first = timing(replace(evidence, repeats=()), task)
     if first.seconds is None or first.target_s is None or first.met:
         return False
     return first.seconds <= first.target_s * (1 + first.spread)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from grader.launch.watched import WatchedRank
+from grader.launch.rank_process import RankProcess
 
 _V1 = Path("/sys/fs/cgroup/cpuacct/cpuacct.usage")
 _V2 = Path("/sys/fs/cgroup/cpu.stat")
@@ -30,7 +30,7 @@ class CpuWatch:
         self.orphans_s = 0.0
         """What orphans used that nobody had seen before they were reaped."""
 
-    def settle(self, ranks: list[WatchedRank]) -> None:
+    def settle(self, ranks: list[RankProcess]) -> None:
         """Charge what is missing, once everything has ended."""
         missing = self.orphans_s
         now = _group_s()

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.launch.family import Family
+from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import blocked_switches
+from grader.launch.rank_process import RankProcess, take_stacks
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import StackFrame, in_folder, operation
-from grader.launch.watched import WatchedRank, take_stacks
 
 # Writing a dump wakes a blocked thread a few times and costs a little CPU; progress costs far more.
 _MOST_SWITCHES = 40
@@ -42,19 +42,19 @@ class Standstill:
     last_moved_s: float
 
 
-Look = dict[int, Standstill]
+Snapshot = dict[int, Standstill]
 """All live ranks at one moment."""
 
 
-def look(ranks: list[WatchedRank], family: Family, submission_dir: str) -> Look:
+def take_snapshot(ranks: list[RankProcess], tree: ProcessTree, submission_dir: str) -> Snapshot:
     """What every live rank does now; to be called right after their stacks came.
 
     Args:
         ranks: all ranks; those that have ended are left out.
-        family: what they and their descendants did at its last look.
+        tree: what they and their descendants did at its last look.
         submission_dir: where the learner's frames are.
     """
-    cpu_s, working = family.cpu_s(), family.working()
+    cpu_s, working = tree.cpu_s(), tree.working()
     return {
         rank.rank: Standstill(
             operation=operation(rank.stack.frames, submission_dir) if rank.stack else "",
@@ -69,7 +69,7 @@ def look(ranks: list[WatchedRank], family: Family, submission_dir: str) -> Look:
     }
 
 
-def stands_still(before: Look, after: Look, gap_s: float) -> bool:
+def stands_still(before: Snapshot, after: Snapshot, gap_s: float) -> bool:
     """Whether two looks, `gap_s` apart, show the same ranks blocked at the same places with nothing done between."""
     if not after or before.keys() != after.keys():
         return False
@@ -86,7 +86,7 @@ def _blocked(before: Standstill, after: Standstill, gap_s: float) -> bool:
     return after.cpu_s - before.cpu_s <= _MOST_CPU_S + _MOST_CPU_SHARE * gap_s
 
 
-def describe(spec: LaunchSpec, seen: Look) -> str:
+def describe(spec: LaunchSpec, seen: Snapshot) -> str:
     """Part of a sentence: which rank waits where for what."""
     parts, submission_dir = [], spec.submission_dir
     for rank, still in sorted(seen.items()):
@@ -100,14 +100,14 @@ class StandstillWatch:
     """Looks at the ranks once they are silent, and again after a while, for as long as they stay so."""
 
     def __init__(
-        self, spec: LaunchSpec, ranks: list[WatchedRank], family: Family, now: Callable[[], float]
+        self, spec: LaunchSpec, ranks: list[RankProcess], tree: ProcessTree, now: Callable[[], float]
     ) -> None:
         self._spec = spec
         self._now = now
         self._ranks = ranks
-        self._family = family
+        self._tree = tree
         self._stacks_dir = Path(spec.record_dir, "stacks")
-        self._look: Look = {}
+        self._look: Snapshot = {}
         self._looked_s = -math.inf
         self._since_s = 0.0
         self.stood_s = 0.0
@@ -124,8 +124,8 @@ class StandstillWatch:
         if not take_stacks([rank for rank in self._ranks if rank.alive], self._stacks_dir):
             self._looked_s = self._now()
             return False
-        self._family.look()
-        seen = look(self._ranks, self._family, spec.submission_dir)
+        self._tree.refresh()
+        seen = take_snapshot(self._ranks, self._tree, spec.submission_dir)
         before, self._look, self._looked_s = self._look, seen, self._now()
         if stands_still(before, seen, spec.stack_gap_s):
             self.stood_s = self._looked_s - self._since_s

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 
 from grader.launch.failure import last_words
-from grader.launch.family import Family
 from grader.launch.launcher import Launcher
+from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import descendants, send_all
+from grader.launch.rank_process import RankProcess
 from grader.launch.record import crash_reason
 from grader.launch.spec import LaunchSpec
 from grader.launch.user import end_user
-from grader.launch.watched import WatchedRank
 
 _TERM_GRACE_S = 1.5
 _KILL_GRACE_S = 5.0
@@ -29,7 +29,7 @@ TurnUntil = Callable[[Callable[[], bool], float], None]
 
 
 def judge_ending(
-    spec: LaunchSpec, ranks: list[WatchedRank], *, kernel_killed: bool, contained: bool
+    spec: LaunchSpec, ranks: list[RankProcess], *, kernel_killed: bool, contained: bool
 ) -> tuple[str, str]:
     """The ending of a run that nobody stopped for its time, memory or standstill, and a sentence for people.
 
@@ -62,12 +62,12 @@ def judge_ending(
 
 
 def stop_ranks(
-    launcher: Launcher, ranks: list[WatchedRank], family: Family, turn_until: TurnUntil, *, gently: bool
+    launcher: Launcher, ranks: list[RankProcess], tree: ProcessTree, turn_until: TurnUntil, *, gently: bool
 ) -> None:
     """SIGTERM, then SIGKILL; returns when the launcher has nothing left to run.
 
     Args:
-        launcher, ranks, family: of the run; turn_until: the supervisor's loop.
+        launcher, ranks, tree: of the run; turn_until: the supervisor's loop.
         gently: False leaves SIGTERM out.
 
     Raises:
@@ -76,18 +76,18 @@ def stop_ranks(
     for rank in ranks:
         rank.killed_by_judge = rank.killed_by_judge or rank.alive
     if gently:
-        family.look()
-        send_all(family.without(launcher.own_pids), signal.SIGTERM)
+        tree.refresh()
+        send_all(tree.without(launcher.own_pids), signal.SIGTERM)
         turn_until(lambda: launcher.over, _TERM_GRACE_S)
     deadline = time.monotonic() + _KILL_GRACE_S
     while not launcher.over and time.monotonic() < deadline:
-        family.look()
-        send_all(family.without(launcher.own_pids), signal.SIGKILL)
+        tree.refresh()
+        send_all(tree.without(launcher.own_pids), signal.SIGKILL)
         turn_until(lambda: launcher.over, 0.1)
     if not launcher.over and not any(rank.alive and rank.pid for rank in ranks):
         # Only the launcher's own process is left, slow to go on a busy machine; it has nothing more to tell.
-        family.look()
-        send_all(family.only(launcher.own_pids), signal.SIGKILL)
+        tree.refresh()
+        send_all(tree.only(launcher.own_pids), signal.SIGKILL)
         turn_until(lambda: launcher.over, _KILL_GRACE_S)
     if not launcher.over:
         raise OSError("a rank outlived SIGKILL: it hangs inside the kernel")
@@ -95,8 +95,8 @@ def stop_ranks(
 
 def sweep(
     launcher: Launcher,
-    ranks: list[WatchedRank],
-    family: Family,
+    ranks: list[RankProcess],
+    tree: ProcessTree,
     turn_until: TurnUntil,
     reap: Callable[[], None],
     uid: int = 0,
@@ -107,8 +107,8 @@ def sweep(
     """
 
     def remaining() -> list[int]:
-        family.look()
-        return [pid for pid, one in family.without(launcher.own_pids).items() if not one.zombie]
+        tree.refresh()
+        return [pid for pid, one in tree.without(launcher.own_pids).items() if not one.zombie]
 
     at_work_s = time.monotonic()
 
@@ -116,14 +116,14 @@ def sweep(
         nonlocal at_work_s
         left = remaining()
         # Whoever left a crowd behind is not about to tidy it up.
-        if len(left) <= _FEW and any(family.seen[pid].working for pid in left):
+        if len(left) <= _FEW and any(tree.processes[pid].working for pid in left):
             at_work_s = time.monotonic()
         return not left or time.monotonic() - at_work_s > _LEFTOVER_GRACE_S
 
     if remaining():
         turn_until(gone_or_idle, _LEAVING_GRACE_S)
         for pid in remaining():
-            family.owners.get(pid, ranks[0]).leftovers += 1
+            tree.owners.get(pid, ranks[0]).leftovers += 1
     left = end_descendants(_KILL_GRACE_S, reap, uid=uid)
     if left:
         raise OSError(f"{left} processes of the run outlived SIGKILL")
@@ -143,10 +143,10 @@ def end_descendants(
             reap()
         else:
             _bury()
-        seen = descendants(os.getpid())
-        seen.pop(spared, None)
-        living = {pid: one for pid, one in seen.items() if not one.zombie}
-        if not seen or time.monotonic() > deadline:
+        left = descendants(os.getpid())
+        left.pop(spared, None)
+        living = {pid: one for pid, one in left.items() if not one.zombie}
+        if not left or time.monotonic() > deadline:
             return len(living)
         if len(living) > 4 and uid and os.getuid() == 0:
             end_user(uid)

@@ -22,7 +22,7 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def clean_environment() -> dict[str, str]:
-    """What the warm parent itself may know: the way to Python, a language, one thread."""
+    """What the fork server itself may know: the way to Python, a language, one thread."""
     bindir = str(Path(sys.executable).parent)
     environment = {
         "PATH": f"{bindir}:{_SYSTEM_PATH}",

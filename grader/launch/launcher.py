@@ -13,8 +13,8 @@ from typing import Protocol
 
 from grader.launch.environment import rank_environment
 from grader.launch.rank import become_rank
+from grader.launch.rank_process import RankProcess
 from grader.launch.spec import LaunchSpec
-from grader.launch.watched import WatchedRank
 
 
 class Launcher(Protocol):
@@ -44,7 +44,7 @@ class Launcher(Protocol):
         """Start all ranks; `origin` is `time.monotonic()` at time zero of the run."""
         ...
 
-    def serve(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
+    def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
         """Look after its helpers; called at every turn of the supervisor's loop."""
         ...
 
@@ -60,7 +60,7 @@ class Launcher(Protocol):
 class ForkLauncher:
     """Forks every rank from the warm process that the supervisor itself was forked from."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[WatchedRank], port: int) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int) -> None:
         self._spec = spec
         self._port = port
         self._ranks = ranks
@@ -93,7 +93,7 @@ class ForkLauncher:
             rank.started_s = time.monotonic() - origin
             rank.hand_over()
 
-    def serve(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
+    def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
         """Nothing to look after."""
 
     def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:

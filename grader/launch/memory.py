@@ -28,19 +28,19 @@ class MemoryWatch:
         self.peak_bytes = 0
         """Largest sum that was seen, bytes; only where the run has a control group."""
 
-    def used_bytes(self, seen: dict[int, Usage], limit_bytes: int) -> int:
+    def used_bytes(self, processes: dict[int, Usage], limit_bytes: int) -> int:
         """What all ranks together use, exact only near the limit.
 
         Args:
-            seen: their processes now; limit_bytes: below it a cheap upper bound is good enough.
+            processes: theirs now; limit_bytes: below it a cheap upper bound is good enough.
         """
         if self.contained:
             used = max(0, _group_bytes() - self._bytes_before)
             self.peak_bytes = max(self.peak_bytes, used)
             return used
         # Resident sizes count shared pages once per process; only the honest sum may end a run.
-        bound = sum(one.rss_bytes for one in seen.values())
-        return bound if bound <= limit_bytes else sum(proportional_bytes(pid) for pid in seen)
+        bound = sum(one.rss_bytes for one in processes.values())
+        return bound if bound <= limit_bytes else sum(proportional_bytes(pid) for pid in processes)
 
     @property
     def kernel_killed(self) -> bool:

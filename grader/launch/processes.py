@@ -70,9 +70,9 @@ def descendants(root: int) -> dict[int, Usage]:
         pid = waiting.pop()
         if pid in found:
             continue
-        seen = usage(pid)
-        if seen is not None:
-            found[pid] = seen
+        process = usage(pid)
+        if process is not None:
+            found[pid] = process
             waiting.extend(_children(pid))
     return found
 
@@ -98,8 +98,8 @@ def _children_by_scan(parent: int) -> list[int]:
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            seen = usage(int(name))
-            if seen is not None and seen.parent == parent:
+            process = usage(int(name))
+            if process is not None and process.parent == parent:
                 found.append(int(name))
     return found
 
@@ -145,8 +145,8 @@ def send(pid: int, signum: int, started: int | None = None) -> bool:
         return False
     try:
         if started is not None:
-            seen = usage(pid)
-            if seen is None or seen.started != started:
+            process = usage(pid)
+            if process is None or process.started != started:
                 return False
         signal.pidfd_send_signal(handle, signum)
     except OSError:
@@ -156,9 +156,9 @@ def send(pid: int, signum: int, started: int | None = None) -> bool:
     return True
 
 
-def send_all(seen: dict[int, Usage], signum: int) -> None:
+def send_all(processes: dict[int, Usage], signum: int) -> None:
     """Signal all processes of a snapshot that still are what they were."""
-    for pid, one in seen.items():
+    for pid, one in processes.items():
         if not one.zombie:
             send(pid, signum, one.started)
 

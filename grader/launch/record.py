@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from grader.launch.failure import LastWords, last_words
+from grader.launch.rank_process import RankProcess
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import StackFrame, in_folder, operation
 from grader.launch.streams import safe_text
-from grader.launch.watched import WatchedRank
 from grader.probe.seals import look_through
 
 _LONGEST_STACK = 64
@@ -25,7 +25,7 @@ _LONGEST_NAME = 300
 
 def write_run(
     spec: LaunchSpec,
-    ranks: list[WatchedRank],
+    ranks: list[RankProcess],
     ending: tuple[str, str],
     wall_s: float,
     facts: dict[str, Any],
@@ -63,7 +63,7 @@ def write_run(
     write_json(Path(spec.record_dir, "record.json"), record)
 
 
-def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
+def _rank_record(spec: LaunchSpec, rank: RankProcess) -> dict[str, Any]:
     """One `RankRecord`."""
     words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
     foreign, gone = _unsealed(spec, rank)
@@ -95,7 +95,7 @@ def _rank_record(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any]:
     }
 
 
-def _unsealed(spec: LaunchSpec, rank: WatchedRank) -> tuple[int, int]:
+def _unsealed(spec: LaunchSpec, rank: RankProcess) -> tuple[int, int]:
     """Lines of a finished trace that its probe did not write, and lines of the probe's that are not in it."""
     if not (spec.probe and spec.secret):
         return 0, 0
@@ -103,13 +103,13 @@ def _unsealed(spec: LaunchSpec, rank: WatchedRank) -> tuple[int, int]:
         return look_through((line.partition(b"\t")[2].rstrip(b"\n") for line in file), spec.secret, rank.rank)
 
 
-def crash_reason(spec: LaunchSpec, rank: WatchedRank) -> str:
+def crash_reason(spec: LaunchSpec, rank: RankProcess) -> str:
     """How a rank that failed came to its end, as a sentence without its full stop."""
     code, who = rank.exit_code, spec.name(rank.rank)
     words = last_words(rank.err.end_text())
     if code is not None and code < 0:
-        said = f" ({words.type}: {words.message[:200]})" if words is not None and not words.frames else ""
-        return f"{who} was ended by {signal_name(-code)}{said}"
+        detail = f" ({words.type}: {words.message[:200]})" if words is not None and not words.frames else ""
+        return f"{who} was ended by {signal_name(-code)}{detail}"
     if words is None:
         return f"{who} ended with exit code {code}"
     site = next((f for f in words.frames if in_folder(f.path, spec.submission_dir)), None)
@@ -132,7 +132,7 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     beside.replace(path)
 
 
-def _waiting(spec: LaunchSpec, rank: WatchedRank) -> dict[str, Any] | None:
+def _waiting(spec: LaunchSpec, rank: RankProcess) -> dict[str, Any] | None:
     if rank.stack is None:
         return None
     frames = [_frame(spec, frame) for frame in rank.stack.frames[:_LONGEST_STACK]]

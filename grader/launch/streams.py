@@ -60,7 +60,7 @@ def _says_only_that_it_waits(chunk: bytes) -> bool:
     return True
 
 
-class Source:
+class PipeReader:
     """The reading end of a pipe; counts what came."""
 
     def __init__(self, reader: int) -> None:
@@ -100,7 +100,7 @@ class Source:
         raise AssertionError("a source must take what it drains")
 
 
-class Capture(Source):
+class Capture(PipeReader):
     """Output of a rank: the first three quarters of the cap and the last quarter are kept, the middle is cut."""
 
     def __init__(self, reader: int, cap_bytes: int) -> None:
@@ -188,7 +188,7 @@ class Capture(Source):
         return next((line[:200] for line in reversed(lines) if line), "")
 
 
-class TraceSink(Source):
+class TraceSink(PipeReader):
     """Probe lines of one rank: stamped with the time of receipt and written at once, unbuffered, up to a cap."""
 
     def __init__(self, reader: int, path: Path, cap_bytes: int) -> None:

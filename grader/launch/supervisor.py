@@ -16,24 +16,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from grader.launch.coordinator_orders import CoordinatorOrders
 from grader.launch.cpu import CpuWatch
 from grader.launch.deadlock import StandstillWatch
 from grader.launch.ending import end_descendants, judge_ending, stop_ranks, sweep
 from grader.launch.environment import prepare_folders
-from grader.launch.family import Family
 from grader.launch.launcher import ForkLauncher, Launcher
 from grader.launch.machine import environment_facts
 from grader.launch.memory import MemoryWatch
-from grader.launch.orders import Orders
+from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import adopt_orphans
+from grader.launch.progress import progress_event
+from grader.launch.rank_process import RankProcess, take_stacks
 from grader.launch.record import write_run
-from grader.launch.signs import progress_event
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import write_all
 from grader.launch.torchrun import TorchrunLauncher
 from grader.launch.traffic import TrafficWatch
 from grader.launch.user import as_user
-from grader.launch.watched import WatchedRank, take_stacks
 
 _TICK_S = 0.04
 _BUSY_TICK_S = 0.004
@@ -47,20 +47,24 @@ _OTHER_NODES_S = 30.0
 class Supervisor:
     """Runs one spec, or one node's part of it.
 
-    Ranks meet at the store on `store_port`. `say` receives what there is to tell as dictionaries; `orders` is
+    Ranks meet at the store on `store_port`. `report` takes events as dictionaries; `orders` is
     what comes back where other nodes take part, None where there are none.
     """
 
     def __init__(
-        self, spec: LaunchSpec, store_port: int, say: Callable[[dict[str, Any]], None], orders: Orders | None
+        self,
+        spec: LaunchSpec,
+        store_port: int,
+        report: Callable[[dict[str, Any]], None],
+        orders: CoordinatorOrders | None,
     ) -> None:
         self._spec = spec
-        self._say = say
+        self._report = report
         self._orders = orders
         self._stacks_dir = Path(spec.record_dir, "stacks")
         for folder in ("trace", "logs", "stacks"):
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
-        self._ranks = [WatchedRank(spec, rank) for rank in spec.ranks]
+        self._ranks = [RankProcess(spec, rank) for rank in spec.ranks]
         self._launcher: Launcher = (
             TorchrunLauncher(spec, self._ranks)
             if spec.launcher == "torchrun"
@@ -73,9 +77,9 @@ class Supervisor:
         self._reason = ""
         self._failed_s: float | None = None
         """When the first rank failed, on whichever node."""
-        self._family = Family(self._ranks)
-        self._standstill = StandstillWatch(spec, self._ranks, self._family, self._now)
-        self._sampled_s = self._told_s = -1e9
+        self._tree = ProcessTree(self._ranks)
+        self._standstill = StandstillWatch(spec, self._ranks, self._tree, self._now)
+        self._sampled_s = self._reported_s = -1e9
         self._busy = False
         self._wakeup, self._waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -104,13 +108,13 @@ class Supervisor:
                 if self._ending:
                     self._stop()
             wall_s = max((rank.ended_s or 0.0 for rank in self._ranks), default=0.0) or self._now()
-            sweep(self._launcher, self._ranks, self._family, self._turn_until, self._reap, spec.rank_uid)
+            sweep(self._launcher, self._ranks, self._tree, self._turn_until, self._reap, spec.rank_uid)
         finally:
             end_descendants(_KILL_GRACE_S, uid=spec.rank_uid)
         for rank in self._ranks:
             rank.close(self._now())
         self._launcher.close(self._now())
-        self._tell(self._now())
+        self._report_progress(self._now())
         self._cpu.settle(self._ranks)
         for rank in self._ranks:
             if trouble := rank.trouble():
@@ -132,8 +136,8 @@ class Supervisor:
     def _turn(self) -> None:
         """Sleep until something happens or a tick is over, take what came, bury who ended."""
         poller = select.poll()
-        heard = (self._orders.descriptor,) if self._orders is not None else ()
-        for descriptor in (self._wakeup, *heard, *self._launcher.descriptors):
+        inputs = (self._orders.descriptor,) if self._orders is not None else ()
+        for descriptor in (self._wakeup, *inputs, *self._launcher.descriptors):
             poller.register(descriptor, select.POLLIN)
         poller.poll((_BUSY_TICK_S if self._busy else _TICK_S) * 1000)
         with contextlib.suppress(BlockingIOError):
@@ -147,7 +151,7 @@ class Supervisor:
         after = sum(rank.out.num_bytes + rank.err.num_bytes + rank.trace.num_bytes for rank in self._ranks)
         # A writer that fills its pipe within a tick is served sooner, so that it need not wait for us.
         self._busy = after - before > 1 << 18
-        self._launcher.serve(now, self._family.owners)
+        self._launcher.serve(now, self._tree.owners)
         self._reap()
 
     def _reap(self) -> None:
@@ -161,7 +165,7 @@ class Supervisor:
             if self._launcher.reaped(pid, os.waitstatus_to_exitcode(status), used, self._now()):
                 continue
             # An orphan that came to us: what it computed, it computed for the rank it descended from.
-            owner = self._family.owners.pop(pid, None)
+            owner = self._tree.owners.pop(pid, None)
             if owner is not None:
                 owner.cpu_user_s += used.ru_utime
                 owner.cpu_system_s += used.ru_stime
@@ -171,31 +175,31 @@ class Supervisor:
     def _decide(self) -> None:
         """End the run where there is a reason to; the gravest first."""
         now = self._now()
-        if now - self._told_s >= _PROGRESS_S:
-            self._tell(now)
+        if now - self._reported_s >= _PROGRESS_S:
+            self._report_progress(now)
         if self._interrupted:
             self._ending, self._reason = "interrupted", "The judge stopped the run."
         elif now >= self._spec.wall_s:
             self._ending = "timed_out"
             self._reason = f"The run was still going at its limit of {self._spec.wall_s:g} s."
         elif now - self._sampled_s >= _SAMPLE_S:
-            self._family.look()
+            self._tree.refresh()
             self._decide_by_memory()
             self._sampled_s = now + 4 * (self._now() - now)  # many processes take long to look at
         failed = [rank.ended_s for rank in self._ranks if rank.ended_s is not None and rank.exit_code]
         if failed and self._failed_s is None:
             self._failed_s = min(failed)
-            self._say({"event": "rank_failed"})
+            self._report({"event": "rank_failed"})
         if not self._ending and self._failed_s is not None and now - self._failed_s >= _FAILURE_GRACE_S:
             self._ending = "failed"
         if not self._ending:
             self._decide_by_stacks()
         if self._orders is not None:
-            self._heed(self._orders)
+            self._follow_orders(self._orders)
 
     def _decide_by_memory(self) -> None:
         limit = self._spec.memory_bytes
-        used = self._memory.used_bytes(self._family.seen, limit)
+        used = self._memory.used_bytes(self._tree.processes, limit)
         if limit and used > limit:
             self._ending = "out_of_memory"
             whose = "All ranks" if self._spec.nnodes == 1 else f"The ranks of node {self._spec.node_rank}"
@@ -209,7 +213,7 @@ class Supervisor:
             return
         if self._orders is not None:
             # Ours alone do not tell: those of another node may still be at work.
-            self._say(
+            self._report(
                 {
                     "event": "standing",
                     "stood_s": watch.stood_s,
@@ -221,14 +225,14 @@ class Supervisor:
             self._ending = "deadlocked"
             self._reason = f"Nothing moved for {watch.silent_s:.0f} s: {watch.where}."
 
-    def _heed(self, orders: Orders) -> None:
+    def _follow_orders(self, orders: CoordinatorOrders) -> None:
         """Act on what the grader says of the other nodes, and let it know what happened here."""
         if orders.failed_elsewhere and self._failed_s is None:
             self._failed_s = self._now()
         if orders.end is not None and not self._ending:
             self._ending, self._reason = orders.end
         elif self._ending and self._ending != "failed":
-            self._say({"event": "ending", "ending": self._ending, "reason": self._reason})
+            self._report({"event": "ending", "ending": self._ending, "reason": self._reason})
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -239,7 +243,7 @@ class Supervisor:
         if self._ending == "failed":
             self._ending = ""
         gently = self._ending != "out_of_memory"
-        stop_ranks(self._launcher, self._ranks, self._family, self._turn_until, gently=gently)
+        stop_ranks(self._launcher, self._ranks, self._tree, self._turn_until, gently=gently)
 
     def _turn_until(self, done: Callable[[], bool], limit_s: float) -> None:
         deadline = self._now() + limit_s
@@ -252,7 +256,7 @@ class Supervisor:
         """Time zero on the monotonic clock; with several nodes the moment that was agreed with the others."""
         if self._orders is None:
             return time.monotonic()
-        self._say({"event": "prepared", "clock_s": time.monotonic()})
+        self._report({"event": "prepared", "clock_s": time.monotonic()})
         return self._orders.wait_for_start(_OTHER_NODES_S)
 
     def _watch_signals(self) -> None:
@@ -267,23 +271,23 @@ class Supervisor:
     def _now(self) -> float:
         return time.monotonic() - self._origin
 
-    def _tell(self, now: float) -> None:
-        self._told_s = now
-        self._say(progress_event(self._ranks, now))
+    def _report_progress(self, now: float) -> None:
+        self._reported_s = now
+        self._report(progress_event(self._ranks, now))
 
 
-def supervise(spec: LaunchSpec, store_port: int, report: int, orders: int | None = None) -> None:
+def supervise(spec: LaunchSpec, store_port: int, events: int, orders: int | None = None) -> None:
     """Run a spec in this process, which was forked for it alone.
 
     Args:
         spec: the run; store_port: where its store listens on this node.
-        report, orders: descriptors that JSON lines go to and, where there are other nodes, come from.
+        events, orders: descriptors that JSON lines go to and, where there are other nodes, come from.
     """
 
-    def say(event: dict[str, Any]) -> None:
+    def send(event: dict[str, Any]) -> None:
         # A reader that went away is noticed by our parent; losing a sign of life is no reason to lose the run.
         with contextlib.suppress(OSError):
             # Whole lines only: a signal may interrupt a write that fills the pipe.
-            write_all(report, (json.dumps(event) + "\n").encode())
+            write_all(events, (json.dumps(event) + "\n").encode())
 
-    Supervisor(spec, store_port, say, Orders(orders) if orders is not None else None).run()
+    Supervisor(spec, store_port, send, CoordinatorOrders(orders) if orders is not None else None).run()

@@ -14,7 +14,7 @@ import os
 import struct
 
 HIDE_CLONE3 = "--hide-clone3"
-"""The argument that asks a box for this."""
+"""The argument that asks a container's first process for this."""
 
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2

@@ -32,10 +32,10 @@ from typing import Any
 from grader.launch import bootstrap
 from grader.launch.environment import job_environment
 from grader.launch.processes import usage
+from grader.launch.rank_process import RankProcess
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import Capture, open_pipe
 from grader.launch.user import as_user
-from grader.launch.watched import WatchedRank
 
 _LOG_BYTES = 1 << 20
 _RANK_LOG_BYTES = 64 << 20
@@ -46,13 +46,13 @@ _FAILED = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?
 class TorchrunLauncher:
     """Starts ranks through `python -m torch.distributed.run`."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[WatchedRank]) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess]) -> None:
         self._spec = spec
         self._ranks = ranks
         self.own_pids: set[int] = set()
         self._agent_pid = 0
         self._agent_exit: int | None = None
-        self._told: dict[int, WatchedRank] = {}
+        self._callers: dict[int, RankProcess] = {}
         self._partial: dict[int, bytes] = {}
         self._connections: dict[int, socket.socket] = {}
         self._origin = 0.0
@@ -108,7 +108,7 @@ class TorchrunLauncher:
         agent.returncode = 0
         self.own_pids.add(agent.pid)
 
-    def serve(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
+    def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
         """Take calls of bootstraps and what they tell; find ranks of the plain command by their environment."""
         self._agent_log.drain()
         with contextlib.suppress(BlockingIOError):
@@ -118,7 +118,7 @@ class TorchrunLauncher:
                 self._connections[connection.fileno()] = connection
                 self._partial[connection.fileno()] = b""
         for descriptor in list(self._connections):
-            self._hear(descriptor, now_s)
+            self._receive(descriptor, now_s)
         if not self._spec.probe:
             self._find_ranks(now_s, owners)
 
@@ -146,7 +146,7 @@ class TorchrunLauncher:
                 rank.exit_code = codes[rank.rank]
             self._read_logs(rank)
 
-    def _hear(self, descriptor: int, now_s: float) -> None:
+    def _receive(self, descriptor: int, now_s: float) -> None:
         connection = self._connections[descriptor]
         try:
             chunk = connection.recv(1 << 16)
@@ -160,7 +160,7 @@ class TorchrunLauncher:
             with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
                 self._understand(descriptor, json.loads(line), now_s)
         if not chunk:
-            rank = self._told.pop(descriptor, None)
+            rank = self._callers.pop(descriptor, None)
             if rank is not None and rank.alive:
                 # The bootstrap was ended before it could tell; its rank dies with it.
                 rank.ended(-signal.SIGKILL, now_s)
@@ -169,12 +169,12 @@ class TorchrunLauncher:
             del self._connections[descriptor], self._partial[descriptor]
 
     def _understand(self, descriptor: int, message: dict[str, int | float], now_s: float) -> None:
-        rank = self._told.get(descriptor)
+        rank = self._callers.get(descriptor)
         if rank is None:
             rank = self._ranks[self._spec.local_rank(int(message["rank"]))]
             if rank.pid:
                 raise ValueError("a second process claims this rank")
-            self._told[descriptor] = rank
+            self._callers[descriptor] = rank
             ends = rank.ends
             rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
             hello = json.dumps({"origin": self._origin, "secret": self._spec.secret}).encode()
@@ -193,10 +193,10 @@ class TorchrunLauncher:
                 # torchrun ends the others when one fails, as the judge does in its own launcher.
                 rank.killed_by_judge = True
 
-    def _another_failed(self, rank: WatchedRank) -> bool:
+    def _another_failed(self, rank: RankProcess) -> bool:
         return any(other.exit_code for other in self._ranks if other is not rank)
 
-    def _find_ranks(self, now_s: float, owners: dict[int, WatchedRank]) -> None:
+    def _find_ranks(self, now_s: float, owners: dict[int, RankProcess]) -> None:
         for pid in list(owners) + _children_of(self._agent_pid):
             number = _rank_of(pid)
             rank = next((rank for rank in self._ranks if rank.rank == number), None)
@@ -205,15 +205,15 @@ class TorchrunLauncher:
                 rank.started_s = now_s
         for rank in self._ranks:
             if rank.pid and rank.alive:
-                seen = usage(rank.pid)
-                if seen is None or seen.zombie:
+                process = usage(rank.pid)
+                if process is None or process.zombie:
                     rank.ended(0, now_s)
                 else:
                     rank.last_moved_s = now_s
-                    rank.cpu_user_s = seen.cpu_s
-                    rank.peak_rss_bytes = max(rank.peak_rss_bytes, seen.rss_bytes)
+                    rank.cpu_user_s = process.cpu_s
+                    rank.peak_rss_bytes = max(rank.peak_rss_bytes, process.rss_bytes)
 
-    def _read_logs(self, rank: WatchedRank) -> None:
+    def _read_logs(self, rank: RankProcess) -> None:
         for stream, name in ((rank.out, "stdout.log"), (rank.err, "stderr.log")):
             pattern = f"*/attempt_0/{self._spec.local_rank(rank.rank)}/{name}"
             with tempfile.TemporaryFile(dir=self._spec.record_dir) as copy:

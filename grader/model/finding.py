@@ -24,7 +24,7 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Evidence(StrEnum):
+class EvidenceKind(StrEnum):
     """Where a finding's knowledge comes from."""
 
     SOURCE = "source"
@@ -77,7 +77,7 @@ class Finding:
 
     code: str
     severity: Severity
-    evidence: Evidence
+    evidence: EvidenceKind
     message: str
     hint: str = ""
     where: tuple[Location, ...] = ()

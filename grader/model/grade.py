@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from grader.model.diagnosis import Diagnosis
-from grader.model.finding import Evidence, Finding
+from grader.model.finding import EvidenceKind, Finding
 
 SCHEMA = 1
 
@@ -46,7 +46,7 @@ class CheckResult:
 
     code: str
     state: State
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceKind, ...]
     reason: str
 
 
@@ -71,7 +71,7 @@ class RubricResult:
     full_points: float
     earned: float
     state: State
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceKind, ...]
     reason: str
     codes: tuple[str, ...] = ()
 

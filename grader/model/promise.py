@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.model.finding import Location
+from grader.model.submission import Submission
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,14 @@ class PromisedSubmission:
     """One entry of `tasks/<task>/submissions/<verdict>/`.
 
     Attributes:
-        path: the file or folder.
+        path: the script, its patch, or the folder.
         name: `<verdict>/<stem>`, unique within the task.
         verdict: name of the folder, one of the verdicts of `model.grade`.
         codes: codes of the findings it must cause, exactly, sorted; empty for clean ones.
         markers: lines that findings of a code must point at, in file order.
+        submission: what is handed in; of a patch the whole script that it makes.
         points: fewest and most points it must earn, both included; None where nothing is promised.
+        base: the script that a patch changes; None for what is whole.
     """
 
     path: Path
@@ -34,4 +37,6 @@ class PromisedSubmission:
     verdict: str
     codes: tuple[str, ...]
     markers: tuple[Marker, ...]
+    submission: Submission = field(repr=False)
     points: tuple[float, float] | None = None
+    base: Path | None = None

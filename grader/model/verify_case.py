@@ -17,7 +17,8 @@ class VerifyCase:
         seconds: how long judging took.
         message: what is different from the promise, one sentence; "" when all is as promised.
         ok: True when verdict and codes are as promised.
-        cached: True when the outcome was kept by an earlier verification and nothing was run.
+        cached: True when nothing was run: evidence of an earlier run was judged again.
+        effects: what a change to what judges did to that run's outcome, as short sentences.
         short: ids of rubric items that could be seen and earned less than their points.
         skipped: why nothing was run and nothing can be said, one sentence; "" otherwise. No promise is broken then.
     """
@@ -34,3 +35,4 @@ class VerifyCase:
     cached: bool = False
     skipped: str = ""
     short: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()

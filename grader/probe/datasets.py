@@ -145,13 +145,13 @@ def digest(dataset: Any, depth: int = 0) -> str | None:
     Ranks that built the same data set have equal digests. None where nothing is held that could be compared.
     """
     sha = hashlib.blake2b(digest_size=8)
-    seen = False
+    any_value = False
     for name, value in _attributes(dataset):
         part = _digest_value(value, depth)
         if part is not None:
-            seen = True
+            any_value = True
             sha.update(f"{name}\0".encode() + part)
-    return sha.hexdigest() if seen else None
+    return sha.hexdigest() if any_value else None
 
 
 def _digest_value(value: Any, depth: int) -> bytes | None:

@@ -9,7 +9,7 @@ import functools
 import sys
 from typing import Any
 
-from grader.probe import events, sites
+from grader.probe import code_locations, events
 from grader.probe.imports import once_imported
 from grader.probe.patches import guarded, replace
 from grader.probe.writer import writer
@@ -37,7 +37,7 @@ def _asked(name: str, dataset: str | None) -> Any:
             asked = {
                 "dataset": type(first).__name__ if dataset is None else dataset,
                 "root": str(getattr(first, "root", "") if dataset is None else (args[1:2] or ("",))[0]),
-                "site": sites.here(),
+                "site": code_locations.here(),
                 "guarded": None,
                 "started": name == "download_url_to_file",
             }

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from grader.probe import events, reach, sites
+from grader.probe import code_locations, events, process_access
 from grader.probe.patches import guarded
 from grader.probe.writer import writer
 
@@ -46,13 +46,13 @@ def _note_file(op: str, path: Any, frame: FrameType) -> None:
     if not out and shown_path.startswith(_quiet):
         return
     _num_files += 1
-    writer.write(events.FILE, op=op, path=shown_path, out=out, site=sites.here(frame))
+    writer.write(events.FILE, op=op, path=shown_path, out=out, site=code_locations.here(frame))
 
 
 @guarded("open")
 def _opened(args: tuple[Any, ...], frame: FrameType) -> None:
     path, mode, flags = args[0], args[1], args[2]
-    reach.note_path(path, frame)
+    process_access.note_path(path, frame)
     writing = any(c in mode for c in "wax+") if isinstance(mode, str) else bool(flags & _WRITING)
     if writing and not isinstance(path, int):
         _note_file("open", path, frame)
@@ -78,8 +78,8 @@ def note_process(op: str, target: str, frame: FrameType) -> None:
     global _num_processes
     _num_processes += 1
     if _num_processes <= _MAX_PROCESSES:
-        site = sites.here(frame)
-        writer.write(events.PROCESS, op=op, target=target[:200], site=site, by=sites.starter(frame))
+        site = code_locations.here(frame)
+        writer.write(events.PROCESS, op=op, target=target[:200], site=site, by=code_locations.starter(frame))
 
 
 @guarded("subprocess")
@@ -113,7 +113,7 @@ _HOOKS: dict[str, Callable[[tuple[Any, ...], FrameType], None]] = {
     "os.system": _ran,
     "os.fork": _forked,
     "os.forkpty": _forked,
-    **reach.HOOKS,
+    **process_access.HOOKS,
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from grader.probe.models import Tracked
+from grader.probe.models import TrackedModel
 
 _MAX_NAMES = 4
 _MAX_LOOKS = 64
@@ -61,7 +61,7 @@ def look_again() -> None:
         one.look()
 
 
-def missing(optimizer: Any, models: list[Tracked]) -> dict[str, Any]:
+def missing(optimizer: Any, models: list[TrackedModel]) -> dict[str, Any]:
     """How many of an optimizer's parameters that require a gradient have none, and the first names of these."""
     wanted = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
     without = {id(p) for p in wanted if p.grad is None}

@@ -12,27 +12,27 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.probe import (
+    checkpoint_loads,
+    checkpoint_saves,
+    child_processes,
+    code_locations,
     downloads,
     events,
     files,
-    groups,
-    holdings,
-    loads,
-    lots,
+    loader_passes,
+    lr_schedules,
+    model_memory,
     models,
     optimizers,
-    passes,
-    processes,
-    randoms,
-    saves,
-    schedules,
+    process_groups,
+    random_states,
+    sampling,
     seeds,
-    sites,
     wrappers,
 )
+from grader.probe.counters import counters
 from grader.probe.patches import guarded, meet_compiler
 from grader.probe.seals import Sealer
-from grader.probe.tally import tally
 from grader.probe.writer import writer
 
 OLDEST_TORCH = (2, 6)
@@ -61,13 +61,13 @@ def install(
         seed: what the rank's generators were seeded with.
         submission_dir: folder whose files count as the script's.
         output_dir: folder that the script may write to.
-        secret: of this run, the same on all its ranks: decides which steps are looked at (see `lots`) and seals what is
-            told (see `seals`); 0: neither.
+        secret: of this run, the same on all its ranks: decides which steps are looked at (see `sampling`) and seals
+            what is told (see `seals`); 0: neither.
     """
     try:
         writer.open(fd, origin, Sealer(secret, rank) if secret else None)
-        sites.set_root(submission_dir)
-        lots.install(secret)
+        code_locations.set_root(submission_dir)
+        sampling.install(secret)
         version = _torch_version()
         writer.write(
             events.START,
@@ -83,7 +83,7 @@ def install(
     except Exception:  # noqa: BLE001  # without a pipe there is nobody to tell
         return
     _try("files", lambda: files.install(output_dir))
-    _try("processes", processes.install)
+    _try("processes", child_processes.install)
     if not _supported(version):
         needed = ".".join(map(str, OLDEST_TORCH))
         writer.write(
@@ -91,21 +91,21 @@ def install(
         )
         return
     _try("compiler", meet_compiler)
-    for room in (
+    for module in (
         models,
-        passes,
+        loader_passes,
         optimizers,
         wrappers,
-        groups,
-        saves,
-        loads,
+        process_groups,
+        checkpoint_saves,
+        checkpoint_loads,
         downloads,
-        holdings,
+        model_memory,
         seeds,
-        randoms,
-        schedules,
+        random_states,
+        lr_schedules,
     ):
-        _try(room.__name__.rpartition(".")[2], room.install)
+        _try(module.__name__.rpartition(".")[2], module.install)
 
 
 def finish(error: BaseException | None) -> None:
@@ -118,7 +118,7 @@ def finish(error: BaseException | None) -> None:
     if failed and error is not None:
         _exception(error)
     if _supported(_torch_version()):
-        _try("passes", passes.close)
+        _try("passes", loader_passes.close)
         # After an exception ranks stop at different places, so that their parameters can't be compared.
         _try("models", models.end_evaluation if failed else models.write_finals)
     _end()
@@ -138,7 +138,7 @@ def _exception(error: BaseException) -> None:
         events.EXCEPTION,
         type=type(error).__name__,
         message=message[:_MAX_MESSAGE],
-        frames=sites.of_traceback(error.__traceback__),
+        frames=code_locations.of_traceback(error.__traceback__),
     )
 
 
@@ -148,11 +148,11 @@ def _end() -> None:
     on_device = torch is not None and torch.cuda.is_initialized()
     writer.write(
         events.END,
-        steps=tally.steps,
-        backwards=tally.backwards,
-        forwards=tally.forwards,
-        group_destroyed=groups.destroyed(),
-        sequence=groups.sequence() if torch is not None else None,
+        steps=counters.steps,
+        backwards=counters.backwards,
+        forwards=counters.forwards,
+        group_destroyed=process_groups.destroyed(),
+        sequence=process_groups.sequence() if torch is not None else None,
         peak_device_bytes=torch.cuda.max_memory_allocated() if torch is not None and on_device else None,
     )
 

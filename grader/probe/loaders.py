@@ -8,14 +8,14 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from grader.probe import events, sites
+from grader.probe import code_locations, events
+from grader.probe.code_locations import CodeLocation
 from grader.probe.datasets import Root, digest, find_root, split_of
 from grader.probe.patches import guarded
-from grader.probe.sites import Site
 from grader.probe.writer import writer
 
 
-class Loader:
+class TrackedLoader:
     """What is known about one DataLoader.
 
     Attributes:
@@ -30,7 +30,7 @@ class Loader:
         self.passes = 0
 
 
-_loaders: dict[int, Loader] = {}
+_loaders: dict[int, TrackedLoader] = {}
 _roots: dict[int, tuple[Any, int]] = {}
 _num_roots = 0
 _num_loaders = 0
@@ -85,7 +85,7 @@ def sampler_of(loader: Any) -> Any:
 
 
 @guarded("loader")
-def built(loader: Any, site: Site | None = None) -> Loader:
+def built(loader: Any, site: CodeLocation | None = None) -> TrackedLoader:
     """Write what a DataLoader is; `site` is where it was built, if that isn't here."""
     global _num_loaders
     from torch.utils.data import IterableDataset
@@ -93,7 +93,7 @@ def built(loader: Any, site: Site | None = None) -> Loader:
     iterable = isinstance(loader.dataset, IterableDataset)
     root = Root(loader.dataset, list, False, False) if iterable else find_root(loader.dataset)
     sampler = None if iterable else sampler_of(loader)
-    known = Loader(_num_loaders, root)
+    known = TrackedLoader(_num_loaders, root)
     _num_loaders += 1
     _loaders[id(loader)] = known
     weakref.finalize(loader, _loaders.pop, id(loader), None).atexit = False
@@ -101,7 +101,7 @@ def built(loader: Any, site: Site | None = None) -> Loader:
     writer.write(
         events.LOADER,
         id=known.id,
-        site=site or sites.here(),
+        site=site or code_locations.here(),
         dataset=type(root.dataset).__name__,
         root=_root_id(root.dataset),
         root_size=None if iterable else _size(root.dataset),
@@ -123,6 +123,6 @@ def built(loader: Any, site: Site | None = None) -> Loader:
     return known
 
 
-def loader_of(loader: Any) -> Loader | None:
+def loader_of(loader: Any) -> TrackedLoader | None:
     """What is known about a DataLoader, also about one that was there before the probe."""
     return _loaders.get(id(loader)) or built(loader)

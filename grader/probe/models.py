@@ -11,10 +11,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import events, lots, sites
+from grader.probe import code_locations, events, sampling
+from grader.probe.counters import counters
 from grader.probe.fingerprints import is_sharded, sample_hashes, sums
 from grader.probe.patches import guarded, replace
-from grader.probe.tally import tally
 from grader.probe.writer import writer
 
 _MAX_BYPASSES = 8
@@ -24,7 +24,7 @@ _MAX_FINAL = 512
 _MAX_OWNERS = 256
 
 
-class Tracked:
+class TrackedModel:
     """A model that is trained, or about to be.
 
     Attributes:
@@ -58,11 +58,11 @@ class _Evaluation:
         self.samples = 0
 
 
-_tracked: dict[int, Tracked] = {}
+_tracked: dict[int, TrackedModel] = {}
 _owners: dict[int, Any] = {}
 _evaluation: _Evaluation | None = None
 _num_bypasses = 0
-_spots = lots.Looks(16)
+_spots = sampling.SampledSteps(16)
 _torch: Any = None
 _ddp: Any = None
 _inside = False  # during the forward pass of a tracked model: those inside it belong to it
@@ -73,23 +73,23 @@ before_forward: list[Callable[[], None]] = []
 before_training: list[Callable[[], None]] = []
 """Called at the first training forward pass of each step."""
 
-_finals: list[Tracked] = []
+_finals: list[TrackedModel] = []
 
 
 def _forget(key: int, _: object) -> None:
     _tracked.pop(key, None)
 
 
-def track(model: Any) -> Tracked:
+def track(model: Any) -> TrackedModel:
     """Watch the calls of this module from now on."""
     known = _tracked.get(id(model))
     if known is None:
-        known = _tracked[id(model)] = Tracked(model)
+        known = _tracked[id(model)] = TrackedModel(model)
         replace([type(model)], "__call__", _wrap_call)
     return known
 
 
-def owners_of(params: list[Any]) -> list[Tracked]:
+def owners_of(params: list[Any]) -> list[TrackedModel]:
     """The models that these parameters belong to; they are tracked from now on.
 
     Wrapped models go first. Where there is none it is the smallest module that holds all the parameters, or, where
@@ -118,7 +118,7 @@ def owners_of(params: list[Any]) -> list[Tracked]:
     return [track(module) for module in parts]
 
 
-def mark_trained(known: Tracked) -> None:
+def mark_trained(known: TrackedModel) -> None:
     """An optimizer has stepped over this model's parameters: they belong to the run's result."""
     model = known.model()
     if model is None or known.trained:
@@ -130,7 +130,7 @@ def mark_trained(known: Tracked) -> None:
     del _finals[:-2]
 
 
-def note_versions(known: Tracked) -> None:
+def note_versions(known: TrackedModel) -> None:
     """Remember how often a few parameters had been changed in place when the last step was over."""
     known.versions = [p._version for _, p in known.trained[:4]]
 
@@ -143,7 +143,7 @@ def write_finals() -> None:
 
 
 @guarded("final")
-def _write_final(known: Tracked) -> None:
+def _write_final(known: TrackedModel) -> None:
     writer.write(
         events.FINAL,
         wrap=known.wrap,
@@ -168,42 +168,42 @@ def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 @guarded("forward")
-def _forward(known: Tracked, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for action in before_forward:
         action()
-    tally.forwards += 1
-    tally.unfed_batches = 0
+    counters.forwards += 1
+    counters.unfed_batches = 0
     wrapper = known.wrapper() if known.wrapper is not None else None
     through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
     batch = _first_tensor(args, kwargs)
     size = 0 if batch is None else (int(batch.shape[0]) if batch.dim() else 1)
     if not (model.training and _torch.is_grad_enabled()):
-        tally.credit = max(0, tally.credit - size)
-        tally.data_s = 0.0  # the waiting was for evaluation
+        counters.credit = max(0, counters.credit - size)
+        counters.data_s = 0.0  # the waiting was for evaluation
         _evaluate(known, wrapper is not None and through, model.training, size)
         return
     if _evaluation is not None:
         end_evaluation()
-    if tally.compute_from is None:
+    if counters.compute_from is None:
         for action in tuple(before_training):
             action()
-        tally.compute_from = writer.now()
-    tally.fed += size
+        counters.compute_from = writer.now()
+    counters.fed += size
     if wrapper is not None:
-        tally.synced = bool(through and wrapper.require_backward_grad_sync)
-        tally.bypass = None if through else (known.wrap or 0, sites.here())
-    explained = tally.explained or tally.credit > 0
+        counters.synced = bool(through and wrapper.require_backward_grad_sync)
+        counters.bypass = None if through else (known.wrap or 0, code_locations.here())
+    explained = counters.explained or counters.credit > 0
     if explained:
-        tally.credit = max(0, tally.credit - size)
-        if not lots.drawn() or not (tally.steps < _FIRST_SPOTS or _spots.at(tally.steps)):
+        counters.credit = max(0, counters.credit - size)
+        if not sampling.is_random() or not (counters.steps < _FIRST_SPOTS or _spots.at(counters.steps)):
             return
-    if batch is not None and size and (batch.device.type == "cpu" or tally.steps < _MAX_DEVICE_FEED_STEPS):
-        writer.write(events.FEED, step=tally.steps, hashes=sample_hashes(batch), size=size, spot=explained)
+    if batch is not None and size and (batch.device.type == "cpu" or counters.steps < _MAX_DEVICE_FEED_STEPS):
+        writer.write(events.FEED, step=counters.steps, hashes=sample_hashes(batch), size=size, spot=explained)
 
 
-def _evaluate(known: Tracked, through: bool, training: bool, size: int) -> None:
+def _evaluate(known: TrackedModel, through: bool, training: bool, size: int) -> None:
     global _evaluation
-    site = sites.here()
+    site = code_locations.here()
     key = (known.wrap, through, training, _torch.is_grad_enabled(), site)
     if _evaluation is None or _evaluation.key != key:
         end_evaluation()
@@ -240,10 +240,10 @@ def end_evaluation() -> None:
 def confirm_bypass() -> None:
     """A backward pass follows: a forward pass around the wrapper has counted."""
     global _num_bypasses
-    if tally.bypass is None:
+    if counters.bypass is None:
         return
-    wrap, site = tally.bypass
-    tally.bypass = None
+    wrap, site = counters.bypass
+    counters.bypass = None
     if _num_bypasses < _MAX_BYPASSES:
         writer.write(events.BYPASS, wrap=wrap, site=site, n=_num_bypasses)
     _num_bypasses += 1

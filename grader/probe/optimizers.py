@@ -13,13 +13,13 @@ import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import events, lots, models, sites
+from grader.probe import code_locations, events, models, sampling
+from grader.probe.counters import counters
 from grader.probe.fingerprints import choose, fingerprint
 from grader.probe.gradients import Watch, look_again, missing, watch, watches
-from grader.probe.models import Tracked
+from grader.probe.models import TrackedModel
+from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
-from grader.probe.structure import compare_structures
-from grader.probe.tally import tally
 from grader.probe.writer import writer
 
 FIRST_SAMPLED = 8
@@ -59,7 +59,7 @@ class _Optimizer:
         self.due: int | None = None
         self.watch: Watch | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
-        self.models: list[Tracked] = models.owners_of(params)
+        self.models: list[TrackedModel] = models.owners_of(params)
         named: dict[int, str] = {}
         for known in self.models:
             model = known.model()
@@ -68,7 +68,7 @@ class _Optimizer:
         self.chosen = [(i, params[i]) for i in choose(params)]
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
         self.every = _EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
-        self.looks = lots.Looks(self.every)
+        self.looks = sampling.SampledSteps(self.every)
 
     def lr(self, optimizer: Any) -> str:
         """The learning rates of all groups as JSON."""
@@ -143,39 +143,40 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
             models.mark_trained(model)
     _write_step(optimizer, known, t, sampled, has_closure)
     if sampled:
-        known.due = tally.steps
+        known.due = counters.steps
         _due.append(known)
         known.watch = watch(p for _, p in known.chosen)
         count = known.steps if known.steps < FIRST_SAMPLED else known.steps // known.every
         if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
-            compare_structures(known.models)
+            report_parameter_changes(known.models)
     known.steps += 1
-    tally.steps += 1
-    tally.start_next_step()
+    counters.steps += 1
+    counters.start_next_step()
     _running.append(optimizer)
     _running_from = writer.now()
 
 
 def _write_step(optimizer: Any, known: _Optimizer, t: float, sampled: bool, has_closure: bool) -> None:
-    compute_from = tally.compute_from
+    compute_from = counters.compute_from
     compute_s = (
-        t - compute_from if compute_from is not None else max(0.0, t - tally.step_ended - tally.data_s)
+        t - compute_from if compute_from is not None else max(0.0, t - counters.step_ended - counters.data_s)
     )
-    loss, lr, synced = tally.loss, known.lr(optimizer), tally.synced
+    loss, lr, synced = counters.loss, known.lr(optimizer), counters.synced
     grads = fingerprint(p.grad for _, p in known.chosen) if sampled and not has_closure else None
     more = {}
     if sampled:
         rss_bytes, device_bytes = _memory()
-        more = {"rss_bytes": rss_bytes, "device_bytes": device_bytes, "site": sites.here()}
+        more = {"rss_bytes": rss_bytes, "device_bytes": device_bytes, "site": code_locations.here()}
         if not has_closure:
             more |= missing(optimizer, known.models)
     # By hand what can be: this is the one event that every step pays for.
     line = (
-        f'{{"e":"step","t":{t:.6f},"n":{tally.steps},{known.head},"lr":{lr},"samples":{tally.fed or tally.delivered},'
-        f'"data_s":{tally.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
+        f'{{"e":"step","t":{t:.6f},"n":{counters.steps},{known.head},"lr":{lr},'
+        f'"samples":{counters.fed or counters.delivered},'
+        f'"data_s":{counters.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
         f'"loss":{"null" if loss is None else loss if math.isfinite(loss) else writer.encode(loss)},'
         f'"synced":{"null" if synced is None else "true" if synced else "false"},'
-        f'"backwards":{tally.micro_backwards},"unsynced":{tally.micro_unsynced}'
+        f'"backwards":{counters.micro_backwards},"unsynced":{counters.micro_unsynced}'
     )
     if known.watch is not None:
         line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
@@ -191,10 +192,10 @@ def _after_step(optimizer: Any) -> None:
     if _running and _running[0] is not optimizer:
         return
     del _running[:]
-    tally.step_ended = writer.now()
+    counters.step_ended = writer.now()
     known = _optimizers.get(id(optimizer))
     if known is not None:
-        known.seconds = f"{tally.step_ended - _running_from:.6f}"
+        known.seconds = f"{counters.step_ended - _running_from:.6f}"
         for model in known.models:
             models.note_versions(model)
 
@@ -214,18 +215,18 @@ def _backward(tensors: Any) -> None:
     # Every step pays for this: nothing is called that has nothing to do.
     if _due:
         _write_due()
-    if tally.bypass is not None:
+    if counters.bypass is not None:
         models.confirm_bypass()
     if watches:
         look_again()
-    tally.backwards += 1
-    tally.micro_backwards += 1
-    tally.micro_unsynced += tally.synced is False
+    counters.backwards += 1
+    counters.micro_backwards += 1
+    counters.micro_unsynced += counters.synced is False
     tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
     if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
-        tally.loss = tensor.item()
-    if tally.backwards <= _MAX_BACKWARDS:
-        writer.write(events.BACKWARD, loss=tally.loss, site=sites.here())
+        counters.loss = tensor.item()
+    if counters.backwards <= _MAX_BACKWARDS:
+        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here())
 
 
 def _hooks() -> tuple[Any, Any]:

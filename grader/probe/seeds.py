@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import events, sites
+from grader.probe import code_locations, events
 from grader.probe.imports import once_imported
 from grader.probe.patches import outermost, replace
 from grader.probe.writer import writer
@@ -28,7 +28,7 @@ def _seeded(api: str) -> Callable[..., None]:
             return
         value = args[0] if args else next(iter(kwargs.values()), None)
         known = value if isinstance(value, int) else None if value is None else str(value)[:100]
-        writer.write(events.SEEDED, api=api, value=known, site=sites.here())
+        writer.write(events.SEEDED, api=api, value=known, site=code_locations.here())
 
     return after
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from grader.probe import events, models, sites
+from grader.probe import code_locations, events, models
 from grader.probe.imports import once_imported
 from grader.probe.patches import guarded, outermost, replace
 from grader.probe.writer import writer
@@ -59,7 +59,7 @@ def _write_wrap(kind: str, module: Any, outer: Any) -> int | None:
         id=number,
         kind=kind,
         via=_via(),
-        site=sites.here(),
+        site=code_locations.here(),
         module=type(module).__name__,
         num_params=sum(p.numel() for p in params),
         num_tensors=len(params),
@@ -103,7 +103,7 @@ def _note_no_sync(op: str, ddp: Any) -> None:
     global _num_no_sync
     _num_no_sync += 1
     if _num_no_sync <= _MAX_NO_SYNC:
-        writer.write(events.NO_SYNC, op=op, wrap=_wraps.get(id(ddp)), site=sites.here())
+        writer.write(events.NO_SYNC, op=op, wrap=_wraps.get(id(ddp)), site=code_locations.here())
 
 
 def _wrap_no_sync(original: Any) -> Any:

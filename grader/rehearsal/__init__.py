@@ -5,8 +5,8 @@ as they always do. Runs no script, needs no worker, and touches no database but 
 """
 
 from grader.rehearsal.durations import Durations, recorded
-from grader.rehearsal.outcome import Played, Served
-from grader.rehearsal.play import rehearse
-from grader.rehearsal.room import Room
+from grader.rehearsal.result import RehearsalResult, ServedAttempt
+from grader.rehearsal.scenario import Scenario
+from grader.rehearsal.simulation import rehearse
 
-__all__ = ["Durations", "Played", "Room", "Served", "recorded", "rehearse"]
+__all__ = ["Durations", "RehearsalResult", "Scenario", "ServedAttempt", "recorded", "rehearse"]

@@ -18,7 +18,7 @@ from grader.store.database import Store
 _START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-class PlayedClock:
+class SimulatedClock:
     """Seconds since the rehearsal began, as its database tells them.
 
     Attributes:
@@ -45,18 +45,18 @@ class PlayedClock:
         store = Store(f"sqlite:///{folder / 'rehearsal.db'}")
 
         @event.listens_for(store.engine, "connect")
-        def tell_this_time(connection: Any, _record: Any) -> None:
-            connection.create_function("strftime", 3, self._told)
+        def use_this_clock(connection: Any, _record: Any) -> None:
+            connection.create_function("strftime", 3, self._sql_now)
             # It is thrown away afterwards, so nothing of it needs to reach the disk.
             connection.execute("PRAGMA synchronous=OFF")
 
         schema.upgrade(store)
         return store
 
-    def _told(self, form: str, moment: str, offset: str) -> str:
+    def _sql_now(self, form: str, moment: str, offset: str) -> str:
         number, _, unit = offset.partition(" ")
         assert (form, moment, unit) == ("%Y-%m-%d %H:%M:%f", "now", "seconds"), (
             "the store's way to ask the time"
         )
-        told = self.at(self.now_s + float(number))
-        return f"{told:%Y-%m-%d %H:%M:%S}.{told.microsecond // 1000:03d}"
+        moment_now = self.at(self.now_s + float(number))
+        return f"{moment_now:%Y-%m-%d %H:%M:%S}.{moment_now.microsecond // 1000:03d}"

@@ -12,7 +12,7 @@ from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.settings import settings
 from grader.store.database import Store
-from grader.store.tables import Attempt, GradeRecord
+from grader.store.tables import AttemptRow, GradeRow
 from grader.store.tables.attempt import AttemptState
 
 _MOST = 500
@@ -60,14 +60,14 @@ def recorded(task: str) -> Durations:
     try:
         with store.read() as connection:
             rows = connection.execute(
-                select(Attempt.claimed_at, Attempt.finished_at, GradeRecord.verdict)
-                .join(GradeRecord, GradeRecord.attempt_id == Attempt.id)
+                select(AttemptRow.claimed_at, AttemptRow.finished_at, GradeRow.verdict)
+                .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
                 .where(
-                    Attempt.task == task,
-                    Attempt.state == AttemptState.JUDGED,
-                    Attempt.claimed_at.is_not(None),
+                    AttemptRow.task == task,
+                    AttemptRow.state == AttemptState.JUDGED,
+                    AttemptRow.claimed_at.is_not(None),
                 )
-                .order_by(Attempt.id.desc())
+                .order_by(AttemptRow.id.desc())
                 .limit(_MOST)
             ).all()
     finally:

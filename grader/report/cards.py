@@ -39,7 +39,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CardGroup:
     """Cards of one severity under their heading."""
 
     severity: Severity
@@ -54,7 +54,7 @@ def group_cards(
     rubric: Sequence[RubricResult] = (),
     titles: Mapping[str, str] | None = None,
     context: int = 2,
-) -> tuple[Group, ...]:
+) -> tuple[CardGroup, ...]:
     """Groups in the order of what to mend first; inside a family of rules the given order stays."""
     ordered = sorted(findings, key=mend_order)
     cards = [
@@ -65,7 +65,7 @@ def group_cards(
     for severity in Severity:
         members = tuple(card for card in cards if card.finding.severity is severity)
         if members:
-            groups.append(Group(severity, *SEVERITIES[severity], members))
+            groups.append(CardGroup(severity, *SEVERITIES[severity], members))
     return tuple(groups)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.report import series
 from grader.report.canvas import colour, draw, rank_colour
 from grader.report.coarse import coarse

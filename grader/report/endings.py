@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.run import Failure, Frame, RankRecord, RunRecord, Waiting
 from grader.report.wording import bytes_text, exit_text, rank_text, seconds_text
 

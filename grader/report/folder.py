@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from grader.model.attempt import Attempt
+from grader.files import write_whole
+from grader.judging.attempt import Attempt
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
@@ -10,14 +11,9 @@ from grader.run.workspace import Workspace
 
 
 def write_reports(attempt: Attempt, workspace: Workspace) -> None:
-    """Write `grade.json` (complete, for staff and programs) and `report.html` (for the learner).
-
-    Each is written beside its place first and then moved, so that no reader ever meets half a report.
-    """
+    """Write `grade.json` (complete, for staff and programs) and `report.html` (for the learner)."""
     for path, text in (
         (workspace.grade, to_json(attempt.grade, audience=Audience.STAFF)),
         (workspace.report, to_html(attempt)),
     ):
-        half = path.with_suffix(path.suffix + ".part")
-        half.write_text(text, encoding="utf-8")
-        half.replace(path)
+        write_whole(path, text)

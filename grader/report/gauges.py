@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.grade import RubricResult, State

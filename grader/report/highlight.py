@@ -1,58 +1,51 @@
-"""Python source as HTML, line by line, with quiet colours; text that does not parse is shown plain, never refused."""
+"""Python source as HTML, line by line, with quiet colours; text that does not parse is shown, too, never refused."""
 
 from __future__ import annotations
 
-import io
-import keyword
-import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
 
 from markupsafe import Markup, escape
+from pygments.lexer import Lexer
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Number, Operator, String, _TokenType
 
 from grader.report.safe_text import visible
 
-_CLASSES = {tokenize.COMMENT: "c", tokenize.STRING: "s", tokenize.NUMBER: "num-lit"}
-_MAX_LINES = 5000
+_CLASSES = ((Comment, "c"), (String, "s"), (Number, "num-lit"), (Keyword, "k"), (Operator.Word, "k"))
+_MAX_LINES, _MAX_CHARACTERS = 5000, 200_000
 
 
 def highlighted(lines: Iterable[str]) -> list[Markup]:
     """Each line as escaped HTML with `<span class=…>`: `c` comment, `s` string, `num-lit` number, `k` keyword."""
     source = list(lines)
-    spans: dict[int, list[tuple[int, int, str]]] = {}
-    if len(source) <= _MAX_LINES:
-        for row, begin, end, name in _spans(source):
-            spans.setdefault(row, []).append((begin, end, name))
-    return [_line(text, spans.get(row, [])) for row, text in enumerate(source, start=1)]
+    text = "\n".join(source)
+    if len(source) > _MAX_LINES or len(text) > _MAX_CHARACTERS:
+        return [escape(visible(line)) for line in source]
+    done: list[list[tuple[str, str]]] = [[]]
+    for _, kind, value in _lexer().get_tokens_unprocessed(text):
+        for number, part in enumerate(value.split("\n")):
+            if number:
+                done.append([])
+            done[-1].append((_class(kind), part))
+    return [_line(pieces) for pieces in done[: len(source)]]
 
 
-def _spans(source: list[str]) -> Iterator[tuple[int, int, int, str]]:
-    try:
-        for token in tokenize.generate_tokens(io.StringIO("\n".join(source) + "\n").readline):
-            name = _class(token)
-            if not name:
-                continue
-            (first, begin), (last, end) = token.start, token.end
-            for row in range(first, last + 1):
-                yield row, begin if row == first else 0, end if row == last else len(source[row - 1]), name
-    except (SyntaxError, tokenize.TokenError, ValueError, IndexError):
-        return  # what was read so far keeps its colours
+def _line(pieces: list[tuple[str, str]]) -> Markup:
+    out = Markup()
+    for name, group in groupby(pieces, key=itemgetter(0)):
+        text = escape(visible("".join(part for _, part in group)))
+        out += Markup('<span class="{}">{}</span>').format(name, text) if name and text else text
+    return out
 
 
-def _class(token: tokenize.TokenInfo) -> str:
-    if token.type == tokenize.NAME:
-        return "k" if keyword.iskeyword(token.string) else ""
-    if tokenize.tok_name[token.type].startswith("FSTRING"):
-        return "s"
-    return _CLASSES.get(token.type, "")
+@cache
+def _class(kind: _TokenType) -> str:
+    return next((name for group, name in _CLASSES if kind in group), "")
 
 
-def _line(text: str, spans: list[tuple[int, int, str]]) -> Markup:
-    out, position = [], 0
-    for begin, end, name in spans:
-        if begin < position:
-            continue
-        out.append(escape(visible(text[position:begin])))
-        out.append(Markup('<span class="{}">{}</span>').format(name, visible(text[begin:end])))
-        position = end
-    out.append(escape(visible(text[position:])))
-    return Markup("").join(out)
+@cache
+def _lexer() -> Lexer:
+    return PythonLexer()

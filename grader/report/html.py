@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment
 from markupsafe import Markup
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade, State, Verdict
@@ -24,11 +24,11 @@ from grader.report.audience import Audience, for_audience
 from grader.report.facts import Fact, details_facts, environment_facts, phase_bars
 from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
+from grader.report.markdown_html import page_html
 from grader.report.page_engine import page_engine
 from grader.report.pages import rule_pages
 from grader.report.plots import Plot, draw_plots
 from grader.report.praise import praise
-from grader.report.prose import page
 from grader.report.quote import quotes
 
 _MAX_SOURCE_LINES = 3000
@@ -89,7 +89,10 @@ def to_html(
             headline=wording.HEADLINES[grade.verdict],
             groups=groups,
             next_step=_next_step(grade, groups, failures),
-            pages={code: page(_below_title(text)) for code, text in pages.items()},
+            pages={
+                code: page_html(_below_title(pages[code]), top=4)
+                for code in {finding.code for finding in grade.findings} & pages.keys()
+            },
             titles=titles,
             gauges=gauges(attempt),
             diagnosis=grade.diagnosis,
@@ -132,7 +135,7 @@ def _details(told: Finding | Diagnosis) -> tuple[Fact, ...]:
 
 
 def _next_step(
-    grade: Grade, groups: tuple[cards.Group, ...], failures: tuple[endings.FailureRow, ...]
+    grade: Grade, groups: tuple[cards.CardGroup, ...], failures: tuple[endings.FailureRow, ...]
 ) -> str:
     """One sentence: what to do next."""
     first = groups[0].cards[0] if groups else None
@@ -168,7 +171,7 @@ def _checks(grade: Grade, state: State) -> tuple[CheckResult, ...]:
     return tuple(check for check in grade.checks if check.state is state)
 
 
-def _listings(attempt: Attempt, groups: Iterable[cards.Group]) -> Iterable[Listing]:
+def _listings(attempt: Attempt, groups: Iterable[cards.CardGroup]) -> Iterable[Listing]:
     pointing: dict[tuple[str, int], list[cards.Card]] = {}
     for group in groups:
         for card in group.cards:

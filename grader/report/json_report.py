@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.model.diagnosis import Diagnosis
-from grader.model.finding import Evidence, Finding, Location, Severity
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import SCHEMA, CheckResult, Grade, RubricResult, State, Verdict
 from grader.report.audience import Audience, for_audience
 
@@ -173,7 +173,7 @@ def _finding_in(item: dict[str, Any]) -> Finding:
     return Finding(
         code=item["code"],
         severity=Severity(item["severity"]),
-        evidence=Evidence(item["evidence"]),
+        evidence=EvidenceKind(item["evidence"]),
         message=item["message"],
         hint=item["hint"],
         where=tuple(_place_in(place) for place in item["where"]),
@@ -193,7 +193,7 @@ def _rubric_in(item: dict[str, Any]) -> RubricResult:
         full_points=_number_in(item["full_points"]),
         earned=_number_in(item["earned"]),
         state=State(item["state"]),
-        evidence=tuple(Evidence(kind) for kind in item["evidence"]),
+        evidence=tuple(EvidenceKind(kind) for kind in item["evidence"]),
         reason=item["reason"],
         codes=tuple(item["codes"]),
     )
@@ -203,7 +203,7 @@ def _check_in(item: dict[str, Any]) -> CheckResult:
     return CheckResult(
         code=item["code"],
         state=State(item["state"]),
-        evidence=tuple(Evidence(kind) for kind in item["evidence"]),
+        evidence=tuple(EvidenceKind(kind) for kind in item["evidence"]),
         reason=item["reason"],
     )
 

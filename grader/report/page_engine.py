@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader.report import wording
-from grader.report.prose import inline
+from grader.report.markdown_html import inline_html
 from grader.report.safe_text import one_line, visible
 
 
@@ -24,7 +24,7 @@ def page_engine(templates: Path) -> Environment:
         finalize=_shown,
     )
     engine.filters |= {
-        "inline": inline,
+        "inline": inline_html,
         "one_line": one_line,
         "points": wording.points_text,
         "seconds": wording.seconds_text,

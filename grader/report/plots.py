@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.report import curves, shards, timing
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from grader.model.finding import Evidence
+from grader.model.finding import EvidenceKind
 from grader.model.grade import CheckResult
 from grader.report.wording import FAMILIES, family_of
 
@@ -45,4 +45,4 @@ def praise(checks: Iterable[CheckResult], titles: Mapping[str, str]) -> tuple[Pr
 
 
 def _only_read(check: CheckResult) -> bool:
-    return check.evidence == (Evidence.SOURCE,)
+    return check.evidence == (EvidenceKind.SOURCE,)

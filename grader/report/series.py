@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.trace import RankTrace, Step
 
 Points: TypeAlias = tuple[list[float], list[float]]

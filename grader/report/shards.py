@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.report.canvas import band, blocks, colour, draw_many, headline, rank_colour
 from grader.report.curves import Drawing
 from grader.report.wording import plural

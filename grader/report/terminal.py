@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.finding import Finding
 from grader.model.grade import Grade, State
 from grader.model.submission import Submission
@@ -168,7 +168,7 @@ def _first_line(text: str) -> str:
     )
 
 
-def _print_groups(groups: Sequence[cards.Group], voice: Voice) -> None:
+def _print_groups(groups: Sequence[cards.CardGroup], voice: Voice) -> None:
     for group in groups:
         voice.heading(f"{group.heading} ({len(group.cards)})", group.lead)
         for card in group.cards:

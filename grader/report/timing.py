@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.report import series
 from grader.report.canvas import band, colour, draw_many
 from grader.report.curves import SIZE, Drawing

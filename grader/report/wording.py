@@ -6,7 +6,7 @@ import math
 import signal
 from collections.abc import Sequence
 
-from grader.model.finding import Evidence, Finding, Severity
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import State, Verdict
 from grader.model.run import RankRecord, RunRecord
 
@@ -52,13 +52,16 @@ STATES = {
 }
 STATE_TONES = {State.VERIFIED: "good", State.CONTRADICTED: "bad", State.NOT_OBSERVABLE: "quiet"}
 EVIDENCES = {
-    Evidence.SOURCE: ("source", "Read in your code; nothing was executed for it."),
-    Evidence.TRACE: ("trace", "Recorded inside your script's own processes while they ran."),
-    Evidence.OUTSIDE: (
+    EvidenceKind.SOURCE: ("source", "Read in your code; nothing was executed for it."),
+    EvidenceKind.TRACE: ("trace", "Recorded inside your script's own processes while they ran."),
+    EvidenceKind.OUTSIDE: (
         "outside",
         "Measured from outside your script, by the operating system and the judge's clock.",
     ),
-    Evidence.EVALUATION: ("evaluation", "Measured by the judge on the weights that your script left behind."),
+    EvidenceKind.EVALUATION: (
+        "evaluation",
+        "Measured by the judge on the weights that your script left behind.",
+    ),
 }
 
 # In the order in which one refactors a script: first a group, then averaged gradients, then shares of the data.

@@ -37,17 +37,22 @@ _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY"
 _LAST_LINES = 15
 _STEP_CHARS = 90
 
-Say = Callable[[str], object]
+Report = Callable[[str], object]
 
 
 def build(
-    kinds: Sequence[str], say: Say, *, base: str | None = None, offline: bool = False, fresh: bool = False
+    kinds: Sequence[str],
+    report: Report,
+    *,
+    base: str | None = None,
+    offline: bool = False,
+    fresh: bool = False,
 ) -> None:
     """Build what the engine does not have yet; returns at once when all is there. Each is then `:current`.
 
     Args:
         kinds: which images.
-        say: hears one line per step.
+        report: is given one line per step.
         base: base image; None for the recipes' own.
         offline: make the base image from Debian's packages and build upon that.
         fresh: make or pull the base anew, for its security updates, and build upon that.
@@ -57,7 +62,7 @@ def build(
     """
     wanted = [state.kind for state in image_states(tuple(kinds)) if fresh or state.state != "present"]
     if wanted:
-        _build_all(wanted, say, base, offline, fresh)
+        _build_all(wanted, report, base, offline, fresh)
     with (
         contextlib.closing(connect()) as client,
         engine_errors("The container engine did not name its images"),
@@ -67,19 +72,19 @@ def build(
             client.images.get(image_name(kind)).tag(name, tag)
 
 
-def _build_all(kinds: Sequence[str], say: Say, base: str | None, offline: bool, fresh: bool) -> None:
+def _build_all(kinds: Sequence[str], report: Report, base: str | None, offline: bool, fresh: bool) -> None:
     docker = _docker_command()
     if offline:
-        base = _offline_base(docker, say, fresh)
+        base = _offline_base(docker, report, fresh)
     with tempfile.TemporaryDirectory(prefix="grader-images-") as scratch:
         # Another base is another key of the cache: everything upon it is then built anew by itself.
         options = [*_secrets(Path(scratch)), *(["--pull"] if fresh and not offline else [])]
         for kind in kinds:
-            _build_one(docker, kind, base, options, Path(scratch), say)
+            _build_one(docker, kind, base, options, Path(scratch), report)
 
 
 def _build_one(
-    docker: str, kind: str, base: str | None, options: Sequence[str], scratch: Path, say: Say
+    docker: str, kind: str, base: str | None, options: Sequence[str], scratch: Path, report: Report
 ) -> None:
     context, name = current_context(kind), image_name(kind)
     folder = scratch / kind
@@ -100,14 +105,14 @@ def _build_one(
     ):
         command += ["--label", f"{label}={value}"]
     command += ["--tag", name, str(folder)]
-    say(f"{kind}: building {name}")
-    seen = set[str]()
+    report(f"{kind}: building {name}")
+    steps = set[str]()
 
     def pass_on(line: str) -> None:
         step = _STEP.match(line)
-        if step and step[1] not in seen:
-            seen.add(step[1])
-            say(f"{kind}: {step[1]} {_brief(step[2])}")
+        if step and step[1] not in steps:
+            steps.add(step[1])
+            report(f"{kind}: {step[1]} {_brief(step[2])}")
 
     code, last = _run(command, _BUILD_S, pass_on, DOCKER_BUILDKIT="1")
     if code:
@@ -125,7 +130,7 @@ def _brief(instruction: str) -> str:
     return text if len(text) <= _STEP_CHARS else text[: _STEP_CHARS - 1] + "…"
 
 
-def _offline_base(docker: str, say: Say, fresh: bool) -> str:
+def _offline_base(docker: str, report: Report, fresh: bool) -> str:
     name = base_name()
     with (
         contextlib.closing(connect()) as client,
@@ -138,7 +143,7 @@ def _offline_base(docker: str, say: Say, fresh: bool) -> str:
         raise InfraError(
             "An offline base is made by mmdebstrap, which is not installed; on Debian: apt install mmdebstrap."
         )
-    say(f"base: making {name} from Debian's packages")
+    report(f"base: making {name} from Debian's packages")
     code, last = _run([str(recipe_path(BASE_RECIPE)), name], _BASE_S, lambda _line: None, DOCKER=docker)
     if code:
         raise InfraError(
@@ -149,7 +154,7 @@ def _offline_base(docker: str, say: Say, fresh: bool) -> str:
 
 def _docker_command() -> str:
     """A docker command that can build with BuildKit: newer ones need a plug-in that not every package brings."""
-    seen = []
+    unfit = []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         candidate = shutil.which("docker", path=folder)
         if candidate is None:
@@ -159,9 +164,9 @@ def _docker_command() -> str:
             continue
         if int(version.split(".")[0]) < 23 or _answer([candidate, "buildx", "version"]):
             return candidate
-        seen.append(f"{candidate} {version} lacks its buildx plug-in")
+        unfit.append(f"{candidate} {version} lacks its buildx plug-in")
     raise InfraError(
-        f"No docker command here can build images with BuildKit ({'; '.join(seen) or 'none is installed'}). "
+        f"No docker command here can build images with BuildKit ({'; '.join(unfit) or 'none is installed'}). "
         "Install Docker's buildx plug-in (packages docker-buildx-plugin or docker-buildx)."
     )
 

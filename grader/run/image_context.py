@@ -18,8 +18,8 @@ from grader.settings import settings
 _CHECKOUT = Path(__file__).resolve().parent.parent.parent
 BASE_RECIPE = "base.sh"
 """Makes the base image where no registry can be reached; part of every tag, used or not."""
-SCORER = "grader.evaluate.box"
-"""Where the evaluate image starts: what this module imports is all of ours that is in there."""
+SCORER = ("grader.evaluate.container_server", "grader.evaluate.classifier")
+"""Where the evaluate image starts, and what a task's evaluate.py imports: these, and what they import, are in there."""
 
 _BESIDE = {
     "train": ("torch.lock", "train.lock", "extras.lock"),
@@ -134,8 +134,8 @@ def _code(kind: str) -> Iterator[Path]:
         yield from _files(package / "launch")
         yield from _files(package / "probe")
     elif kind == "evaluate":
-        start = SCORER if _module_path(SCORER) else "grader.evaluate.scorer"
-        yield from imported_modules(start).values()
+        for start in SCORER:
+            yield from imported_modules(start).values()
     elif kind == "service":
         # A worker computes the names of the other images, so their recipes go along.
         for name in ("grader", "tasks", "skeletons", "containers"):

@@ -42,7 +42,7 @@ def read_pip_config(certificates_at: str) -> PipConfig:
     Args:
         certificates_at: path inside the build where `certificates` will lie.
     """
-    options = _options(_said_by_pip())
+    options = _options(_pip_answer())
     given = options.pop("cert", None) or next((os.environ[v] for v in _BUNDLES if os.environ.get(v)), None)
     certificates = Path(given) if given and Path(given).is_file() else None
     if certificates is not None:
@@ -51,9 +51,9 @@ def read_pip_config(certificates_at: str) -> PipConfig:
     return PipConfig("\n".join(["[global]", *lines, ""]), certificates)
 
 
-def _options(said: str) -> dict[str, str]:
+def _options(printed: str) -> dict[str, str]:
     ranked: dict[str, tuple[int, str]] = {}
-    for line in said.splitlines():
+    for line in printed.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match is None or match["section"] not in _SECTIONS:
             continue
@@ -72,7 +72,7 @@ def _options(said: str) -> dict[str, str]:
     return {key: value for key, (_rank, value) in ranked.items()}
 
 
-def _said_by_pip() -> str:
+def _pip_answer() -> str:
     for command in ([sys.executable, "-m", "pip"], ["pip"], ["pip3"]):
         try:
             done = subprocess.run(

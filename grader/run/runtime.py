@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 from grader.model.submission import Submission
 from grader.model.task import Limits
-from grader.run.scorer_end import ScorerEnd
+from grader.run.runtime_scorer import RuntimeScorer
 from grader.run.workspace import Workspace
 
 
@@ -54,7 +54,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PrintedText:
     """The newest of what a rank printed since the last sign, made safe; `stream` is `stdout` or `stderr`."""
 
     rank: int
@@ -74,7 +74,7 @@ class Progress:
         steps: optimizer steps seen so far per rank (as told by the probe).
         line: last line that rank 0 printed, made safe, or "".
         epoch: pass over the data that rank 0 is in, from 1; loss: its last one; None where they cannot be told.
-        said: ends of what the ranks printed since the last sign.
+        printed: ends of what the ranks printed since the last sign.
     """
 
     phase: str
@@ -83,7 +83,7 @@ class Progress:
     line: str = ""
     epoch: int | None = None
     loss: float | None = None
-    said: tuple[Said, ...] = ()
+    printed: tuple[PrintedText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Runtime(Protocol):
     spans_nodes: bool
 
     @property
-    def scorer(self) -> ScorerEnd | None:
+    def scorer(self) -> RuntimeScorer | None:
         """See above."""
         ...
 

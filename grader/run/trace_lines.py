@@ -26,7 +26,7 @@ _STAMP = re.compile(rb"\d{1,9}(?:\.\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TraceLine:
     """One event as received.
 
     Attributes:
@@ -65,7 +65,7 @@ class Problems:
         return bool(self._counts)
 
 
-def read_lines(path: Path, problems: Problems) -> Iterator[Line]:
+def read_lines(path: Path, problems: Problems) -> Iterator[TraceLine]:
     """Events of one file, in order of receipt; what is no event is noted in `problems` and left out."""
     try:
         with path.open("rb") as file:
@@ -78,7 +78,7 @@ def read_lines(path: Path, problems: Problems) -> Iterator[Line]:
         problems.add(f"The trace could not be read: {error.strerror}.")
 
 
-def _decode(file: Any, problems: Problems) -> Iterator[Line]:
+def _decode(file: Any, problems: Problems) -> Iterator[TraceLine]:
     total = 0
     for _ in range(MAX_LINES):
         raw = file.readline(MAX_LINE_BYTES + 1)
@@ -103,7 +103,7 @@ def _decode(file: Any, problems: Problems) -> Iterator[Line]:
         problems.add(f"The trace goes on after {MAX_LINES:,} lines; the rest was not read.")
 
 
-def _decode_line(raw: bytes, problems: Problems) -> Line | None:
+def _decode_line(raw: bytes, problems: Problems) -> TraceLine | None:
     stamp, tab, text = raw.partition(b"\t")
     if not tab or not _STAMP.fullmatch(stamp):
         problems.add(
@@ -129,4 +129,4 @@ def _decode_line(raw: bytes, problems: Problems) -> Line | None:
     if isinstance(t, bool) or not isinstance(t, (int, float)) or not math.isfinite(t) or abs(t) > 1e9:
         problems.add(f"An event of kind {kind!a} has no time.")
         return None
-    return Line(float(stamp), float(t), kind, fields, len(raw))
+    return TraceLine(float(stamp), float(t), kind, fields, len(raw))

@@ -15,7 +15,7 @@ from grader.model import trace as model
 from grader.probe import events
 from grader.run import trace_events
 from grader.run.trace_fields import Fields, WrongFieldError
-from grader.run.trace_lines import Line, Problems, read_lines
+from grader.run.trace_lines import Problems, TraceLine, read_lines
 from grader.run.trace_suspicions import Suspicions
 
 
@@ -76,7 +76,7 @@ class _RankReader:
     def _keep(self, name: str, record: Any) -> None:
         self._kept.setdefault(name, []).append(record)
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: TraceLine) -> None:
         fields = Fields(line.fields)
         match line.kind:
             case events.START:
@@ -104,7 +104,7 @@ class _RankReader:
             case _:
                 self._take_other(line)
 
-    def _take_other(self, line: Line) -> None:
+    def _take_other(self, line: TraceLine) -> None:
         event = trace_events.other(line.kind, line.t, line.fields)
         if event is None:
             self._problems.add("An event is of a kind that nobody knows.")

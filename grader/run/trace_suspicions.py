@@ -7,7 +7,7 @@ instructor decides.
 from __future__ import annotations
 
 from grader.probe import events
-from grader.run.trace_lines import Line
+from grader.run.trace_lines import TraceLine
 
 AHEAD_S = 0.5
 """An event can't have happened later than it was received; clocks are the same one, half a second is generous."""
@@ -45,7 +45,7 @@ class Suspicions:
         if len(self._found) < _MAX_SUSPICIONS:
             self._found.setdefault(kind, sentence)
 
-    def look_at_time(self, line: Line) -> None:
+    def look_at_time(self, line: TraceLine) -> None:
         """Hold an event's own time against the stamp and against earlier events."""
         if line.t > line.received + AHEAD_S:
             self._add(
@@ -62,7 +62,7 @@ class Suspicions:
         self._latest_t = max(self._latest_t, line.t)
         self._look_at_pending(line)
 
-    def _look_at_pending(self, line: Line) -> None:
+    def _look_at_pending(self, line: TraceLine) -> None:
         if line.received - line.t <= LATE_S:
             self._late_from, self._pending = None, 0
             return
@@ -99,7 +99,7 @@ class Suspicions:
         if world_size < num_ranks:
             self._add("world", f"A world of {world_size} was named where {num_ranks} ranks were started.")
 
-    def look_at_step(self, n: int, line: Line, damaged: bool) -> None:
+    def look_at_step(self, n: int, line: TraceLine, damaged: bool) -> None:
         """Steps count up by one; gaps are honest only where lines are known to be lost."""
         if n < self._next_step or (n > self._next_step and not damaged):
             self._add("steps", f"Step {n} was told where step {self._next_step} was next.")

@@ -9,14 +9,22 @@ from typing import Any
 from sqlalchemy import Select, select
 
 from grader.model.grade import Verdict
+from grader.store.attempt_endings import StoredFile
 from grader.store.database import Store
-from grader.store.endings import StoredFile
-from grader.store.tables import Artifact, Attempt, CourseTask, GradeCode, GradeRecord, Person, SubmissionRow
+from grader.store.tables import (
+    ArtifactRow,
+    AttemptRow,
+    CourseTaskRow,
+    GradeCodeRow,
+    GradeRow,
+    PersonRow,
+    SubmissionRow,
+)
 from grader.store.tables.attempt import AttemptState, Lane
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptFacts:
+class StoredAttempt:
     """An attempt; verdict and points as judged, None where there is no grade."""
 
     id: int
@@ -52,7 +60,7 @@ class AttemptFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class AttemptFilter:
     """Which attempts; None: any."""
 
     course_id: int | None = None
@@ -64,24 +72,24 @@ class Filter:
     code: str | None = None
 
 
-def attempt(store: Store, attempt_id: int) -> AttemptFacts | None:
+def attempt(store: Store, attempt_id: int) -> StoredAttempt | None:
     """One attempt, or None."""
     with store.read() as connection:
-        row = connection.execute(_facts().where(Attempt.id == attempt_id)).one_or_none()
-    return None if row is None else AttemptFacts(*row)
+        row = connection.execute(_facts().where(AttemptRow.id == attempt_id)).one_or_none()
+    return None if row is None else StoredAttempt(*row)
 
 
 def attempts(
-    store: Store, wanted: Filter, *, before: int | None = None, limit: int = 50
-) -> tuple[AttemptFacts, ...]:
+    store: Store, wanted: AttemptFilter, *, before: int | None = None, limit: int = 50
+) -> tuple[StoredAttempt, ...]:
     """Attempts, newest first; the next page is `before` the last id of this one."""
     statement = _facts()
     columns: dict[str, Any] = {
-        "course_task_id": Attempt.course_task_id,
-        "person_id": Attempt.person_id,
-        "state": Attempt.state,
-        "lane": Attempt.lane,
-        "verdict": GradeRecord.verdict,
+        "course_task_id": AttemptRow.course_task_id,
+        "person_id": AttemptRow.person_id,
+        "state": AttemptRow.state,
+        "lane": AttemptRow.lane,
+        "verdict": GradeRow.verdict,
     }
     for name, column in columns.items():
         value = getattr(wanted, name)
@@ -90,29 +98,29 @@ def attempts(
     if wanted.course_id is not None and wanted.course_task_id is None and wanted.person_id is None:
         # Along the ids, newest first, up to the page's end. By the index of tasks, which `+ 0` hides, a whole course
         # would be read and sorted for every page.
-        tasks = select(CourseTask.id).where(CourseTask.course_id == wanted.course_id)
-        statement = statement.where((Attempt.course_task_id + 0).in_(tasks))
+        tasks = select(CourseTaskRow.id).where(CourseTaskRow.course_id == wanted.course_id)
+        statement = statement.where((AttemptRow.course_task_id + 0).in_(tasks))
     elif wanted.course_id is not None:
-        statement = statement.where(CourseTask.course_id == wanted.course_id)
+        statement = statement.where(CourseTaskRow.course_id == wanted.course_id)
     if wanted.code is not None:
-        found = select(GradeCode.attempt_id).where(
-            GradeCode.attempt_id == Attempt.id, GradeCode.code == wanted.code
+        found = select(GradeCodeRow.attempt_id).where(
+            GradeCodeRow.attempt_id == AttemptRow.id, GradeCodeRow.code == wanted.code
         )
         statement = statement.where(found.exists())
     if before is not None:
-        statement = statement.where(Attempt.id < before)
+        statement = statement.where(AttemptRow.id < before)
     with store.read() as connection:
-        rows = connection.execute(statement.order_by(Attempt.id.desc()).limit(limit))
-        return tuple(AttemptFacts(*row) for row in rows)
+        rows = connection.execute(statement.order_by(AttemptRow.id.desc()).limit(limit))
+        return tuple(StoredAttempt(*row) for row in rows)
 
 
 def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
     """The files that an attempt left in the file store, by name."""
     with store.read() as connection:
         rows = connection.execute(
-            select(Artifact.name, Artifact.digest, Artifact.size)
-            .where(Artifact.attempt_id == attempt_id)
-            .order_by(Artifact.name)
+            select(ArtifactRow.name, ArtifactRow.digest, ArtifactRow.size)
+            .where(ArtifactRow.attempt_id == attempt_id)
+            .order_by(ArtifactRow.name)
         )
         return tuple(StoredFile(*row) for row in rows)
 
@@ -120,22 +128,22 @@ def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
 def _facts() -> Select[Any]:
     elsewhere: dict[str, Any] = {
         "submission": SubmissionRow.name,
-        "login": Person.login,
-        "person": Person.name,
-        "course_id": CourseTask.course_id,
-        "verdict": GradeRecord.verdict,
-        "points": GradeRecord.points,
-        "max_points": GradeRecord.max_points,
+        "login": PersonRow.login,
+        "person": PersonRow.name,
+        "course_id": CourseTaskRow.course_id,
+        "verdict": GradeRow.verdict,
+        "points": GradeRow.points,
+        "max_points": GradeRow.max_points,
     }
     columns = [
-        elsewhere[field.name] if field.name in elsewhere else getattr(Attempt, field.name)
-        for field in fields(AttemptFacts)
+        elsewhere[field.name] if field.name in elsewhere else getattr(AttemptRow, field.name)
+        for field in fields(StoredAttempt)
     ]
     return (
         select(*columns)
-        .select_from(Attempt)
-        .join(SubmissionRow, SubmissionRow.id == Attempt.submission_id)
-        .join(Person, Person.id == Attempt.person_id)
-        .join(CourseTask, CourseTask.id == Attempt.course_task_id)
-        .outerjoin(GradeRecord, GradeRecord.attempt_id == Attempt.id)
+        .select_from(AttemptRow)
+        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
+        .join(PersonRow, PersonRow.id == AttemptRow.person_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .outerjoin(GradeRow, GradeRow.attempt_id == AttemptRow.id)
     )

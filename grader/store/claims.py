@@ -1,7 +1,7 @@
 """Claiming attempts and keeping them: whose turn it is, the lease with its fencing token, signs of life.
 
 A lease is what a worker has of an attempt: `(attempt_id, lease_token)`. Every claim raises the token, so that whoever
-held an older one is refused from then on, however late it comes back. Ends of attempts are `endings`.
+held an older one is refused from then on, however late it comes back. Ends of attempts are `attempt_endings`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.events import note
+from grader.store.events import add_event
 from grader.store.grades import submission_name
-from grader.store.tables import Attempt, Gate, Turn, WorkerRow
+from grader.store.tables import AttemptRow, GateRow, TurnRow, WorkerRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.upsert import upsert
 
@@ -63,7 +63,7 @@ class Claimed:
     lane: Lane
 
 
-class Sign(StrEnum):
+class HeartbeatAnswer(StrEnum):
     """What the store answers to a sign of life."""
 
     KEPT = "kept"
@@ -78,8 +78,10 @@ def needs_of(num_gpus: int, *, cpu: bool = True) -> tuple[str, ...]:
     return (*(["cpu"] if cpu else []), *(f"gpu{number}" for number in range(1, num_gpus + 1)))
 
 
-def claim(store: Store, worker: str, needs: Sequence[str], *, lease_s: float = LEASE_S) -> Claimed | Idle:
-    """Take the next attempt that this worker can judge.
+def claim(
+    store: Store, worker: str, needs: Sequence[str], *, lane: Lane | None = None, lease_s: float = LEASE_S
+) -> Claimed | Idle:
+    """Take the next attempt that this worker can judge; where a lane is named, only if the next is of that lane.
 
     The interactive lane comes before regrades; within a lane whoever was served longest ago comes first, and of each
     person's attempts the oldest.
@@ -92,40 +94,49 @@ def claim(store: Store, worker: str, needs: Sequence[str], *, lease_s: float = L
         draining = connection.execute(select(WorkerRow.draining).where(WorkerRow.name == worker))
         if draining.scalar_one_or_none():
             return Idle.DRAINING
-        gates = set(connection.execute(select(Gate.name)).scalars())
+        gates = set(connection.execute(select(GateRow.name)).scalars())
         lanes = [lane for lane in Lane if lane.value not in gates]
         open_needs = [need for need in needs if need not in gates]
         if EVERYTHING in gates or not lanes or (needs and not open_needs):
             return Idle.PAUSED
-        return _claim(connection, worker, lanes, open_needs, lease_s) or Idle.EMPTY
+        wanted = [lane] if lane is not None else lanes
+        return _claim(connection, worker, lanes, wanted, open_needs, lease_s) or Idle.EMPTY
 
 
 def heartbeat(
     store: Store, attempt_id: int, lease_token: int, *, phase: str | None = None, lease_s: float = LEASE_S
-) -> Sign:
+) -> HeartbeatAnswer:
     """Say that the worker lives, and what it does; prolongs the lease by the database's clock."""
     beat = {"attempt": attempt_id, "token": lease_token, "doing": phase, "lease_s": lease_s}
     with store.write() as connection:
         row = connection.execute(_BEAT, beat).one_or_none()
     if row is None:
-        return Sign.STALE
-    return Sign.KEPT if row.cancel_requested_at is None else Sign.CANCEL
+        return HeartbeatAnswer.STALE
+    return HeartbeatAnswer.KEPT if row.cancel_requested_at is None else HeartbeatAnswer.CANCEL
 
 
 def _claim(
-    connection: Connection, worker: str, lanes: Sequence[Lane], needs: Sequence[str], lease_s: float
+    connection: Connection,
+    worker: str,
+    lanes: Sequence[Lane],
+    wanted: Sequence[Lane],
+    needs: Sequence[str],
+    lease_s: float,
 ) -> Claimed | None:
     row = connection.execute(
-        _next(), {"lanes": lanes, "needs": needs, "claims_for": worker, "lease_s": lease_s}
+        _next(),
+        {"lanes": lanes, "wanted": wanted, "needs": needs, "claims_for": worker, "lease_s": lease_s},
     ).one_or_none()
     if row is None:
         return None
-    note(connection, row.id, row.event_seq, "claimed", worker=worker, tries=row.tries)
-    last = select(func.coalesce(func.max(Turn.turn), 0) + 1).where(Turn.lane == row.lane).scalar_subquery()
+    add_event(connection, row.id, row.event_seq, "claimed", worker=worker, tries=row.tries)
+    last = (
+        select(func.coalesce(func.max(TurnRow.turn), 0) + 1).where(TurnRow.lane == row.lane).scalar_subquery()
+    )
     connection.execute(
         upsert(
             connection,
-            Turn,
+            TurnRow,
             ["person_id", "lane"],
             {"person_id": row.person_id, "lane": row.lane, "turn": last},
             update=["turn"],
@@ -152,7 +163,7 @@ def _claim(
 @cache
 def _next() -> ReturningUpdate[*tuple[Any, ...]]:
     """The statement that takes the next attempt; made once, since making it takes longer than running it."""
-    waiting = aliased(Attempt)
+    waiting = aliased(AttemptRow)
     # The oldest of each person and lane: few rows to order, however many somebody has queued.
     heads = (
         select(func.min(waiting.id).label("id"))
@@ -167,15 +178,15 @@ def _next() -> ReturningUpdate[*tuple[Any, ...]]:
         # Worked out once, whatever the server's statistics make it believe.
         .prefix_with("MATERIALIZED", dialect="postgresql")
     )
-    candidate = aliased(Attempt)
+    candidate = aliased(AttemptRow)
     chosen = (
         select(candidate.id)
         .join(heads, heads.c.id == candidate.id)
-        .outerjoin(Turn, and_(Turn.person_id == candidate.person_id, Turn.lane == candidate.lane))
+        .outerjoin(TurnRow, and_(TurnRow.person_id == candidate.person_id, TurnRow.lane == candidate.lane))
         .where(candidate.state == AttemptState.QUEUED)
         .order_by(
             case((candidate.lane == Lane.INTERACTIVE, 0), else_=1),
-            func.coalesce(Turn.turn, 0),
+            func.coalesce(TurnRow.turn, 0),
             candidate.id,
         )
         .limit(1)
@@ -183,47 +194,51 @@ def _next() -> ReturningUpdate[*tuple[Any, ...]]:
         .scalar_subquery()
     )
     return (
-        update(Attempt)
-        .where(Attempt.id == chosen, Attempt.state == AttemptState.QUEUED)
+        update(AttemptRow)
+        .where(
+            AttemptRow.id == chosen,
+            AttemptRow.state == AttemptState.QUEUED,
+            AttemptRow.lane.in_(bindparam("wanted", expanding=True)),
+        )
         .values(
             state=AttemptState.RUNNING,
             worker=bindparam("claims_for"),
             claimed_at=database_now(),
             lease_until=database_now(bindparam("lease_s", type_=Float())),
-            lease_token=Attempt.lease_token + 1,
-            tries=Attempt.tries + 1,
+            lease_token=AttemptRow.lease_token + 1,
+            tries=AttemptRow.tries + 1,
             phase="prepare",
-            event_seq=Attempt.event_seq + 1,
+            event_seq=AttemptRow.event_seq + 1,
         )
         .returning(
-            Attempt.id,
-            Attempt.lease_token,
-            Attempt.lease_until,
-            Attempt.tries,
-            Attempt.submission_id,
-            Attempt.digest,
-            Attempt.person_id,
-            Attempt.course_task_id,
-            Attempt.task,
-            Attempt.task_version,
-            Attempt.profile,
-            Attempt.need,
-            Attempt.lane,
-            Attempt.event_seq,
+            AttemptRow.id,
+            AttemptRow.lease_token,
+            AttemptRow.lease_until,
+            AttemptRow.tries,
+            AttemptRow.submission_id,
+            AttemptRow.digest,
+            AttemptRow.person_id,
+            AttemptRow.course_task_id,
+            AttemptRow.task,
+            AttemptRow.task_version,
+            AttemptRow.profile,
+            AttemptRow.need,
+            AttemptRow.lane,
+            AttemptRow.event_seq,
         )
     )
 
 
 _BEAT = (
-    update(Attempt)
+    update(AttemptRow)
     .where(
-        Attempt.id == bindparam("attempt"),
-        Attempt.lease_token == bindparam("token"),
-        Attempt.state == AttemptState.RUNNING,
+        AttemptRow.id == bindparam("attempt"),
+        AttemptRow.lease_token == bindparam("token"),
+        AttemptRow.state == AttemptState.RUNNING,
     )
     .values(
         lease_until=database_now(bindparam("lease_s", type_=Float())),
-        phase=func.coalesce(bindparam("doing", type_=Attempt.phase.type), Attempt.phase),
+        phase=func.coalesce(bindparam("doing", type_=AttemptRow.phase.type), AttemptRow.phase),
     )
-    .returning(Attempt.cancel_requested_at)
+    .returning(AttemptRow.cancel_requested_at)
 )

@@ -18,7 +18,7 @@ from grader.store.tables.base import UtcTime
 
 
 class database_now(FunctionElement[datetime]):  # noqa: N801 - reads as the SQL function that it is
-    """Now by the database's clock, moved by some seconds: `database_now(30.0)`, `database_now(Course.offset_s)`."""
+    """Now by the database's clock, moved by some seconds: `database_now(30.0)`, `database_now(CourseRow.offset_s)`."""
 
     type = UtcTime()
     inherit_cache = True

@@ -16,8 +16,8 @@ from grader.errors import InfraError, UsageError
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.standings import restate
-from grader.store.tables import Course, CourseTask
+from grader.store.standings import recompute_standings
+from grader.store.tables import CourseRow, CourseTaskRow
 from grader.store.tables.course_task import LatePolicy
 
 
@@ -51,8 +51,8 @@ class TaskTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class SetTask:
-    """A task of a course; `withdrawn`: only its grades are left, see `grader.store.withdrawal`."""
+class AssignedTask:
+    """A task of a course; `withdrawn`: only its grades are left, see `grader.store.task_withdrawal`."""
 
     id: int
     course_id: int
@@ -95,7 +95,9 @@ def add_course(store: Store, name: str, title: str, *, actor_id: int | None = No
     try:
         with store.write() as connection:
             course_id = connection.execute(
-                insert(Course).values(name=name, title=title, created_at=database_now()).returning(Course.id)
+                insert(CourseRow)
+                .values(name=name, title=title, created_at=database_now())
+                .returning(CourseRow.id)
             ).scalar_one()
             audit(connection, f"course:{course_id}", "course_added", actor_id=actor_id)
             return course_id
@@ -107,7 +109,9 @@ def set_closed(store: Store, course_id: int, closed: bool, *, actor_id: int | No
     """Close a course, so that nothing more is handed in, or open it again."""
     with store.write() as connection:
         connection.execute(
-            update(Course).where(Course.id == course_id).values(closed_at=database_now() if closed else None)
+            update(CourseRow)
+            .where(CourseRow.id == course_id)
+            .values(closed_at=database_now() if closed else None)
         )
         audit(connection, f"course:{course_id}", "closed" if closed else "opened", actor_id=actor_id)
 
@@ -128,7 +132,9 @@ def set_time_zone(store: Store, course_id: int, name: str, *, actor_id: int | No
         raise UsageError(f"there is no time zone {name!r}")
     with store.write() as connection:
         connection.execute(
-            update(Course).where(Course.id == course_id).values(time_zone=None if name == _UTC else name)
+            update(CourseRow)
+            .where(CourseRow.id == course_id)
+            .values(time_zone=None if name == _UTC else name)
         )
         audit(connection, f"course:{course_id}", "time_zone_set", actor_id=actor_id, time_zone=name)
 
@@ -136,13 +142,13 @@ def set_time_zone(store: Store, course_id: int, name: str, *, actor_id: int | No
 def courses(store: Store) -> tuple[CourseFacts, ...]:
     """All courses, by name."""
     with store.read() as connection:
-        return tuple(CourseFacts(*row) for row in connection.execute(_COURSE.order_by(Course.name)))
+        return tuple(CourseFacts(*row) for row in connection.execute(_COURSE.order_by(CourseRow.name)))
 
 
 def course(store: Store, course_id: int) -> CourseFacts | None:
     """The course of that id, or None."""
     with store.read() as connection:
-        row = connection.execute(_COURSE.where(Course.id == course_id)).one_or_none()
+        row = connection.execute(_COURSE.where(CourseRow.id == course_id)).one_or_none()
     return None if row is None else CourseFacts(*row)
 
 
@@ -164,26 +170,28 @@ def set_task(
     with store.write() as connection:
         # Of two instructors who add the same task at once, the second waits here and then changes it.
         connection.execute(
-            select(Course.id).where(Course.id == course_id).with_for_update(key_share=True)
+            select(CourseRow.id).where(CourseRow.id == course_id).with_for_update(key_share=True)
         ).scalar_one()
         found = connection.execute(
-            select(CourseTask.id).where(
-                CourseTask.course_id == course_id, CourseTask.task == task, CourseTask.profile == profile
+            select(CourseTaskRow.id).where(
+                CourseTaskRow.course_id == course_id,
+                CourseTaskRow.task == task,
+                CourseTaskRow.profile == profile,
             )
         ).scalar_one_or_none()
         if found is not None:
-            connection.execute(update(CourseTask).where(CourseTask.id == found).values(**values))
-            restate(connection, found)
+            connection.execute(update(CourseTaskRow).where(CourseTaskRow.id == found).values(**values))
+            recompute_standings(connection, found)
         else:
             last = connection.execute(
-                select(func.coalesce(func.max(CourseTask.position), 0)).where(
-                    CourseTask.course_id == course_id
+                select(func.coalesce(func.max(CourseTaskRow.position), 0)).where(
+                    CourseTaskRow.course_id == course_id
                 )
             ).scalar_one()
             found = connection.execute(
-                insert(CourseTask)
+                insert(CourseTaskRow)
                 .values(course_id=course_id, task=task, profile=profile, position=last + 1, **values)
-                .returning(CourseTask.id)
+                .returning(CourseTaskRow.id)
             ).scalar_one()
         audit(
             connection, f"course:{course_id}", "task_set", actor_id=actor_id, task=task, version=terms.version
@@ -199,50 +207,54 @@ def reorder(store: Store, course_id: int, task_ids: tuple[int, ...], *, actor_id
     """
     with store.write() as connection:
         there = set(
-            connection.execute(select(CourseTask.id).where(CourseTask.course_id == course_id)).scalars()
+            connection.execute(select(CourseTaskRow.id).where(CourseTaskRow.course_id == course_id)).scalars()
         )
         if there != set(task_ids) or len(there) != len(task_ids):
             raise UsageError("an order names each of the course's tasks once")
         for position, task_id in enumerate(task_ids, start=1):
-            connection.execute(update(CourseTask).where(CourseTask.id == task_id).values(position=position))
+            connection.execute(
+                update(CourseTaskRow).where(CourseTaskRow.id == task_id).values(position=position)
+            )
         audit(connection, f"course:{course_id}", "tasks_reordered", actor_id=actor_id)
 
 
-def tasks_of(store: Store, course_id: int) -> tuple[SetTask, ...]:
+def tasks_of(store: Store, course_id: int) -> tuple[AssignedTask, ...]:
     """A course's tasks in their order, those that were withdrawn among them."""
     with store.read() as connection:
         return read_tasks(connection, course_id)
 
 
-def course_task(store: Store, course_task_id: int) -> SetTask | None:
+def course_task(store: Store, course_task_id: int) -> AssignedTask | None:
     """One task of a course, or None."""
     with store.read() as connection:
-        row = connection.execute(_SET_TASK.where(CourseTask.id == course_task_id)).one_or_none()
-    return None if row is None else SetTask(*(*row[:6], TaskTerms(*row[6:])))
+        row = connection.execute(_SET_TASK.where(CourseTaskRow.id == course_task_id)).one_or_none()
+    return None if row is None else AssignedTask(*(*row[:6], TaskTerms(*row[6:])))
 
 
-def read_tasks(connection: Connection, course_id: int) -> tuple[SetTask, ...]:
+def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ...]:
     """A course's tasks in their order, within a transaction of the caller's."""
     rows: Iterable[Sequence[Any]] = connection.execute(
-        _SET_TASK.where(CourseTask.course_id == course_id).order_by(CourseTask.position, CourseTask.id)
+        _SET_TASK.where(CourseTaskRow.course_id == course_id).order_by(
+            CourseTaskRow.position, CourseTaskRow.id
+        )
     )
-    return tuple(SetTask(*(*row[:6], TaskTerms(*row[6:]))) for row in rows)
+    return tuple(AssignedTask(*(*row[:6], TaskTerms(*row[6:]))) for row in rows)
 
 
 _UTC = "UTC"
 _COURSE = select(
-    Course.id,
-    Course.name,
-    Course.title,
-    Course.closed_at.is_not(None),
-    func.coalesce(Course.time_zone, _UTC),
-).select_from(Course)
+    CourseRow.id,
+    CourseRow.name,
+    CourseRow.title,
+    CourseRow.closed_at.is_not(None),
+    func.coalesce(CourseRow.time_zone, _UTC),
+).select_from(CourseRow)
 _SET_TASK = select(
-    CourseTask.id,
-    CourseTask.course_id,
-    CourseTask.task,
-    CourseTask.profile,
-    CourseTask.position,
-    CourseTask.withdrawn_at.is_not(None),
-    *(getattr(CourseTask, field.name) for field in fields(TaskTerms)),
+    CourseTaskRow.id,
+    CourseTaskRow.course_id,
+    CourseTaskRow.task,
+    CourseTaskRow.profile,
+    CourseTaskRow.position,
+    CourseTaskRow.withdrawn_at.is_not(None),
+    *(getattr(CourseTaskRow, field.name) for field in fields(TaskTerms)),
 )

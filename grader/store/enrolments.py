@@ -12,8 +12,8 @@ from grader.errors import UsageError
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.standings import restate
-from grader.store.tables import Course, CourseTask, Enrolment, Extension, Person
+from grader.store.standings import recompute_standings
+from grader.store.tables import CourseRow, CourseTaskRow, EnrolmentRow, ExtensionRow, PersonRow
 from grader.store.tables.person import Role
 
 
@@ -39,7 +39,7 @@ class OwnCourse:
 
 
 @dataclass(frozen=True, slots=True)
-class Extended:
+class StoredExtension:
     """A due date that was moved for one learner."""
 
     course_task_id: int
@@ -68,24 +68,24 @@ def enrol_within(
     if role not in (Role.LEARNER, Role.INSTRUCTOR):
         raise UsageError(f"in a course one is learner or instructor, not {role}")
     # Locks the person's row: of two invitations redeemed at once, the second finds the enrolment.
-    connection.execute(select(Person.id).where(Person.id == person_id).with_for_update(key_share=True))
-    if connection.execute(select(Course.id).where(Course.id == course_id)).scalar_one_or_none() is None:
+    connection.execute(select(PersonRow.id).where(PersonRow.id == person_id).with_for_update(key_share=True))
+    if connection.execute(select(CourseRow.id).where(CourseRow.id == course_id)).scalar_one_or_none() is None:
         raise UsageError(f"there is no course {course_id}")
     there = connection.execute(
-        select(Enrolment.id, Enrolment.role).where(
-            Enrolment.course_id == course_id, Enrolment.person_id == person_id
+        select(EnrolmentRow.id, EnrolmentRow.role).where(
+            EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
         )
     ).one_or_none()
     if there is not None and there.role is role:
         return int(there.id)
     if there is not None:
-        connection.execute(update(Enrolment).where(Enrolment.id == there.id).values(role=role))
+        connection.execute(update(EnrolmentRow).where(EnrolmentRow.id == there.id).values(role=role))
         enrolment_id = int(there.id)
     else:
         enrolment_id = connection.execute(
-            insert(Enrolment)
+            insert(EnrolmentRow)
             .values(course_id=course_id, person_id=person_id, role=role, created_at=database_now())
-            .returning(Enrolment.id)
+            .returning(EnrolmentRow.id)
         ).scalar_one()
     audit(connection, f"course:{course_id}", "enrolled", actor_id=actor_id, person_id=person_id, role=role)
     return enrolment_id
@@ -95,7 +95,9 @@ def leave(store: Store, course_id: int, person_id: int, *, actor_id: int | None)
     """End an enrolment; what was handed in stays until it is erased. False: there was none."""
     with store.write() as connection:
         gone = connection.execute(
-            delete(Enrolment).where(Enrolment.course_id == course_id, Enrolment.person_id == person_id)
+            delete(EnrolmentRow).where(
+                EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
+            )
         ).rowcount
         if gone:
             audit(connection, f"course:{course_id}", "left", actor_id=actor_id, person_id=person_id)
@@ -106,10 +108,10 @@ def participants(store: Store, course_id: int) -> tuple[Participant, ...]:
     """Everybody in a course, by name."""
     with store.read() as connection:
         rows = connection.execute(
-            select(Enrolment.id, Person.id, Person.login, Person.name, Enrolment.role)
-            .join(Person, Person.id == Enrolment.person_id)
-            .where(Enrolment.course_id == course_id)
-            .order_by(Person.name, Person.id)
+            select(EnrolmentRow.id, PersonRow.id, PersonRow.login, PersonRow.name, EnrolmentRow.role)
+            .join(PersonRow, PersonRow.id == EnrolmentRow.person_id)
+            .where(EnrolmentRow.course_id == course_id)
+            .order_by(PersonRow.name, PersonRow.id)
         )
         return tuple(Participant(*row) for row in rows)
 
@@ -146,19 +148,19 @@ def extend(
     """
     with store.write() as connection:
         course_id = connection.execute(
-            select(CourseTask.course_id).where(CourseTask.id == course_task_id)
+            select(CourseTaskRow.course_id).where(CourseTaskRow.id == course_task_id)
         ).scalar_one_or_none()
         if course_id is None:
             raise UsageError(f"there is no task {course_task_id} in any course")
         # Ordered and locked, so that two extensions at once cannot both find that there is none yet.
         chosen = (
-            select(Enrolment.id)
-            .where(Enrolment.course_id == course_id)
-            .order_by(Enrolment.id)
+            select(EnrolmentRow.id)
+            .where(EnrolmentRow.course_id == course_id)
+            .order_by(EnrolmentRow.id)
             .with_for_update()
         )
         chosen = chosen.where(
-            Enrolment.role == Role.LEARNER if person_id is None else Enrolment.person_id == person_id
+            EnrolmentRow.role == Role.LEARNER if person_id is None else EnrolmentRow.person_id == person_id
         )
         enrolments = tuple(connection.execute(chosen).scalars())
         if person_id is not None and not enrolments:
@@ -166,20 +168,20 @@ def extend(
         there = {
             row.enrolment_id: row.due_at
             for row in connection.execute(
-                select(Extension.enrolment_id, Extension.due_at).where(
-                    Extension.course_task_id == course_task_id
+                select(ExtensionRow.enrolment_id, ExtensionRow.due_at).where(
+                    ExtensionRow.course_task_id == course_task_id
                 )
             )
         }
         moved = [one for one in enrolments if person_id is not None or there.get(one, due_at) <= due_at]
         connection.execute(
-            delete(Extension).where(
-                Extension.course_task_id == course_task_id, Extension.enrolment_id.in_(moved)
+            delete(ExtensionRow).where(
+                ExtensionRow.course_task_id == course_task_id, ExtensionRow.enrolment_id.in_(moved)
             )
         )
         if moved:
             connection.execute(
-                insert(Extension),
+                insert(ExtensionRow),
                 [
                     {
                         "enrolment_id": one,
@@ -190,7 +192,7 @@ def extend(
                     for one in moved
                 ],
             )
-            restate(connection, course_task_id)
+            recompute_standings(connection, course_task_id)
         audit(
             connection,
             f"course:{course_id}",
@@ -204,36 +206,42 @@ def extend(
         return len(moved)
 
 
-def extensions_of(store: Store, course_id: int) -> tuple[Extended, ...]:
+def extensions_of(store: Store, course_id: int) -> tuple[StoredExtension, ...]:
     """All moved due dates of a course, by task, then by name."""
     with store.read() as connection:
         rows = connection.execute(
-            select(Extension.course_task_id, Person.id, Person.name, Extension.due_at, Extension.reason)
-            .join(Enrolment, Enrolment.id == Extension.enrolment_id)
-            .join(Person, Person.id == Enrolment.person_id)
-            .join(CourseTask, CourseTask.id == Extension.course_task_id)
-            .where(Enrolment.course_id == course_id)
-            .order_by(CourseTask.position, Person.name, Person.id)
+            select(
+                ExtensionRow.course_task_id,
+                PersonRow.id,
+                PersonRow.name,
+                ExtensionRow.due_at,
+                ExtensionRow.reason,
+            )
+            .join(EnrolmentRow, EnrolmentRow.id == ExtensionRow.enrolment_id)
+            .join(PersonRow, PersonRow.id == EnrolmentRow.person_id)
+            .join(CourseTaskRow, CourseTaskRow.id == ExtensionRow.course_task_id)
+            .where(EnrolmentRow.course_id == course_id)
+            .order_by(CourseTaskRow.position, PersonRow.name, PersonRow.id)
         )
-        return tuple(Extended(*row) for row in rows)
+        return tuple(StoredExtension(*row) for row in rows)
 
 
 def retract_extension(store: Store, course_task_id: int, person_id: int, *, actor_id: int | None) -> bool:
     """Let the task's own due date hold again for one learner; False: theirs was not moved."""
     with store.write() as connection:
         course_id = connection.execute(
-            select(CourseTask.course_id).where(CourseTask.id == course_task_id)
+            select(CourseTaskRow.course_id).where(CourseTaskRow.id == course_task_id)
         ).scalar_one_or_none()
-        theirs = select(Enrolment.id).where(
-            Enrolment.course_id == course_id, Enrolment.person_id == person_id
+        theirs = select(EnrolmentRow.id).where(
+            EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
         )
         gone = connection.execute(
-            delete(Extension).where(
-                Extension.course_task_id == course_task_id, Extension.enrolment_id.in_(theirs)
+            delete(ExtensionRow).where(
+                ExtensionRow.course_task_id == course_task_id, ExtensionRow.enrolment_id.in_(theirs)
             )
         ).rowcount
         if gone:
-            restate(connection, course_task_id, [person_id])
+            recompute_standings(connection, course_task_id, [person_id])
             audit(
                 connection,
                 f"course:{course_id}",
@@ -247,8 +255,8 @@ def retract_extension(store: Store, course_task_id: int, person_id: int, *, acto
 
 # Made once: every request asks for it.
 _OWN = (
-    select(Enrolment.person_id, Course.id, Course.name, Course.title, Enrolment.role)
-    .join(Enrolment, Enrolment.course_id == Course.id)
-    .where(Enrolment.person_id.in_(bindparam("people", expanding=True)))
-    .order_by(Course.name)
+    select(EnrolmentRow.person_id, CourseRow.id, CourseRow.name, CourseRow.title, EnrolmentRow.role)
+    .join(EnrolmentRow, EnrolmentRow.course_id == CourseRow.id)
+    .where(EnrolmentRow.person_id.in_(bindparam("people", expanding=True)))
+    .order_by(CourseRow.name)
 )

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
+from grader.store.certificates import REVOKED
 from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.files import FileStore
 from grader.store.tables import (
-    Artifact,
-    Attempt,
-    Event,
-    Person,
-    Source,
+    ArtifactRow,
+    AttemptRow,
+    CertificateRow,
+    EventRow,
+    PersonRow,
+    SourceRow,
     SubmissionRow,
 )
 
@@ -46,29 +48,30 @@ def erase(store: Store, files: FileStore, person_id: int, *, actor_id: int | Non
         # Attempts before the person, the order in which everybody else takes these locks.
         attempts = list(
             connection.execute(
-                select(Attempt.id)
-                .where(Attempt.person_id == person_id)
-                .order_by(Attempt.id)
+                select(AttemptRow.id)
+                .where(AttemptRow.person_id == person_id)
+                .order_by(AttemptRow.id)
                 .with_for_update()
             ).scalars()
         )
-        mine = select(Attempt.id).where(Attempt.person_id == person_id)
+        mine = select(AttemptRow.id).where(AttemptRow.person_id == person_id)
         digests = set(
             connection.execute(
                 select(SubmissionRow.digest).where(SubmissionRow.person_id == person_id)
             ).scalars()
         )
         blobs = set(
-            connection.execute(select(Artifact.digest).where(Artifact.attempt_id.in_(mine))).scalars()
+            connection.execute(select(ArtifactRow.digest).where(ArtifactRow.attempt_id.in_(mine))).scalars()
         )
+        _forget_revocations(connection, person_id)
         submissions = connection.execute(
             delete(SubmissionRow).where(SubmissionRow.person_id == person_id)
         ).rowcount
         # All else that is theirs goes with the account. Their remarks on others' work stay, without their name.
         connection.execute(
-            delete(Event).where(Event.subject == f"person:{person_id}", Event.attempt_id.is_(None))
+            delete(EventRow).where(EventRow.subject == f"person:{person_id}", EventRow.attempt_id.is_(None))
         )
-        if not connection.execute(delete(Person).where(Person.id == person_id)).rowcount:
+        if not connection.execute(delete(PersonRow).where(PersonRow.id == person_id)).rowcount:
             raise UsageError(f"there is no person {person_id}")
         audit(
             connection, f"person:{person_id}", "erased", actor_id=actor_id if actor_id != person_id else None
@@ -83,18 +86,32 @@ def drop_files(store: Store, files: FileStore, digests: list[str]) -> int:
     with store.read() as connection:
         used = set(
             connection.execute(
-                select(Artifact.digest).where(Artifact.digest.in_(digests)).distinct()
+                select(ArtifactRow.digest).where(ArtifactRow.digest.in_(digests)).distinct()
             ).scalars()
         )
     gone = [digest for digest in digests if digest not in used]
     return sum(files.remove(digest) for digest in gone)
 
 
+def _forget_revocations(connection: Connection, person_id: int) -> None:
+    """Remove why their certificates were revoked: the reasons are about them, in somebody's own words."""
+    courses = connection.execute(
+        select(CertificateRow.course_id).where(CertificateRow.person_id == person_id)
+    ).scalars()
+    said = connection.execute(
+        select(EventRow.id, EventRow.data).where(
+            EventRow.subject.in_([f"course:{one}" for one in courses]), EventRow.kind == REVOKED
+        )
+    ).all()
+    theirs = [row.id for row in said if row.data["person_id"] == person_id]
+    connection.execute(delete(EventRow).where(EventRow.id.in_(theirs)))
+
+
 def _drop_source(store: Store, digest: str) -> None:
     used = select(SubmissionRow.id).where(SubmissionRow.digest == digest)
     try:
         with store.write() as connection:
-            connection.execute(delete(Source).where(Source.digest == digest, ~used.exists()))
+            connection.execute(delete(SourceRow).where(SourceRow.digest == digest, ~used.exists()))
     except IntegrityError:
         # Somebody handed the very same files in just now: they are theirs.
         return

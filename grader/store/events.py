@@ -15,12 +15,12 @@ from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.tables import Attempt, Event
+from grader.store.tables import AttemptRow, EventRow
 from grader.store.tables.attempt import AttemptState
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class StoredEvent:
     """One event; see `grader.store.tables.event`."""
 
     id: int
@@ -32,19 +32,19 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewEvents:
     """What is new of an attempt: its state, the number of its last event, and the events asked for."""
 
     state: AttemptState
     last: int
-    events: tuple[Happened, ...]
+    events: tuple[StoredEvent, ...]
 
 
 # Statements of the busiest operations are made once: making them takes longer than running them.
-NOTE = insert(Event).values(at=database_now())
+ADD_EVENT = insert(EventRow).values(at=database_now())
 
 
-def note(
+def add_event(
     connection: Connection,
     attempt_id: int,
     seq: int,
@@ -53,56 +53,66 @@ def note(
     actor_id: int | None = None,
     **data: Any,
 ) -> None:
-    """Write one event of an attempt under a number that the caller took by raising `Attempt.event_seq`."""
+    """Write one event of an attempt under a number that the caller took by raising `AttemptRow.event_seq`."""
     connection.execute(
-        NOTE, {"attempt_id": attempt_id, "seq": seq, "kind": kind, "actor_id": actor_id, "data": data}
+        ADD_EVENT, {"attempt_id": attempt_id, "seq": seq, "kind": kind, "actor_id": actor_id, "data": data}
     )
 
 
 def audit(connection: Connection, subject: str, kind: str, *, actor_id: int | None, **data: Any) -> None:
     """Write one event that is about no attempt, such as `course:3`, `due_date_moved`."""
     connection.execute(
-        insert(Event).values(subject=subject, kind=kind, at=database_now(), actor_id=actor_id, data=data)
+        insert(EventRow).values(subject=subject, kind=kind, at=database_now(), actor_id=actor_id, data=data)
     )
 
 
-def tell(store: Store, attempt_id: int, lease_token: int, told: Sequence[tuple[str, dict[str, Any]]]) -> bool:
-    """A worker's live signs, `(kind, data)` each, in order; False: its lease has ended, nothing was written."""
+def add_live_events(
+    store: Store, attempt_id: int, lease_token: int, events: Sequence[tuple[str, dict[str, Any]]]
+) -> bool:
+    """A worker's live signs, `(kind, data)` each, in order; False: its lease has ended, nothing was written.
+
+    The attempt's phase changes together with the events of that phase: nobody reads what a run printed while the
+    attempt still says that it is being prepared.
+    """
+    phases = [data["phase"] for kind, data in events if kind == "phase"]
+    changed = {"phase": phases[-1]} if phases else {}
     with store.write() as connection:
         last = connection.execute(
-            update(Attempt)
+            update(AttemptRow)
             .where(
-                Attempt.id == attempt_id,
-                Attempt.lease_token == lease_token,
-                Attempt.state == AttemptState.RUNNING,
+                AttemptRow.id == attempt_id,
+                AttemptRow.lease_token == lease_token,
+                AttemptRow.state == AttemptState.RUNNING,
             )
-            .values(event_seq=Attempt.event_seq + len(told))
-            .returning(Attempt.event_seq)
+            .values(event_seq=AttemptRow.event_seq + len(events), **changed)
+            .returning(AttemptRow.event_seq)
         ).scalar_one_or_none()
         if last is None:
             return False
-        if told:
-            first = last - len(told) + 1
+        if events:
+            first = last - len(events) + 1
             connection.execute(
-                insert(Event).values(at=database_now()),
+                insert(EventRow).values(at=database_now()),
                 [
                     {"attempt_id": attempt_id, "seq": first + index, "kind": kind, "data": data}
-                    for index, (kind, data) in enumerate(told)
+                    for index, (kind, data) in enumerate(events)
                 ],
             )
         return True
 
 
-def events_of(store: Store, attempt_id: int, *, after: int = 0, limit: int = 500) -> tuple[Happened, ...]:
+def events_of(store: Store, attempt_id: int, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
     """Events of an attempt that come after number `after`, in order."""
     with store.read() as connection:
         rows = connection.execute(
-            _COLUMNS.where(Event.attempt_id == attempt_id, Event.seq > after).order_by(Event.seq).limit(limit)
+            _COLUMNS.where(EventRow.attempt_id == attempt_id, EventRow.seq > after)
+            .order_by(EventRow.seq)
+            .limit(limit)
         )
-        return tuple(Happened(*row) for row in rows)
+        return tuple(StoredEvent(*row) for row in rows)
 
 
-def news(store: Store, after: Mapping[int, int], *, limit: int = 5000) -> dict[int, News]:
+def new_events(store: Store, after: Mapping[int, int], *, limit: int = 5000) -> dict[int, NewEvents]:
     """What happened to several attempts since, read in one go for everybody who watches.
 
     Args:
@@ -112,29 +122,31 @@ def news(store: Store, after: Mapping[int, int], *, limit: int = 5000) -> dict[i
     """
     with store.read() as connection:
         heads = connection.execute(
-            select(Attempt.id, Attempt.state, Attempt.event_seq).where(Attempt.id.in_(list(after)))
+            select(AttemptRow.id, AttemptRow.state, AttemptRow.event_seq).where(
+                AttemptRow.id.in_(list(after))
+            )
         ).all()
         behind = [row.id for row in heads if row.event_seq > after[row.id]]
-        found: dict[int, list[Happened]] = {}
+        found: dict[int, list[StoredEvent]] = {}
         if behind:
-            newer = or_(*(and_(Event.attempt_id == one, Event.seq > after[one]) for one in behind))
+            newer = or_(*(and_(EventRow.attempt_id == one, EventRow.seq > after[one]) for one in behind))
             for row in connection.execute(
-                _COLUMNS.add_columns(Event.attempt_id)
+                _COLUMNS.add_columns(EventRow.attempt_id)
                 .where(newer)
-                .order_by(Event.attempt_id, Event.seq)
+                .order_by(EventRow.attempt_id, EventRow.seq)
                 .limit(limit)
             ):
-                found.setdefault(row[6], []).append(Happened(*row[:6]))
-    return {row.id: News(row.state, row.event_seq, tuple(found.get(row.id, ()))) for row in heads}
+                found.setdefault(row[6], []).append(StoredEvent(*row[:6]))
+    return {row.id: NewEvents(row.state, row.event_seq, tuple(found.get(row.id, ()))) for row in heads}
 
 
-def audit_of(store: Store, subject: str, *, limit: int = 500) -> tuple[Happened, ...]:
+def audit_of(store: Store, subject: str, *, limit: int = 500) -> tuple[StoredEvent, ...]:
     """The last audit events about a subject, newest first."""
     with store.read() as connection:
         rows = connection.execute(
-            _COLUMNS.where(Event.subject == subject).order_by(Event.id.desc()).limit(limit)
+            _COLUMNS.where(EventRow.subject == subject).order_by(EventRow.id.desc()).limit(limit)
         )
-        return tuple(Happened(*row) for row in rows)
+        return tuple(StoredEvent(*row) for row in rows)
 
 
-_COLUMNS = select(Event.id, Event.seq, Event.kind, Event.at, Event.actor_id, Event.data)
+_COLUMNS = select(EventRow.id, EventRow.seq, EventRow.kind, EventRow.at, EventRow.actor_id, EventRow.data)

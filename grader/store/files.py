@@ -1,7 +1,7 @@
 """Files under the hash of their bytes: what attempts leave, in a shared folder or in the database itself.
 
 Writing the same bytes twice is one file; a file is whole or not there; what is read is compared with its name. Says
-nothing about whose a file is: that is `Artifact`'s.
+nothing about whose a file is: that is `ArtifactRow`'s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import delete, select
 from grader.errors import InfraError
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.tables import Blob
+from grader.store.tables import BlobRow
 from grader.store.upsert import upsert
 
 MAX_FILE_BYTES = 64 << 20
@@ -62,9 +62,6 @@ class FileStore(Protocol):
             FileDamagedError: they have changed.
             ValueError: that is no digest.
         """
-
-    def has(self, digest: str) -> bool:
-        """Whether such a file is there."""
 
     def remove(self, digest: str) -> bool:
         """Remove it; False: it was not there."""
@@ -117,10 +114,6 @@ class FolderFiles:
             raise InfraError(f"the file store {self.root} cannot be read: {error.strerror}") from error
         return _verified(digest, data)
 
-    def has(self, digest: str) -> bool:
-        """Whether such a file is there."""
-        return self._place(digest).is_file()
-
     def remove(self, digest: str) -> bool:
         """Remove it; False: it was not there."""
         place = self._place(digest)
@@ -155,30 +148,25 @@ class DatabaseFiles:
         values = {"digest": digest, "size": len(whole), "data": whole, "created_at": database_now()}
         with self._store.write() as connection:
             # Written even where it is there: what was damaged is whole again afterwards.
-            connection.execute(upsert(connection, Blob, ["digest"], values, update=["data", "size"]))
+            connection.execute(upsert(connection, BlobRow, ["digest"], values, update=["data", "size"]))
         return digest
 
     def get(self, digest: str) -> bytes:
         """The bytes of that digest; see `FileStore`."""
         _check(digest)
         with self._store.read() as connection:
-            data = connection.execute(select(Blob.data).where(Blob.digest == digest)).scalar_one_or_none()
+            data = connection.execute(
+                select(BlobRow.data).where(BlobRow.digest == digest)
+            ).scalar_one_or_none()
         if data is None:
             raise FileMissingError(f"file {digest} is not in the database")
         return _verified(digest, bytes(data))
-
-    def has(self, digest: str) -> bool:
-        """Whether such a file is there."""
-        _check(digest)
-        with self._store.read() as connection:
-            found = connection.execute(select(Blob.size).where(Blob.digest == digest))
-            return found.scalar_one_or_none() is not None
 
     def remove(self, digest: str) -> bool:
         """Remove it; False: it was not there."""
         _check(digest)
         with self._store.write() as connection:
-            return bool(connection.execute(delete(Blob).where(Blob.digest == digest)).rowcount)
+            return bool(connection.execute(delete(BlobRow).where(BlobRow.digest == digest)).rowcount)
 
 
 def open_files(store: Store, place: str, default: Path) -> FileStore:

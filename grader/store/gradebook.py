@@ -11,15 +11,15 @@ from sqlalchemy import and_, func, select
 
 from grader.model.grade import Verdict
 from grader.store.clock import database_now
-from grader.store.courses import SetTask, read_tasks
+from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
-from grader.store.tables import Attempt, CourseTask, Enrolment, Extension, Person, Standing
+from grader.store.tables import AttemptRow, CourseTaskRow, EnrolmentRow, ExtensionRow, PersonRow, StandingRow
 from grader.store.tables.attempt import Lane
 from grader.store.tables.person import Role
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GradebookCell:
     """Where one learner stands in one task; `attempt_id` None: handed in, nothing judged yet."""
 
     num_attempts: int
@@ -32,21 +32,21 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class GradebookRow:
+class GradebookLine:
     """One learner: a cell per task that they have handed something in for, by the task's id in the course."""
 
     person_id: int
     login: str
     name: str
-    cells: dict[int, Cell]
+    cells: dict[int, GradebookCell]
 
 
 @dataclass(frozen=True, slots=True)
 class Gradebook:
     """People × tasks of one course."""
 
-    tasks: tuple[SetTask, ...]
-    rows: tuple[GradebookRow, ...]
+    tasks: tuple[AssignedTask, ...]
+    rows: tuple[GradebookLine, ...]
 
 
 def gradebook(store: Store, course_id: int) -> Gradebook:
@@ -55,39 +55,39 @@ def gradebook(store: Store, course_id: int) -> Gradebook:
         tasks = read_tasks(connection, course_id)
         ids = [task.id for task in tasks]
         people = connection.execute(
-            select(Person.id, Person.login, Person.name)
-            .join(Enrolment, Enrolment.person_id == Person.id)
-            .where(Enrolment.course_id == course_id, Enrolment.role == Role.LEARNER)
-            .order_by(Person.name, Person.id)
+            select(PersonRow.id, PersonRow.login, PersonRow.name)
+            .join(EnrolmentRow, EnrolmentRow.person_id == PersonRow.id)
+            .where(EnrolmentRow.course_id == course_id, EnrolmentRow.role == Role.LEARNER)
+            .order_by(PersonRow.name, PersonRow.id)
         ).all()
         # Whole lists at once, and a cell made once: of both there are thousands.
         counts: dict[tuple[int, int], int] = {
             (person_id, task_id): number
             for person_id, task_id, number in connection.execute(
-                select(Attempt.person_id, Attempt.course_task_id, func.count())
-                .where(Attempt.course_task_id.in_(ids), Attempt.lane == Lane.INTERACTIVE)
-                .group_by(Attempt.course_task_id, Attempt.person_id)
+                select(AttemptRow.person_id, AttemptRow.course_task_id, func.count())
+                .where(AttemptRow.course_task_id.in_(ids), AttemptRow.lane == Lane.INTERACTIVE)
+                .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
         standings: Sequence[Sequence[Any]] = connection.execute(
             select(
-                Standing.person_id,
-                Standing.course_task_id,
-                Standing.attempt_id,
-                Standing.points,
-                Standing.max_points,
-                Standing.verdict,
-                Standing.late_days,
-                Standing.overridden,
-            ).where(Standing.course_task_id.in_(ids))
+                StandingRow.person_id,
+                StandingRow.course_task_id,
+                StandingRow.attempt_id,
+                StandingRow.points,
+                StandingRow.max_points,
+                StandingRow.verdict,
+                StandingRow.late_days,
+                StandingRow.overridden,
+            ).where(StandingRow.course_task_id.in_(ids))
         ).all()
-    cells: dict[int, dict[int, Cell]] = {}
+    cells: dict[int, dict[int, GradebookCell]] = {}
     for row in standings:
-        cells.setdefault(row[0], {})[row[1]] = Cell(counts.pop((row[0], row[1]), 0), *row[2:])
+        cells.setdefault(row[0], {})[row[1]] = GradebookCell(counts.pop((row[0], row[1]), 0), *row[2:])
     for (person_id, task_id), number in counts.items():
-        cells.setdefault(person_id, {})[task_id] = Cell(number)
+        cells.setdefault(person_id, {})[task_id] = GradebookCell(number)
     return Gradebook(
-        tasks, tuple(GradebookRow(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)
+        tasks, tuple(GradebookLine(one.id, one.login, one.name, cells.get(one.id, {})) for one in people)
     )
 
 
@@ -96,20 +96,23 @@ def feedback_opens_at(store: Store, course_task_id: int, person_id: int) -> date
     with store.read() as connection:
         row = connection.execute(
             select(
-                CourseTask.hidden_until_due,
-                CourseTask.due_at,
-                Extension.due_at.label("extended"),
+                CourseTaskRow.hidden_until_due,
+                CourseTaskRow.due_at,
+                ExtensionRow.due_at.label("extended"),
                 database_now().label("now"),
             )
             .outerjoin(
-                Enrolment,
-                and_(Enrolment.course_id == CourseTask.course_id, Enrolment.person_id == person_id),
+                EnrolmentRow,
+                and_(EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == person_id),
             )
             .outerjoin(
-                Extension,
-                and_(Extension.enrolment_id == Enrolment.id, Extension.course_task_id == CourseTask.id),
+                ExtensionRow,
+                and_(
+                    ExtensionRow.enrolment_id == EnrolmentRow.id,
+                    ExtensionRow.course_task_id == CourseTaskRow.id,
+                ),
             )
-            .where(CourseTask.id == course_task_id)
+            .where(CourseTaskRow.id == course_task_id)
         ).one_or_none()
     if row is None or not row.hidden_until_due:
         return None

@@ -13,7 +13,7 @@ from grader.model.finding import Severity
 from grader.model.grade import Grade, Verdict
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.tables import Artifact, Attempt, GradeCode, GradeRecord, SubmissionRow
+from grader.store.tables import ArtifactRow, AttemptRow, GradeCodeRow, GradeRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState
 
 # An instructor still looks at it, or the machine failed: neither is an answer that others could be given.
@@ -21,7 +21,7 @@ _NOT_SHARED = (Verdict.HELD, Verdict.JUDGE_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class NewGrade:
     """What is kept of a grade.
 
     Attributes:
@@ -48,22 +48,22 @@ class StoredGrade:
     created_at: datetime
 
 
-def judged(grade: Grade, document: str) -> Judged:
+def new_grade(grade: Grade, document: str) -> NewGrade:
     """What to keep of this grade; `document` is its JSON as `grader.report` writes it for staff."""
     gravest: dict[str, Severity] = {}
     for finding in grade.findings:
         if not finding.refuted:
             known = gravest.get(finding.code, finding.severity)
             gravest[finding.code] = min(known, finding.severity, key=lambda severity: severity.rank)
-    return Judged(grade.verdict, grade.points, grade.max_points, document, tuple(sorted(gravest.items())))
+    return NewGrade(grade.verdict, grade.points, grade.max_points, document, tuple(sorted(gravest.items())))
 
 
-def record(
-    connection: Connection, attempt_id: int, person_id: int, course_task_id: int, grade: Judged
+def record_grade(
+    connection: Connection, attempt_id: int, person_id: int, course_task_id: int, grade: NewGrade
 ) -> None:
     """Write the grade of an attempt; a second one for the same attempt is refused by the database."""
     connection.execute(
-        insert(GradeRecord).values(
+        insert(GradeRow).values(
             attempt_id=attempt_id,
             verdict=grade.verdict,
             points=grade.points,
@@ -74,7 +74,7 @@ def record(
     )
     if grade.codes:
         connection.execute(
-            insert(GradeCode),
+            insert(GradeCodeRow),
             [
                 {
                     "attempt_id": attempt_id,
@@ -88,7 +88,7 @@ def record(
         )
 
 
-def known_answers(
+def judged_before(
     connection: Connection, wanted: Collection[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], int]:
     """The attempt that answered the very same files before, by (digest, task version, profile); unanswered: absent."""
@@ -99,29 +99,29 @@ def known_answers(
     return {(row.digest, row.task_version, row.profile): row.id for row in rows}
 
 
-def copy_answer(
+def copy_grade(
     connection: Connection, origin: int, attempt_id: int, person_id: int, course_task_id: int, name: str
-) -> Judged:
+) -> NewGrade:
     """Give an attempt the grade and files of another; the submission is called by its own name in it."""
-    row = connection.execute(_GRADE.where(GradeRecord.attempt_id == origin)).one()
+    row = connection.execute(_GRADE.where(GradeRow.attempt_id == origin)).one()
     codes = connection.execute(
-        select(GradeCode.code, GradeCode.severity)
-        .where(GradeCode.attempt_id == origin)
-        .order_by(GradeCode.code)
+        select(GradeCodeRow.code, GradeCodeRow.severity)
+        .where(GradeCodeRow.attempt_id == origin)
+        .order_by(GradeCodeRow.code)
     )
-    copied = Judged(
+    copied = NewGrade(
         row.verdict,
         row.points,
         row.max_points,
         _renamed(row.document, name),
         tuple((code, severity) for code, severity in codes),
     )
-    record(connection, attempt_id, person_id, course_task_id, copied)
+    record_grade(connection, attempt_id, person_id, course_task_id, copied)
     connection.execute(
-        insert(Artifact).from_select(
+        insert(ArtifactRow).from_select(
             ["attempt_id", "name", "digest", "size"],
-            select(literal(attempt_id), Artifact.name, Artifact.digest, Artifact.size).where(
-                Artifact.attempt_id == origin
+            select(literal(attempt_id), ArtifactRow.name, ArtifactRow.digest, ArtifactRow.size).where(
+                ArtifactRow.attempt_id == origin
             ),
         )
     )
@@ -131,7 +131,7 @@ def copy_answer(
 def grade_of(store: Store, attempt_id: int) -> StoredGrade | None:
     """The final grade of an attempt as it was judged, or None."""
     with store.read() as connection:
-        row = connection.execute(_GRADE.where(GradeRecord.attempt_id == attempt_id)).one_or_none()
+        row = connection.execute(_GRADE.where(GradeRow.attempt_id == attempt_id)).one_or_none()
     return None if row is None else StoredGrade(*row)
 
 
@@ -152,21 +152,23 @@ def _renamed(document: str, name: str) -> str:
 
 
 _GRADE = select(
-    GradeRecord.attempt_id,
-    GradeRecord.verdict,
-    GradeRecord.points,
-    GradeRecord.max_points,
-    GradeRecord.document,
-    GradeRecord.created_at,
+    GradeRow.attempt_id,
+    GradeRow.verdict,
+    GradeRow.points,
+    GradeRow.max_points,
+    GradeRow.document,
+    GradeRow.created_at,
 )
 _KNOWN = (
-    select(Attempt.digest, Attempt.task_version, Attempt.profile, Attempt.id)
-    .join(GradeRecord, GradeRecord.attempt_id == Attempt.id)
+    select(AttemptRow.digest, AttemptRow.task_version, AttemptRow.profile, AttemptRow.id)
+    .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
     .where(
-        tuple_(Attempt.digest, Attempt.task_version, Attempt.profile).in_(bindparam("same", expanding=True)),
-        Attempt.state == AttemptState.JUDGED,
-        Attempt.cached_from.is_(None),
-        GradeRecord.verdict.not_in(_NOT_SHARED),
+        tuple_(AttemptRow.digest, AttemptRow.task_version, AttemptRow.profile).in_(
+            bindparam("same", expanding=True)
+        ),
+        AttemptRow.state == AttemptState.JUDGED,
+        AttemptRow.cached_from.is_(None),
+        GradeRow.verdict.not_in(_NOT_SHARED),
     )
-    .order_by(Attempt.id)
+    .order_by(AttemptRow.id)
 )

@@ -13,14 +13,14 @@ from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.enrolments import enrol_within
 from grader.store.events import audit
-from grader.store.tables import Course, Enrolment, Invitation
+from grader.store.tables import CourseRow, EnrolmentRow, InvitationRow
 from grader.store.tables.person import Role
 
 # Typed by hand from a projector: no letters that look alike. 8 of 31: 39 bits, and guessing is limited by the doors.
 _LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 
 
-class Entry(StrEnum):
+class InvitationResult(StrEnum):
     """What became of an invitation that somebody used."""
 
     ENTERED = "entered"
@@ -31,15 +31,15 @@ class Entry(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Redeemed:
+class Redemption:
     """What using a code did; `course_id` is None where the code opens nothing."""
 
-    entry: Entry
+    result: InvitationResult
     course_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
+class InvitationFacts:
     """A code as instructors see it; `max_uses` None: as often as asked; `expired` by the database's clock."""
 
     code: str
@@ -57,10 +57,10 @@ class Invited:
 
 
 @dataclass(frozen=True, slots=True)
-class Opens:
+class InvitationPreview:
     """What a code would do: `entered` and the course that it opens, or why it opens none."""
 
-    entry: Entry
+    result: InvitationResult
     course_id: int | None = None
     course: str = ""
     role: Role = Role.LEARNER
@@ -79,7 +79,7 @@ def invite(
     code = "".join(secrets.choice(_LETTERS) for _ in range(8))
     with store.write() as connection:
         connection.execute(
-            insert(Invitation).values(
+            insert(InvitationRow).values(
                 course_id=course_id,
                 code=code,
                 role=role,
@@ -91,87 +91,91 @@ def invite(
     return code
 
 
-def look_up(store: Store, code: str) -> Opens:
+def look_up(store: Store, code: str) -> InvitationPreview:
     """What a code would open, without using it."""
     with store.read() as connection:
         row = connection.execute(
             select(
-                Course.id,
-                Course.title,
-                Invitation.role,
-                (Invitation.expires_at <= database_now()).label("expired"),
-                (Invitation.num_uses >= Invitation.max_uses).label("used_up"),
+                CourseRow.id,
+                CourseRow.title,
+                InvitationRow.role,
+                (InvitationRow.expires_at <= database_now()).label("expired"),
+                (InvitationRow.num_uses >= InvitationRow.max_uses).label("used_up"),
             )
-            .join(Course, Course.id == Invitation.course_id)
-            .where(Invitation.code == _spelt(code), Invitation.revoked_at.is_(None))
+            .join(CourseRow, CourseRow.id == InvitationRow.course_id)
+            .where(InvitationRow.code == _spelt(code), InvitationRow.revoked_at.is_(None))
         ).one_or_none()
     if row is None:
-        return Opens(Entry.UNKNOWN)
+        return InvitationPreview(InvitationResult.UNKNOWN)
     if row.expired or row.used_up:
-        return Opens(Entry.EXPIRED if row.expired else Entry.USED_UP)
-    return Opens(Entry.ENTERED, row.id, row.title, row.role)
+        return InvitationPreview(InvitationResult.EXPIRED if row.expired else InvitationResult.USED_UP)
+    return InvitationPreview(InvitationResult.ENTERED, row.id, row.title, row.role)
 
 
-def redeem(store: Store, code: str, person_id: int) -> Redeemed:
+def redeem(store: Store, code: str, person_id: int) -> Redemption:
     """Use a code; who is in the course already uses nothing up and keeps their role."""
     with store.write() as connection:
         row = connection.execute(
             select(
-                Invitation.id,
-                Invitation.course_id,
-                Invitation.role,
-                Invitation.max_uses,
-                Invitation.num_uses,
-                (Invitation.expires_at <= database_now()).label("expired"),
+                InvitationRow.id,
+                InvitationRow.course_id,
+                InvitationRow.role,
+                InvitationRow.max_uses,
+                InvitationRow.num_uses,
+                (InvitationRow.expires_at <= database_now()).label("expired"),
             )
-            .where(Invitation.code == _spelt(code), Invitation.revoked_at.is_(None))
+            .where(InvitationRow.code == _spelt(code), InvitationRow.revoked_at.is_(None))
             .with_for_update()
         ).one_or_none()
         if row is None:
-            return Redeemed(Entry.UNKNOWN)
+            return Redemption(InvitationResult.UNKNOWN)
         if row.expired:
-            return Redeemed(Entry.EXPIRED)
+            return Redemption(InvitationResult.EXPIRED)
         inside = connection.execute(
-            select(Enrolment.id).where(Enrolment.course_id == row.course_id, Enrolment.person_id == person_id)
+            select(EnrolmentRow.id).where(
+                EnrolmentRow.course_id == row.course_id, EnrolmentRow.person_id == person_id
+            )
         ).scalar_one_or_none()
         if inside is not None:
-            return Redeemed(Entry.ALREADY_IN, row.course_id)
+            return Redemption(InvitationResult.ALREADY_IN, row.course_id)
         if row.max_uses is not None and row.num_uses >= row.max_uses:
-            return Redeemed(Entry.USED_UP)
+            return Redemption(InvitationResult.USED_UP)
         connection.execute(
-            update(Invitation).where(Invitation.id == row.id).values(num_uses=Invitation.num_uses + 1)
+            update(InvitationRow)
+            .where(InvitationRow.id == row.id)
+            .values(num_uses=InvitationRow.num_uses + 1)
         )
         enrol_within(connection, row.course_id, person_id, row.role, actor_id=person_id)
-        return Redeemed(Entry.ENTERED, row.course_id)
+        return Redemption(InvitationResult.ENTERED, row.course_id)
 
 
-def invitations_of(store: Store, course_id: int) -> tuple[Invited, ...]:
+def invitations_of(store: Store, course_id: int) -> tuple[InvitationFacts, ...]:
     """The codes of a course that were not revoked, the newest first."""
     with store.read() as connection:
         rows = connection.execute(
             select(
-                Invitation.code,
-                Invitation.course_id,
-                Invitation.role,
-                Invitation.expires_at,
-                func.coalesce(Invitation.expires_at <= database_now(), false()),
-                Invitation.max_uses,
-                Invitation.num_uses,
+                InvitationRow.code,
+                InvitationRow.course_id,
+                InvitationRow.role,
+                InvitationRow.expires_at,
+                func.coalesce(InvitationRow.expires_at <= database_now(), false()),
+                InvitationRow.max_uses,
+                InvitationRow.num_uses,
             )
-            .where(Invitation.course_id == course_id, Invitation.revoked_at.is_(None))
-            .order_by(Invitation.id.desc())
+            .where(InvitationRow.course_id == course_id, InvitationRow.revoked_at.is_(None))
+            .order_by(InvitationRow.id.desc())
         )
-        return tuple(Invited(*row) for row in rows)
+        return tuple(InvitationFacts(*row) for row in rows)
 
 
 def revoke_invitation(store: Store, code: str, *, actor_id: int | None) -> bool:
     """End a code; False: there is none that still holds."""
     with store.write() as connection:
         course_id = connection.execute(
-            update(Invitation)
-            .where(Invitation.code == _spelt(code), Invitation.revoked_at.is_(None))
+            update(InvitationRow)
+            .where(InvitationRow.code == _spelt(code), InvitationRow.revoked_at.is_(None))
             .values(revoked_at=database_now())
-            .returning(Invitation.course_id)
+            .returning(InvitationRow.course_id)
         ).scalar_one_or_none()
         if course_id is not None:
             audit(connection, f"course:{course_id}", "invitation_revoked", actor_id=actor_id)

@@ -66,7 +66,7 @@ class Caps:
     concurrent: int | None
 
 
-def held_against(state: AttemptState, claimed_at: datetime | None, cached_from: int | None) -> bool:
+def counts_against_limits(state: AttemptState, claimed_at: datetime | None, cached_from: int | None) -> bool:
     """Whether an attempt counts against the learner's limits: our faults and answers from before do not."""
     if state is AttemptState.FAILED or cached_from is not None:
         return False

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import func, or_, select, update
 
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.tables import Attempt, OutboxRow
+from grader.store.tables import AttemptRow, OutboxRow
+from grader.store.tables.attempt import AttemptState
 
 TAKEN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class OutboxMessage:
     """A hint: `attempt` (something waits that needs `need`, in `lane`) or `judge_error` (staff should look)."""
 
     id: int
@@ -30,7 +31,7 @@ class Message:
 
 
 def publish(
-    store: Store, send: Callable[[Message], None], *, limit: int = 100, taken_s: float = TAKEN_S
+    store: Store, send: Callable[[OutboxMessage], None], *, limit: int = 100, taken_s: float = TAKEN_S
 ) -> int:
     """Send what waits in the outbox, oldest first, and return how many were sent.
 
@@ -49,7 +50,7 @@ def publish(
     return len(sent)
 
 
-def take(store: Store, *, limit: int = 100, taken_s: float = TAKEN_S) -> tuple[Message, ...]:
+def take(store: Store, *, limit: int = 100, taken_s: float = TAKEN_S) -> tuple[OutboxMessage, ...]:
     """Messages to send now; nobody else takes them for `taken_s` seconds."""
     with store.write() as connection:
         chosen = (
@@ -71,12 +72,12 @@ def take(store: Store, *, limit: int = 100, taken_s: float = TAKEN_S) -> tuple[M
             .values(taken_until=database_now(taken_s), tries=OutboxRow.tries + 1)
         )
         rows = connection.execute(
-            select(OutboxRow.id, OutboxRow.topic, OutboxRow.attempt_id, Attempt.need, Attempt.lane)
-            .join(Attempt, Attempt.id == OutboxRow.attempt_id)
+            select(OutboxRow.id, OutboxRow.topic, OutboxRow.attempt_id, AttemptRow.need, AttemptRow.lane)
+            .join(AttemptRow, AttemptRow.id == OutboxRow.attempt_id)
             .where(OutboxRow.id.in_(ids))
             .order_by(OutboxRow.id)
         )
-        return tuple(Message(*row) for row in rows)
+        return tuple(OutboxMessage(*row) for row in rows)
 
 
 def mark_sent(store: Store, ids: list[int]) -> None:
@@ -88,6 +89,26 @@ def mark_sent(store: Store, ids: list[int]) -> None:
                 .where(OutboxRow.id.in_(ids))
                 .values(sent_at=database_now(), taken_until=None)
             )
+
+
+def send_again(store: Store, attempt_id: int) -> bool:
+    """The message for this attempt was used up by another one's turn: send it again where the attempt still waits.
+
+    True: it will be sent.
+    """
+    newest = (
+        select(func.max(OutboxRow.id))
+        .join(AttemptRow, AttemptRow.id == OutboxRow.attempt_id)
+        .where(
+            AttemptRow.id == attempt_id,
+            AttemptRow.state == AttemptState.QUEUED,
+            OutboxRow.topic == "attempt",
+        )
+        .scalar_subquery()
+    )
+    with store.write() as connection:
+        again = update(OutboxRow).where(OutboxRow.id == newest, OutboxRow.sent_at.is_not(None))
+        return bool(connection.execute(again.values(sent_at=None, taken_until=None)).rowcount)
 
 
 def _put_back(store: Store, ids: list[int]) -> None:

@@ -15,7 +15,7 @@ from grader.errors import UsageError
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.tables import Person
+from grader.store.tables import PersonRow
 from grader.store.tables.person import Role
 
 MIN_PASSWORD, MAX_PASSWORD = 10, 256
@@ -65,7 +65,7 @@ def add_person(
     try:
         with store.write() as connection:
             person_id = connection.execute(
-                insert(Person)
+                insert(PersonRow)
                 .values(
                     login=login,
                     name=name,
@@ -74,7 +74,7 @@ def add_person(
                     must_change=must_change,
                     created_at=database_now(),
                 )
-                .returning(Person.id)
+                .returning(PersonRow.id)
             ).scalar_one()
             audit(connection, f"person:{person_id}", "person_added", actor_id=actor_id, role=role)
             return person_id
@@ -86,7 +86,7 @@ def check_password(store: Store, login: str, password: str) -> Account | None:
     """The account that this login and password open, or None; takes equally long either way."""
     with store.read() as connection:
         row = connection.execute(
-            _ACCOUNT.add_columns(Person.password_hash).where(Person.login == _login(login))
+            _ACCOUNT.add_columns(PersonRow.password_hash).where(PersonRow.login == _login(login))
         )
         found = row.one_or_none()
     hashed = found.password_hash if found is not None else None
@@ -97,8 +97,8 @@ def check_password(store: Store, login: str, password: str) -> Account | None:
     if hashed is not None and _hasher().check_needs_rehash(hashed):
         with store.write() as connection:
             connection.execute(
-                update(Person)
-                .where(Person.id == account.id, Person.password_hash == hashed)
+                update(PersonRow)
+                .where(PersonRow.id == account.id, PersonRow.password_hash == hashed)
                 .values(password_hash=_hasher().hash(password))
             )
     return account
@@ -119,7 +119,7 @@ def set_password(
             person_id,
             password_hash=hashed,
             must_change=must_change,
-            session_epoch=Person.session_epoch + 1,
+            session_epoch=PersonRow.session_epoch + 1,
         )
         audit(connection, f"person:{person_id}", "password_changed", actor_id=actor_id)
 
@@ -135,7 +135,7 @@ def set_enabled(store: Store, person_id: int, enabled: bool, *, actor_id: int | 
             connection,
             person_id,
             disabled_at=None if enabled else database_now(),
-            session_epoch=Person.session_epoch + 1,
+            session_epoch=PersonRow.session_epoch + 1,
         )
         audit(connection, f"person:{person_id}", "enabled" if enabled else "disabled", actor_id=actor_id)
 
@@ -147,7 +147,7 @@ def set_role(store: Store, person_id: int, role: Role, *, actor_id: int | None) 
         UsageError: there is no such account.
     """
     with store.write() as connection:
-        _change(connection, person_id, role=role, session_epoch=Person.session_epoch + 1)
+        _change(connection, person_id, role=role, session_epoch=PersonRow.session_epoch + 1)
         audit(connection, f"person:{person_id}", "role_changed", actor_id=actor_id, role=role)
 
 
@@ -158,7 +158,7 @@ def end_sessions(store: Store, person_id: int, *, actor_id: int | None) -> None:
         UsageError: there is no such account.
     """
     with store.write() as connection:
-        _change(connection, person_id, session_epoch=Person.session_epoch + 1)
+        _change(connection, person_id, session_epoch=PersonRow.session_epoch + 1)
         audit(connection, f"person:{person_id}", "sessions_ended", actor_id=actor_id)
 
 
@@ -172,19 +172,19 @@ def account(store: Store, person_id: int) -> Account | None:
 def account_by_login(store: Store, login: str) -> Account | None:
     """The account of that login, or None."""
     with store.read() as connection:
-        row = connection.execute(_ACCOUNT.where(Person.login == _login(login))).one_or_none()
+        row = connection.execute(_ACCOUNT.where(PersonRow.login == _login(login))).one_or_none()
     return None if row is None else Account(*row)
 
 
-def everybody(store: Store, search: str = "", *, after: int = 0, limit: int = 100) -> tuple[Account, ...]:
+def accounts(store: Store, search: str = "", *, after: int = 0, limit: int = 100) -> tuple[Account, ...]:
     """Accounts by id, page by page: those after this id whose login or name holds the text, in whatever case."""
-    statement = _ACCOUNT.where(Person.id > after).order_by(Person.id).limit(limit)
+    statement = _ACCOUNT.where(PersonRow.id > after).order_by(PersonRow.id).limit(limit)
     if search.strip():
         wanted = search.strip().casefold()
         statement = statement.where(
             or_(
-                Person.login.contains(wanted, autoescape=True),
-                func.lower(Person.name).contains(wanted, autoescape=True),
+                PersonRow.login.contains(wanted, autoescape=True),
+                func.lower(PersonRow.name).contains(wanted, autoescape=True),
             )
         )
     with store.read() as connection:
@@ -194,12 +194,12 @@ def everybody(store: Store, search: str = "", *, after: int = 0, limit: int = 10
 def any_admin(store: Store) -> bool:
     """Whether somebody can administer this site at all; the first start makes such an account if not."""
     with store.read() as connection:
-        found = connection.execute(select(Person.id).where(Person.role == Role.ADMIN).limit(1))
+        found = connection.execute(select(PersonRow.id).where(PersonRow.role == Role.ADMIN).limit(1))
         return found.scalar_one_or_none() is not None
 
 
 def _change(connection: Connection, person_id: int, **values: object) -> None:
-    if not connection.execute(update(Person).where(Person.id == person_id).values(**values)).rowcount:
+    if not connection.execute(update(PersonRow).where(PersonRow.id == person_id).values(**values)).rowcount:
         raise UsageError(f"there is no account {person_id}")
 
 
@@ -235,13 +235,13 @@ def _decoy() -> str:
 
 
 _ACCOUNT = select(
-    Person.id,
-    Person.login,
-    Person.name,
-    Person.role,
-    Person.must_change,
-    Person.session_epoch,
-    Person.disabled_at.is_(None),
+    PersonRow.id,
+    PersonRow.login,
+    PersonRow.name,
+    PersonRow.role,
+    PersonRow.must_change,
+    PersonRow.session_epoch,
+    PersonRow.disabled_at.is_(None),
 )
 # Made once: every request of a browser asks for it.
-_BY_ID = _ACCOUNT.where(Person.id == bindparam("person"))
+_BY_ID = _ACCOUNT.where(PersonRow.id == bindparam("person"))

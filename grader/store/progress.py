@@ -12,7 +12,7 @@ from sqlalchemy import and_, select
 
 from grader.model.grade import Verdict
 from grader.store.clock import now as database_time
-from grader.store.courses import SetTask, read_tasks
+from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
 from grader.store.limits import (
     DAY,
@@ -20,18 +20,18 @@ from grader.store.limits import (
     Dates,
     Limit,
     Refusal,
+    counts_against_limits,
     days_late,
-    held_against,
     refused_by_caps,
     refused_by_dates,
 )
-from grader.store.tables import Attempt, Course, Enrolment, Extension, Standing
+from grader.store.tables import AttemptRow, CourseRow, EnrolmentRow, ExtensionRow, StandingRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class OwnStanding:
     """The attempt that counts for a learner in a task, and for how much."""
 
     attempt_id: int
@@ -49,7 +49,7 @@ class OwnTask:
     Attributes:
         task: as the course sets it.
         due_at: this learner's own date; extended: it is not everybody's.
-        stands: what counts so far; None: nothing was judged, or it is hidden.
+        standing: what counts so far; None: nothing was judged, or it is hidden.
         hidden_until: they are not told before then how they did; None: they are.
         unfinished: attempts that wait or run, oldest first.
         num_attempts: handed in so far; used_today, used: of those that count against the limits.
@@ -57,10 +57,10 @@ class OwnTask:
         refusal: why nothing more is taken just now; None: it is.
     """
 
-    task: SetTask
+    task: AssignedTask
     due_at: datetime | None
     extended: bool
-    stands: Stands | None
+    standing: OwnStanding | None
     hidden_until: datetime | None
     unfinished: tuple[int, ...]
     num_attempts: int
@@ -72,7 +72,7 @@ class OwnTask:
     @property
     def accepted(self) -> bool:
         """Whether it is known to be done."""
-        return self.stands is not None and self.stands.verdict is Verdict.ACCEPTED
+        return self.standing is not None and self.standing.verdict is Verdict.ACCEPTED
 
 
 def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...]:
@@ -82,50 +82,52 @@ def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...
         ids = [task.id for task in tasks]
         now = database_time(connection)
         closed = connection.execute(
-            select(Course.closed_at).where(Course.id == course_id)
+            select(CourseRow.closed_at).where(CourseRow.id == course_id)
         ).scalar_one_or_none()
         role = connection.execute(
-            select(Enrolment.role).where(Enrolment.course_id == course_id, Enrolment.person_id == person_id)
+            select(EnrolmentRow.role).where(
+                EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
+            )
         ).scalar_one_or_none()
         extended = {
             row.course_task_id: row.due_at
             for row in connection.execute(
-                select(Extension.course_task_id, Extension.due_at)
-                .join(Enrolment, Enrolment.id == Extension.enrolment_id)
-                .where(and_(Enrolment.course_id == course_id, Enrolment.person_id == person_id))
+                select(ExtensionRow.course_task_id, ExtensionRow.due_at)
+                .join(EnrolmentRow, EnrolmentRow.id == ExtensionRow.enrolment_id)
+                .where(and_(EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id))
             )
         }
         attempts: dict[int, list[tuple[int, datetime, AttemptState, bool]]] = {}
         for row in connection.execute(
             select(
-                Attempt.course_task_id,
-                Attempt.id,
-                Attempt.queued_at,
-                Attempt.state,
-                Attempt.claimed_at,
-                Attempt.cached_from,
+                AttemptRow.course_task_id,
+                AttemptRow.id,
+                AttemptRow.queued_at,
+                AttemptRow.state,
+                AttemptRow.claimed_at,
+                AttemptRow.cached_from,
             )
             .where(
-                Attempt.person_id == person_id,
-                Attempt.course_task_id.in_(ids),
-                Attempt.lane == Lane.INTERACTIVE,
+                AttemptRow.person_id == person_id,
+                AttemptRow.course_task_id.in_(ids),
+                AttemptRow.lane == Lane.INTERACTIVE,
             )
-            .order_by(Attempt.id.desc())
+            .order_by(AttemptRow.id.desc())
         ):
-            counts = held_against(row.state, row.claimed_at, row.cached_from)
+            counts = counts_against_limits(row.state, row.claimed_at, row.cached_from)
             attempts.setdefault(row.course_task_id, []).append((row.id, row.queued_at, row.state, counts))
-        stands = {
-            row[0]: Stands(*row[1:])
+        standings = {
+            row[0]: OwnStanding(*row[1:])
             for row in connection.execute(
                 select(
-                    Standing.course_task_id,
-                    Standing.attempt_id,
-                    Standing.points,
-                    Standing.max_points,
-                    Standing.verdict,
-                    Standing.late_days,
-                    Standing.overridden,
-                ).where(Standing.person_id == person_id, Standing.course_task_id.in_(ids))
+                    StandingRow.course_task_id,
+                    StandingRow.attempt_id,
+                    StandingRow.points,
+                    StandingRow.max_points,
+                    StandingRow.verdict,
+                    StandingRow.late_days,
+                    StandingRow.overridden,
+                ).where(StandingRow.person_id == person_id, StandingRow.course_task_id.in_(ids))
             )
         }
     made = []
@@ -159,7 +161,7 @@ def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...
                 task=task,
                 due_at=due,
                 extended=task.id in extended and extended[task.id] != terms.due_at,
-                stands=stands.get(task.id) if hidden is None else None,
+                standing=standings.get(task.id) if hidden is None else None,
                 hidden_until=hidden,
                 unfinished=unfinished,
                 num_attempts=len(own),

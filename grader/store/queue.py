@@ -1,6 +1,6 @@
 """The queue as people see it: position and expected start, what is paused, which workers there are.
 
-Expected starts come from measured durations alone; where nothing was measured yet, none is told. Claims nothing.
+Expected starts come from measured durations alone; where nothing was measured yet, none is given. Claims nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grader.store.claims import EVERYTHING
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
-from grader.store.tables import Attempt, Gate, Turn, WorkerRow
+from grader.store.tables import AttemptRow, GateRow, TurnRow, WorkerRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.upsert import upsert
 
@@ -26,7 +26,7 @@ _MEASURED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePlace:
     """Where an attempt stands: 1 is next; `starts_in_s` None: not known."""
 
     position: int
@@ -34,7 +34,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class WorkerHost:
     """A worker's host as it was at the last look; None: not looked at, or not to be had there.
 
     Attributes:
@@ -59,7 +59,7 @@ class Worker:
     seen_at: datetime
     draining: bool
     num_running: int
-    host: Host | None = None
+    host: WorkerHost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,13 @@ class QueueState:
     pauses: tuple[Pause, ...]
     workers: tuple[Worker, ...]
 
-    @property
-    def drained(self) -> bool:
-        """Whether nothing runs any more."""
-        return self.running == 0
-
 
 def report_worker(
-    store: Store, name: str, needs: Sequence[str], slots: int, host: Host | None = None
+    store: Store, name: str, needs: Sequence[str], slots: int, host: WorkerHost | None = None
 ) -> bool:
     """A worker says that it is there and what it can take; True: it is to take nothing more and end."""
-    told = None if host is None else asdict(host)
-    values = {"name": name, "needs": list(needs), "slots": slots, "seen_at": database_now(), "host": told}
+    facts = None if host is None else asdict(host)
+    values = {"name": name, "needs": list(needs), "slots": slots, "seen_at": database_now(), "host": facts}
     with store.write() as connection:
         update = ["needs", "slots", "seen_at", "host"]
         statement = upsert(connection, WorkerRow, ["name"], values, update=update)
@@ -120,14 +115,14 @@ def pause(store: Store, gate: str = EVERYTHING, *, reason: str, actor_id: int | 
     """Let nothing be claimed of a lane, of a need, or (`*`) at all; what runs goes on, submissions are still taken."""
     values = {"name": gate, "since": database_now(), "actor_id": actor_id, "reason": reason}
     with store.write() as connection:
-        connection.execute(upsert(connection, Gate, ["name"], values, update=["reason"]))
+        connection.execute(upsert(connection, GateRow, ["name"], values, update=["reason"]))
         audit(connection, "queue", "paused", actor_id=actor_id, gate=gate, reason=reason)
 
 
 def resume(store: Store, gate: str = EVERYTHING, *, actor_id: int | None) -> bool:
     """Open a gate again; False: it was open."""
     with store.write() as connection:
-        opened = bool(connection.execute(delete(Gate).where(Gate.name == gate)).rowcount)
+        opened = bool(connection.execute(delete(GateRow).where(GateRow.name == gate)).rowcount)
         if opened:
             audit(connection, "queue", "resumed", actor_id=actor_id, gate=gate)
         return opened
@@ -138,14 +133,14 @@ def queue_state(store: Store) -> QueueState:
     with store.read() as connection:
         now = database_now()
         counts = connection.execute(
-            select(Attempt.lane, func.count(), func.min(Attempt.queued_at), now)
-            .where(Attempt.state == AttemptState.QUEUED)
-            .group_by(Attempt.lane)
+            select(AttemptRow.lane, func.count(), func.min(AttemptRow.queued_at), now)
+            .where(AttemptRow.state == AttemptState.QUEUED)
+            .group_by(AttemptRow.lane)
         ).all()
         running = connection.execute(
-            select(func.count()).select_from(Attempt).where(Attempt.state == AttemptState.RUNNING)
+            select(func.count()).select_from(AttemptRow).where(AttemptRow.state == AttemptState.RUNNING)
         ).scalar_one()
-        gates = connection.execute(select(Gate.name, Gate.since, Gate.reason).order_by(Gate.name))
+        gates = connection.execute(select(GateRow.name, GateRow.since, GateRow.reason).order_by(GateRow.name))
         return QueueState(
             queued=dict.fromkeys(Lane, 0) | {row[0]: row[1] for row in counts},
             running=running,
@@ -155,7 +150,7 @@ def queue_state(store: Store) -> QueueState:
         )
 
 
-def places(store: Store) -> dict[int, Place]:
+def places(store: Store) -> dict[int, QueuePlace]:
     """Position and expected start of every attempt that waits, as claims would take them one after the other.
 
     Only attempts that could take the same worker stand before each other. One call serves all pages for a second.
@@ -166,8 +161,12 @@ def places(store: Store) -> dict[int, Place]:
             return {}
         running = connection.execute(
             select(
-                Attempt.worker, Attempt.course_task_id, Attempt.need, Attempt.claimed_at, database_now()
-            ).where(Attempt.state == AttemptState.RUNNING)
+                AttemptRow.worker,
+                AttemptRow.course_task_id,
+                AttemptRow.need,
+                AttemptRow.claimed_at,
+                database_now(),
+            ).where(AttemptRow.state == AttemptState.RUNNING)
         ).all()
         workers = [worker for worker in _workers(connection) if not worker.draining]
         kinds = {(row.course_task_id, row.need) for row in (*queue, *running)}
@@ -186,7 +185,7 @@ def _plan(
     workers: Sequence[Worker],
     free: dict[str, list[float | None]],
     takes: dict[tuple[int, str], float],
-) -> dict[int, Place]:
+) -> dict[int, QueuePlace]:
     """Deal the queue out to slots, each to the one that is free first."""
     groups = {need: frozenset(w.name for w in workers if need in w.needs) for _, _, need in queue}
     slots: dict[str, list[float]] = {}
@@ -196,7 +195,7 @@ def _plan(
         idle = max(0, worker.slots - len(free[worker.name]))
         slots[worker.name] = known + [0.0] * idle
         heapq.heapify(slots[worker.name])
-    found: dict[int, Place] = {}
+    found: dict[int, QueuePlace] = {}
     ahead: dict[str, int] = {}
     for attempt_id, task_id, need in queue:
         rivals = [other for other in ahead if other == need or groups[other] & groups[need]]
@@ -211,26 +210,26 @@ def _plan(
             # From a task that was never measured on, this slot's next start is not known.
             if takes_s is not None:
                 heapq.heappush(slots[best], start + takes_s)
-        found[attempt_id] = Place(position, start)
+        found[attempt_id] = QueuePlace(position, start)
     return found
 
 
 def _in_order() -> Select[int, int, str]:
-    turn = func.coalesce(Turn.turn, 0)
-    nth = func.row_number().over(partition_by=(Attempt.lane, Attempt.person_id), order_by=Attempt.id)
+    turn = func.coalesce(TurnRow.turn, 0)
+    nth = func.row_number().over(partition_by=(AttemptRow.lane, AttemptRow.person_id), order_by=AttemptRow.id)
     return (
-        select(Attempt.id, Attempt.course_task_id, Attempt.need)
-        .outerjoin(Turn, and_(Turn.person_id == Attempt.person_id, Turn.lane == Attempt.lane))
-        .where(Attempt.state == AttemptState.QUEUED)
-        .order_by(case((Attempt.lane == Lane.INTERACTIVE, 0), else_=1), nth, turn, Attempt.id)
+        select(AttemptRow.id, AttemptRow.course_task_id, AttemptRow.need)
+        .outerjoin(TurnRow, and_(TurnRow.person_id == AttemptRow.person_id, TurnRow.lane == AttemptRow.lane))
+        .where(AttemptRow.state == AttemptState.QUEUED)
+        .order_by(case((AttemptRow.lane == Lane.INTERACTIVE, 0), else_=1), nth, turn, AttemptRow.id)
     )
 
 
 def _workers(connection: Connection) -> tuple[Worker, ...]:
     busy = (
-        select(Attempt.worker, func.count().label("num"))
-        .where(Attempt.state == AttemptState.RUNNING)
-        .group_by(Attempt.worker)
+        select(AttemptRow.worker, func.count().label("num"))
+        .where(AttemptRow.state == AttemptState.RUNNING)
+        .group_by(AttemptRow.worker)
         .subquery()
     )
     rows = connection.execute(
@@ -248,28 +247,30 @@ def _workers(connection: Connection) -> tuple[Worker, ...]:
         .order_by(WorkerRow.name)
     )
     return tuple(
-        Worker(name, tuple(needs), slots, seen_at, draining, number, _host(told))
-        for name, needs, slots, seen_at, draining, number, told in rows
+        Worker(name, tuple(needs), slots, seen_at, draining, number, _host(facts))
+        for name, needs, slots, seen_at, draining, number, facts in rows
     )
 
 
-def _host(told: dict[str, int | None] | None) -> Host | None:
+def _host(facts: dict[str, int | None] | None) -> WorkerHost | None:
     # A worker of another version may say more, or less.
-    return None if told is None else Host(**{one.name: told.get(one.name) for one in fields(Host)})
+    return (
+        None if facts is None else WorkerHost(**{one.name: facts.get(one.name) for one in fields(WorkerHost)})
+    )
 
 
 def _durations(connection: Connection, kinds: Sequence[tuple[int, str]]) -> dict[tuple[int, str], float]:
     """Mean seconds from claim to end of the last judged attempts, per task of a course and need."""
     recent = [
-        select(Attempt.course_task_id, Attempt.need, Attempt.claimed_at, Attempt.finished_at)
+        select(AttemptRow.course_task_id, AttemptRow.need, AttemptRow.claimed_at, AttemptRow.finished_at)
         .where(
-            Attempt.course_task_id == task_id,
-            Attempt.need == need,
-            Attempt.state == AttemptState.JUDGED,
-            Attempt.claimed_at.is_not(None),
-            Attempt.finished_at.is_not(None),
+            AttemptRow.course_task_id == task_id,
+            AttemptRow.need == need,
+            AttemptRow.state == AttemptState.JUDGED,
+            AttemptRow.claimed_at.is_not(None),
+            AttemptRow.finished_at.is_not(None),
         )
-        .order_by(Attempt.finished_at.desc())
+        .order_by(AttemptRow.finished_at.desc())
         .limit(_MEASURED)
         .subquery()
         for task_id, need in kinds

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from grader.store.attempt_endings import BACKOFF_S, RUNNING, AttemptEnding, end_without_grade
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.endings import BACKOFF_S, RUNNING, Ending, lose
-from grader.store.tables import Attempt, OutboxRow
+from grader.store.tables import AttemptRow, OutboxRow
 from grader.store.tables.attempt import AttemptState
 
 STALE_S = 10.0
@@ -48,20 +48,25 @@ def reconcile(
     """
     with store.write() as connection:
         rows = connection.execute(
-            RUNNING.where(Attempt.lease_until < database_now())
-            .order_by(Attempt.lease_until)
+            RUNNING.where(AttemptRow.lease_until < database_now())
+            .order_by(AttemptRow.lease_until)
             .limit(_BATCH)
             .with_for_update(skip_locked=True)
         ).all()
         ends = [
-            lose(connection, row, "its worker gave no sign of life", retry=True, backoff_s=backoff_s)
+            end_without_grade(
+                connection, row, "its worker gave no sign of life", retry=True, backoff_s=backoff_s
+            )
             for row in rows
         ]
     with store.write() as connection:
         republished = _send_again(connection, stale_s, max_hints)
         connection.execute(delete(OutboxRow).where(OutboxRow.sent_at < database_now(-KEPT_S)))
     return Reconciled(
-        ends.count(Ending.REQUEUED), ends.count(Ending.FAILED), ends.count(Ending.CANCELLED), republished
+        ends.count(AttemptEnding.REQUEUED),
+        ends.count(AttemptEnding.FAILED),
+        ends.count(AttemptEnding.CANCELLED),
+        republished,
     )
 
 
@@ -69,10 +74,10 @@ def _send_again(connection: Connection, stale_s: float, max_hints: int) -> int:
     # An attempt's newest message is the one that counts.
     newest = (
         select(func.max(OutboxRow.id))
-        .join(Attempt, Attempt.id == OutboxRow.attempt_id)
+        .join(AttemptRow, AttemptRow.id == OutboxRow.attempt_id)
         .where(
-            Attempt.state == AttemptState.QUEUED,
-            Attempt.available_at <= database_now(),
+            AttemptRow.state == AttemptState.QUEUED,
+            AttemptRow.available_at <= database_now(),
             OutboxRow.topic == "attempt",
         )
         .group_by(OutboxRow.attempt_id)

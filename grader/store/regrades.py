@@ -16,17 +16,17 @@ from sqlalchemy.orm import aliased
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
+from grader.store.attempt_endings import cancel
 from grader.store.database import Store
-from grader.store.endings import cancel
 from grader.store.events import audit
-from grader.store.standings import restate
+from grader.store.standings import recompute_standings
 from grader.store.submissions import enqueue
-from grader.store.tables import Attempt, CourseTask, GradeRecord
+from grader.store.tables import AttemptRow, CourseTaskRow, GradeRow
 from grader.store.tables.attempt import AttemptState, Lane
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RegradeChange:
     """One line of a preview: what held before (or None), what the regrade says (None while it is not judged)."""
 
     attempt_id: int
@@ -43,7 +43,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RegradeBatch:
     """A regrade at a glance: how many attempts it judges again, how many of them ended, how many count by now.
 
     Attributes:
@@ -69,19 +69,22 @@ def regrade(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
     with store.write() as connection:
         rows = connection.execute(
             select(
-                func.coalesce(Attempt.regrade_of, Attempt.id).label("root"),
-                Attempt.submission_id,
-                Attempt.person_id,
-                Attempt.course_task_id,
-                Attempt.digest,
-                CourseTask.task,
-                CourseTask.version,
-                CourseTask.profile,
-                CourseTask.need,
+                func.coalesce(AttemptRow.regrade_of, AttemptRow.id).label("root"),
+                AttemptRow.submission_id,
+                AttemptRow.person_id,
+                AttemptRow.course_task_id,
+                AttemptRow.digest,
+                CourseTaskRow.task,
+                CourseTaskRow.version,
+                CourseTaskRow.profile,
+                CourseTaskRow.need,
             )
-            .join(CourseTask, CourseTask.id == Attempt.course_task_id)
-            .where(Attempt.id.in_(attempt_ids), Attempt.state.in_([AttemptState.JUDGED, AttemptState.FAILED]))
-            .order_by(Attempt.id)
+            .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+            .where(
+                AttemptRow.id.in_(attempt_ids),
+                AttemptRow.state.in_([AttemptState.JUDGED, AttemptState.FAILED]),
+            )
+            .order_by(AttemptRow.id)
         ).all()
         if not rows:
             raise UsageError("none of these attempts has ended, so there is nothing to judge again")
@@ -112,12 +115,12 @@ def regrade(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
     return batch
 
 
-def preview(store: Store, batch: str) -> tuple[Change, ...]:
+def preview(store: Store, batch: str) -> tuple[RegradeChange, ...]:
     """What a regrade says beside what holds now, in the order of the attempts."""
-    again = aliased(Attempt)
-    new_grade, old_grade = aliased(GradeRecord), aliased(GradeRecord)
+    again = aliased(AttemptRow)
+    new_grade, old_grade = aliased(GradeRow), aliased(GradeRow)
     # What held before: the newest judgement of the same submission that counts and is not of this batch.
-    other = aliased(Attempt)
+    other = aliased(AttemptRow)
     before = (
         select(func.max(other.id))
         .where(
@@ -145,20 +148,24 @@ def preview(store: Store, batch: str) -> tuple[Change, ...]:
             .where(again.batch == batch)
             .order_by(again.regrade_of)
         ).all()
-    return tuple(Change(*(*row[:4], _pair(row[4], row[5]), _pair(row[6], row[7]))) for row in rows)
+    return tuple(RegradeChange(*(*row[:4], _pair(row[4], row[5]), _pair(row[6], row[7]))) for row in rows)
 
 
 def apply(store: Store, batch: str, *, actor_id: int) -> int:
     """Let a regrade count, as far as it is judged; returns how many attempts count now that did not before."""
     with store.write() as connection:
         rows = connection.execute(
-            update(Attempt)
-            .where(Attempt.batch == batch, Attempt.state == AttemptState.JUDGED, Attempt.counts.is_(False))
+            update(AttemptRow)
+            .where(
+                AttemptRow.batch == batch,
+                AttemptRow.state == AttemptState.JUDGED,
+                AttemptRow.counts.is_(False),
+            )
             .values(counts=True)
-            .returning(Attempt.course_task_id, Attempt.person_id)
+            .returning(AttemptRow.course_task_id, AttemptRow.person_id)
         ).all()
         for course_task_id in sorted({row.course_task_id for row in rows}):
-            restate(
+            recompute_standings(
                 connection,
                 course_task_id,
                 sorted({row.person_id for row in rows if row.course_task_id == course_task_id}),
@@ -174,7 +181,9 @@ def discard(store: Store, batch: str, *, actor_id: int) -> int:
     """
     with store.read() as connection:
         rows = connection.execute(
-            select(Attempt.id, Attempt.state).where(Attempt.batch == batch, Attempt.counts.is_(False))
+            select(AttemptRow.id, AttemptRow.state).where(
+                AttemptRow.batch == batch, AttemptRow.counts.is_(False)
+            )
         ).all()
     for row in rows:
         if row.state in (AttemptState.QUEUED, AttemptState.RUNNING):
@@ -184,25 +193,25 @@ def discard(store: Store, batch: str, *, actor_id: int) -> int:
     return len(rows)
 
 
-def batches_of(store: Store, course_id: int, *, limit: int = 50) -> tuple[Batch, ...]:
+def batches_of(store: Store, course_id: int, *, limit: int = 50) -> tuple[RegradeBatch, ...]:
     """The last regrades of a course, newest first."""
     with store.read() as connection:
         rows = connection.execute(
-            _BATCH.where(CourseTask.course_id == course_id)
-            .group_by(Attempt.batch, CourseTask.course_id)
-            .order_by(func.max(Attempt.id).desc())
+            _BATCH.where(CourseTaskRow.course_id == course_id)
+            .group_by(AttemptRow.batch, CourseTaskRow.course_id)
+            .order_by(func.max(AttemptRow.id).desc())
             .limit(limit)
         )
-        return tuple(Batch(*row) for row in rows)
+        return tuple(RegradeBatch(*row) for row in rows)
 
 
-def batch_facts(store: Store, batch: str) -> Batch | None:
+def batch_facts(store: Store, batch: str) -> RegradeBatch | None:
     """One regrade, or None."""
     with store.read() as connection:
         row = connection.execute(
-            _BATCH.where(Attempt.batch == batch).group_by(Attempt.batch, CourseTask.course_id)
+            _BATCH.where(AttemptRow.batch == batch).group_by(AttemptRow.batch, CourseTaskRow.course_id)
         ).one_or_none()
-    return None if row is None else Batch(*row)
+    return None if row is None else RegradeBatch(*row)
 
 
 def _pair(verdict: Verdict | None, points: float) -> tuple[Verdict, float] | None:
@@ -211,14 +220,14 @@ def _pair(verdict: Verdict | None, points: float) -> tuple[Verdict, float] | Non
 
 _BATCH = (
     select(
-        Attempt.batch,
-        CourseTask.course_id,
-        func.min(Attempt.queued_at),
+        AttemptRow.batch,
+        CourseTaskRow.course_id,
+        func.min(AttemptRow.queued_at),
         func.count(),
-        func.sum(case((Attempt.state.in_([AttemptState.QUEUED, AttemptState.RUNNING]), 1), else_=0)),
-        func.sum(case((Attempt.state == AttemptState.JUDGED, 1), else_=0)),
-        func.sum(case((Attempt.counts.is_(True), 1), else_=0)),
+        func.sum(case((AttemptRow.state.in_([AttemptState.QUEUED, AttemptState.RUNNING]), 1), else_=0)),
+        func.sum(case((AttemptRow.state == AttemptState.JUDGED, 1), else_=0)),
+        func.sum(case((AttemptRow.counts.is_(True), 1), else_=0)),
     )
-    .join(CourseTask, CourseTask.id == Attempt.course_task_id)
-    .where(Attempt.batch.is_not(None))
+    .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+    .where(AttemptRow.batch.is_not(None))
 )

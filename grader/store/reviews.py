@@ -11,13 +11,13 @@ from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.events import note
-from grader.store.standings import restate
-from grader.store.tables import Attempt, Comment, GradeRecord, Override, Person
+from grader.store.events import add_event
+from grader.store.standings import recompute_standings
+from grader.store.tables import AttemptRow, CommentRow, GradeRow, OverrideRow, PersonRow
 
 
 @dataclass(frozen=True, slots=True)
-class Overridden:
+class StoredOverride:
     """An override; `withdrawn_at` None and the newest of its attempt: it holds. `actor` None: was erased."""
 
     id: int
@@ -30,7 +30,7 @@ class Overridden:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class StoredComment:
     """A comment; `path` None: on the whole."""
 
     id: int
@@ -54,14 +54,14 @@ def override(
     with store.write() as connection:
         person_id, course_task_id, seq = _touch(connection, attempt_id)
         most = connection.execute(
-            select(GradeRecord.max_points).where(GradeRecord.attempt_id == attempt_id)
+            select(GradeRow.max_points).where(GradeRow.attempt_id == attempt_id)
         ).scalar_one_or_none()
         if most is None:
             raise UsageError(f"attempt {attempt_id} has no grade to override")
         if not 0 <= points <= most:
             raise UsageError(f"points are 0 to {most:g}")
         override_id = connection.execute(
-            insert(Override)
+            insert(OverrideRow)
             .values(
                 attempt_id=attempt_id,
                 actor_id=actor_id,
@@ -70,9 +70,9 @@ def override(
                 reason=reason,
                 created_at=database_now(),
             )
-            .returning(Override.id)
+            .returning(OverrideRow.id)
         ).scalar_one()
-        note(
+        add_event(
             connection,
             attempt_id,
             seq,
@@ -82,43 +82,43 @@ def override(
             points=points,
             reason=reason,
         )
-        restate(connection, course_task_id, [person_id])
+        recompute_standings(connection, course_task_id, [person_id])
         return override_id
 
 
-def withdraw(store: Store, attempt_id: int, *, actor_id: int) -> bool:
+def withdraw_override(store: Store, attempt_id: int, *, actor_id: int) -> bool:
     """Let what was judged hold again; False: nothing was overridden."""
     with store.write() as connection:
         person_id, course_task_id, seq = _touch(connection, attempt_id)
         root = _family(connection, attempt_id)
         done = connection.execute(
-            update(Override)
-            .where(Override.attempt_id.in_(root), Override.withdrawn_at.is_(None))
+            update(OverrideRow)
+            .where(OverrideRow.attempt_id.in_(root), OverrideRow.withdrawn_at.is_(None))
             .values(withdrawn_at=database_now())
         ).rowcount
-        note(connection, attempt_id, seq, "override_withdrawn", actor_id=actor_id, number=done)
-        restate(connection, course_task_id, [person_id])
+        add_event(connection, attempt_id, seq, "override_withdrawn", actor_id=actor_id, number=done)
+        recompute_standings(connection, course_task_id, [person_id])
         return bool(done)
 
 
-def overrides_of(store: Store, attempt_id: int) -> tuple[Overridden, ...]:
+def overrides_of(store: Store, attempt_id: int) -> tuple[StoredOverride, ...]:
     """All overrides of an attempt and its regrades, newest first."""
     with store.read() as connection:
         rows = connection.execute(
             select(
-                Override.id,
-                Override.verdict,
-                Override.points,
-                Override.reason,
-                Person.name,
-                Override.created_at,
-                Override.withdrawn_at,
+                OverrideRow.id,
+                OverrideRow.verdict,
+                OverrideRow.points,
+                OverrideRow.reason,
+                PersonRow.name,
+                OverrideRow.created_at,
+                OverrideRow.withdrawn_at,
             )
-            .outerjoin(Person, Person.id == Override.actor_id)
-            .where(Override.attempt_id.in_(_family(connection, attempt_id)))
-            .order_by(Override.id.desc())
+            .outerjoin(PersonRow, PersonRow.id == OverrideRow.actor_id)
+            .where(OverrideRow.attempt_id.in_(_family(connection, attempt_id)))
+            .order_by(OverrideRow.id.desc())
         )
-        return tuple(Overridden(*row) for row in rows)
+        return tuple(StoredOverride(*row) for row in rows)
 
 
 def comment(
@@ -140,7 +140,7 @@ def comment(
     with store.write() as connection:
         _, _, seq = _touch(connection, attempt_id)
         comment_id = connection.execute(
-            insert(Comment)
+            insert(CommentRow)
             .values(
                 attempt_id=attempt_id,
                 author_id=author_id,
@@ -149,31 +149,38 @@ def comment(
                 text=text,
                 created_at=database_now(),
             )
-            .returning(Comment.id)
+            .returning(CommentRow.id)
         ).scalar_one()
-        note(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id)
+        add_event(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id)
         return comment_id
 
 
-def comments_of(store: Store, attempt_id: int) -> tuple[Remark, ...]:
+def comments_of(store: Store, attempt_id: int) -> tuple[StoredComment, ...]:
     """All comments on an attempt, oldest first."""
     with store.read() as connection:
         rows = connection.execute(
-            select(Comment.id, Person.name, Comment.path, Comment.line, Comment.text, Comment.created_at)
-            .outerjoin(Person, Person.id == Comment.author_id)
-            .where(Comment.attempt_id == attempt_id)
-            .order_by(Comment.id)
+            select(
+                CommentRow.id,
+                PersonRow.name,
+                CommentRow.path,
+                CommentRow.line,
+                CommentRow.text,
+                CommentRow.created_at,
+            )
+            .outerjoin(PersonRow, PersonRow.id == CommentRow.author_id)
+            .where(CommentRow.attempt_id == attempt_id)
+            .order_by(CommentRow.id)
         )
-        return tuple(Remark(*row) for row in rows)
+        return tuple(StoredComment(*row) for row in rows)
 
 
 def _touch(connection: Connection, attempt_id: int) -> tuple[int, int, int]:
     """Lock an attempt and take its next event's number: person, task of the course, number."""
     row = connection.execute(
-        update(Attempt)
-        .where(Attempt.id == attempt_id)
-        .values(event_seq=Attempt.event_seq + 1)
-        .returning(Attempt.person_id, Attempt.course_task_id, Attempt.event_seq)
+        update(AttemptRow)
+        .where(AttemptRow.id == attempt_id)
+        .values(event_seq=AttemptRow.event_seq + 1)
+        .returning(AttemptRow.person_id, AttemptRow.course_task_id, AttemptRow.event_seq)
     ).one_or_none()
     if row is None:
         raise UsageError(f"there is no attempt {attempt_id}")
@@ -182,7 +189,9 @@ def _touch(connection: Connection, attempt_id: int) -> tuple[int, int, int]:
 
 def _family(connection: Connection, attempt_id: int) -> list[int]:
     """The attempt that was handed in, and its regrades."""
-    root = connection.execute(select(Attempt.regrade_of).where(Attempt.id == attempt_id)).scalar_one_or_none()
+    root = connection.execute(
+        select(AttemptRow.regrade_of).where(AttemptRow.id == attempt_id)
+    ).scalar_one_or_none()
     first = attempt_id if root is None else root
-    regrades = connection.execute(select(Attempt.id).where(Attempt.regrade_of == first)).scalars()
+    regrades = connection.execute(select(AttemptRow.id).where(AttemptRow.regrade_of == first)).scalars()
     return [first, *regrades]

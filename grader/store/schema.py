@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -15,11 +14,12 @@ from sqlalchemy import Connection, text
 
 from grader.errors import UsageError
 from grader.store.database import Store
-from grader.store.tables import Base
 
 _FOLDER = Path(__file__).parent / "migrations"
 # Any number that nothing else in this database uses.
 _MIGRATING = 0x67726165
+# Before the first release six steps led to its tables; whoever went through all of them is at 0006.
+_UNRELEASED = ("0001", "0002", "0003", "0004", "0005")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,23 @@ class SchemaStatus:
         """Whether nothing is pending."""
         return self.current == self.head
 
-
-def head() -> str:
-    """The newest version."""
-    revision = ScriptDirectory.from_config(_config()).get_current_head()
-    assert revision is not None, "there is at least one migration"
-    return revision
+    @property
+    def problem(self) -> str | None:
+        """Why this grader cannot work with the database, and what to do about it; None: it can."""
+        if self.up_to_date:
+            return None
+        if self.pending:
+            return "the database is not of this version: run `grader db upgrade` first"
+        if self.current in _UNRELEASED:
+            return (
+                f"the database is at version {self.current}, from before the first release, which this grader cannot "
+                "upgrade: run `grader db upgrade` with a checkout that still has the migration v0006_time_zones.py, or "
+                "begin with an empty database"
+            )
+        return (
+            f"the database is at version {self.current}, which this grader does not know: use the grader that upgraded "
+            "it, or restore a backup of this version"
+        )
 
 
 def revisions() -> tuple[str, ...]:
@@ -52,17 +63,14 @@ def revisions() -> tuple[str, ...]:
 def status(store: Store) -> SchemaStatus:
     """Where a database stands."""
     with store.read() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-    known = revisions()
-    behind = known[known.index(current) + 1 :] if current in known else known if current is None else ()
-    return SchemaStatus(current, known[-1], behind)
+        return _status(connection)
 
 
 def upgrade(store: Store, revision: str = "head") -> None:
     """Bring a database to a version, all in one transaction; nothing happens where it is there already.
 
     Raises:
-        UsageError: there is no such version, or the database is of a newer grader.
+        UsageError: there is no such version, or the database is at one that this grader does not know.
     """
     _move(store, revision, up=True)
 
@@ -71,16 +79,9 @@ def downgrade(store: Store, revision: str) -> None:
     """Take a database back to an earlier version, or to nothing (`base`); what that version has no place for is lost.
 
     Raises:
-        UsageError: there is no such version.
+        UsageError: there is no such version, or the database is at one that this grader does not know.
     """
     _move(store, revision, up=False)
-
-
-def differences(store: Store) -> list[object]:
-    """What the database's tables differ in from ours, as Alembic's autogenerate sees it; empty when all is well."""
-    with store.read() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        return list(compare_metadata(context, Base.metadata))
 
 
 def _move(store: Store, revision: str, *, up: bool) -> None:
@@ -101,6 +102,9 @@ def _move_within(store: Store, revision: str, *, up: bool) -> None:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATING})"))
+        found = _status(connection)
+        if found.problem is not None and not found.pending:
+            raise UsageError(found.problem)
         try:
             (command.upgrade if up else command.downgrade)(_config(connection), revision)
             if store.is_sqlite:
@@ -108,6 +112,13 @@ def _move_within(store: Store, revision: str, *, up: bool) -> None:
                 assert broken is None, f"a migration left a row of {broken[0]} that refers to nothing"
         except CommandError as error:
             raise UsageError(f"the database was left as it was: {error}") from None
+
+
+def _status(connection: Connection) -> SchemaStatus:
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = revisions()
+    behind = known[known.index(current) + 1 :] if current in known else known if current is None else ()
+    return SchemaStatus(current, known[-1], behind)
 
 
 def _config(connection: Connection | None = None) -> Config:

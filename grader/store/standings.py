@@ -15,80 +15,86 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, select
 from grader.model.grade import Verdict
 from grader.store.limits import days_late, late_factor
 from grader.store.tables import (
-    Attempt,
-    CourseTask,
-    Enrolment,
-    Extension,
-    GradeRecord,
-    Override,
-    Standing,
+    AttemptRow,
+    CourseTaskRow,
+    EnrolmentRow,
+    ExtensionRow,
+    GradeRow,
+    OverrideRow,
+    StandingRow,
     SubmissionRow,
 )
 from grader.store.tables.attempt import AttemptState
 
 
-def restate(connection: Connection, course_task_id: int, person_ids: Sequence[int] | None = None) -> None:
+def recompute_standings(
+    connection: Connection, course_task_id: int, person_ids: Sequence[int] | None = None
+) -> None:
     """Work out again who stands where in a task; `person_ids` None: everybody."""
     terms = connection.execute(
         select(
-            CourseTask.course_id,
-            CourseTask.due_at,
-            CourseTask.late_policy,
-            CourseTask.late_loss,
+            CourseTaskRow.course_id,
+            CourseTaskRow.due_at,
+            CourseTaskRow.late_policy,
+            CourseTaskRow.late_loss,
         )
-        .where(CourseTask.id == course_task_id)
+        .where(CourseTaskRow.id == course_task_id)
         .with_for_update(key_share=True)
     ).one()
     latest = (
-        select(func.max(Override.id).label("id"), func.coalesce(Attempt.regrade_of, Attempt.id).label("root"))
-        .join(Attempt, Attempt.id == Override.attempt_id)
-        .where(
-            Override.withdrawn_at.is_(None),
-            Attempt.course_task_id == course_task_id,
-            *([] if person_ids is None else [Attempt.person_id.in_(person_ids)]),
+        select(
+            func.max(OverrideRow.id).label("id"),
+            func.coalesce(AttemptRow.regrade_of, AttemptRow.id).label("root"),
         )
-        .group_by(func.coalesce(Attempt.regrade_of, Attempt.id))
+        .join(AttemptRow, AttemptRow.id == OverrideRow.attempt_id)
+        .where(
+            OverrideRow.withdrawn_at.is_(None),
+            AttemptRow.course_task_id == course_task_id,
+            *([] if person_ids is None else [AttemptRow.person_id.in_(person_ids)]),
+        )
+        .group_by(func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
         .subquery()
     )
-    root = func.coalesce(Attempt.regrade_of, Attempt.id)
+    root = func.coalesce(AttemptRow.regrade_of, AttemptRow.id)
     rows = connection.execute(
         select(
-            Attempt.person_id,
+            AttemptRow.person_id,
             root.label("root"),
-            Attempt.id,
+            AttemptRow.id,
             SubmissionRow.submitted_at,
-            func.coalesce(Extension.due_at, terms.due_at).label("due_at")
+            func.coalesce(ExtensionRow.due_at, terms.due_at).label("due_at")
             if terms.due_at is not None
-            else Extension.due_at.label("due_at"),
-            GradeRecord.verdict,
-            GradeRecord.points,
-            GradeRecord.max_points,
-            Override.verdict.label("override_verdict"),
-            Override.points.label("override_points"),
+            else ExtensionRow.due_at.label("due_at"),
+            GradeRow.verdict,
+            GradeRow.points,
+            GradeRow.max_points,
+            OverrideRow.verdict.label("override_verdict"),
+            OverrideRow.points.label("override_points"),
         )
-        .join(GradeRecord, GradeRecord.attempt_id == Attempt.id)
-        .join(SubmissionRow, SubmissionRow.id == Attempt.submission_id)
+        .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
+        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
         .outerjoin(
-            Enrolment, and_(Enrolment.person_id == Attempt.person_id, Enrolment.course_id == terms.course_id)
+            EnrolmentRow,
+            and_(EnrolmentRow.person_id == AttemptRow.person_id, EnrolmentRow.course_id == terms.course_id),
         )
         .outerjoin(
-            Extension,
-            and_(Extension.enrolment_id == Enrolment.id, Extension.course_task_id == course_task_id),
+            ExtensionRow,
+            and_(ExtensionRow.enrolment_id == EnrolmentRow.id, ExtensionRow.course_task_id == course_task_id),
         )
         .outerjoin(latest, latest.c.root == root)
-        .outerjoin(Override, Override.id == latest.c.id)
+        .outerjoin(OverrideRow, OverrideRow.id == latest.c.id)
         .where(
-            Attempt.course_task_id == course_task_id,
-            Attempt.state == AttemptState.JUDGED,
-            Attempt.counts,
-            *([] if person_ids is None else [Attempt.person_id.in_(person_ids)]),
+            AttemptRow.course_task_id == course_task_id,
+            AttemptRow.state == AttemptState.JUDGED,
+            AttemptRow.counts,
+            *([] if person_ids is None else [AttemptRow.person_id.in_(person_ids)]),
         )
-        .order_by(Attempt.person_id, root, Attempt.id)
+        .order_by(AttemptRow.person_id, root, AttemptRow.id)
     ).all()
     connection.execute(
-        delete(Standing).where(
-            Standing.course_task_id == course_task_id,
-            *([] if person_ids is None else [Standing.person_id.in_(person_ids)]),
+        delete(StandingRow).where(
+            StandingRow.course_task_id == course_task_id,
+            *([] if person_ids is None else [StandingRow.person_id.in_(person_ids)]),
         )
     )
     standings = [
@@ -100,7 +106,7 @@ def restate(connection: Connection, course_task_id: int, person_ids: Sequence[in
         for person_id, attempts in groupby(rows, key=lambda row: row.person_id)
     ]
     if standings:
-        connection.execute(insert(Standing), standings)
+        connection.execute(insert(StandingRow), standings)
 
 
 def _best(attempts: Iterable[Row[*tuple[Any, ...]]], factor: Any) -> dict[str, Any]:

@@ -15,19 +15,19 @@ from sqlalchemy.exc import IntegrityError
 from grader.model.submission import SourceFile, Submission
 from grader.store.clock import database_now
 from grader.store.database import Store
-from grader.store.events import NOTE, note
-from grader.store.grades import copy_answer, known_answers
+from grader.store.eligibility import AnyRow, LearnerTask, due_date, earlier_requests, refusals_of, terms_of
+from grader.store.events import ADD_EVENT, add_event
+from grader.store.grades import copy_grade, judged_before
 from grader.store.limits import Limit, Refusal, days_late
-from grader.store.standings import restate
-from grader.store.tables import Attempt, OutboxRow, Source, SubmissionRow
+from grader.store.standings import recompute_standings
+from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.base import storable
-from grader.store.terms import Found, Pair, due, earlier_of, refusals_of, terms_of
-from grader.store.upsert import upserting
+from grader.store.upsert import upsert_statement
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class Receipt:
     """A submission that was taken.
 
     Attributes:
@@ -44,7 +44,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedIn:
+class NewSubmission:
     """A submission on its way in.
 
     Attributes:
@@ -69,17 +69,17 @@ def submit(
     *,
     idempotency_key: str | None = None,
     forced: bool = False,
-) -> Accepted | Refusal:
-    """Hand a submission in and queue an attempt, or say which limit stands in the way; see `HandedIn`.
+) -> Receipt | Refusal:
+    """Hand a submission in and queue an attempt, or say which limit stands in the way; see `NewSubmission`.
 
     Instructors of the course try things out at any time, as often as they like.
     """
-    handed = HandedIn(person_id, course_task_id, submission, idempotency_key, forced)
+    handed = NewSubmission(person_id, course_task_id, submission, idempotency_key, forced)
     (answer,) = submit_all(store, [handed])
     return answer
 
 
-def submit_all(store: Store, handed: Sequence[HandedIn]) -> list[Accepted | Refusal]:
+def submit_all(store: Store, handed: Sequence[NewSubmission]) -> list[Receipt | Refusal]:
     """Hand in what several people bring at the same moment, in one transaction; the answers in their order.
 
     A transaction costs as much as all that is done in it, and a disk tells ten receipts as soon as one.
@@ -98,10 +98,10 @@ def submit_all(store: Store, handed: Sequence[HandedIn]) -> list[Accepted | Refu
         return _submit_all(store, ready)
 
 
-def _submit_all(store: Store, ready: Sequence[_Ready]) -> list[Accepted | Refusal]:
+def _submit_all(store: Store, ready: Sequence[_Ready]) -> list[Receipt | Refusal]:
     with store.write() as connection:
         terms = terms_of(connection, (one.pair for one in ready))
-        earlier = earlier_of(
+        earlier = earlier_requests(
             connection, ((one.pair[0], one.key) for one in ready if one.key is not None and one.pair in terms)
         )
         new = {one.pair: terms[one.pair] for one in ready if one.pair in terms and one.pair[0] not in earlier}
@@ -110,7 +110,7 @@ def _submit_all(store: Store, ready: Sequence[_Ready]) -> list[Accepted | Refusa
             connection,
             [(one, new[one.pair]) for one in ready if one.pair in new and one.pair not in refusals],
         )
-        answers: list[Accepted | Refusal] = []
+        answers: list[Receipt | Refusal] = []
         for one in ready:
             if one.pair not in terms:
                 answers.append(Refusal(Limit.NOT_ENROLLED))
@@ -125,10 +125,10 @@ def source_of(store: Store, attempt_id: int) -> Submission | None:
     """The files that an attempt judges, or None where there is no such attempt."""
     with store.read() as connection:
         row = connection.execute(
-            select(SubmissionRow.name, Source.files)
-            .join(Attempt, Attempt.submission_id == SubmissionRow.id)
-            .join(Source, Source.digest == SubmissionRow.digest)
-            .where(Attempt.id == attempt_id)
+            select(SubmissionRow.name, SourceRow.files)
+            .join(AttemptRow, AttemptRow.submission_id == SubmissionRow.id)
+            .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
+            .where(AttemptRow.id == attempt_id)
         ).one_or_none()
     if row is None:
         return None
@@ -141,7 +141,7 @@ def enqueue(
     """Queue attempts, each with its first event, whose actor is given, and its message, in the caller's transaction."""
     made = list(connection.execute(_QUEUE, attempts).scalars())
     connection.execute(
-        NOTE,
+        ADD_EVENT,
         [
             {
                 "attempt_id": attempt_id,
@@ -159,27 +159,27 @@ def enqueue(
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    handed: HandedIn
+    handed: NewSubmission
     digest: str
     key: str | None
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> LearnerTask:
         return self.handed.person_id, self.handed.course_task_id
 
 
-def _key(one: HandedIn) -> str | None:
+def _key(one: NewSubmission) -> str | None:
     return None if one.idempotency_key is None else storable(one.idempotency_key)[:80]
 
 
-def _again(one: _Ready, earlier: Found, terms: Found) -> Accepted | Refusal:
+def _again(one: _Ready, earlier: AnyRow, terms: AnyRow) -> Receipt | Refusal:
     if (earlier.digest, earlier.course_task_id) != (one.digest, one.handed.course_task_id):
         return Refusal(Limit.KEY_REUSED)
-    late = days_late(earlier.submitted_at, due(terms))
-    return Accepted(earlier.submission_id, earlier.id, earlier.state, late, repeated=True)
+    late = days_late(earlier.submitted_at, due_date(terms))
+    return Receipt(earlier.submission_id, earlier.id, earlier.state, late, repeated=True)
 
 
-def _take(connection: Connection, taken: Sequence[tuple[_Ready, Found]]) -> dict[Pair, Accepted]:
+def _take(connection: Connection, taken: Sequence[tuple[_Ready, AnyRow]]) -> dict[LearnerTask, Receipt]:
     """Take what nothing stands in the way of, from one person one submission."""
     if not taken:
         return {}
@@ -201,11 +201,11 @@ def _take(connection: Connection, taken: Sequence[tuple[_Ready, Found]]) -> dict
     values = {
         one.pair: _attempt(one, terms, made_id) for (one, terms), made_id in zip(taken, made, strict=True)
     }
-    known = known_answers(
+    known = judged_before(
         connection,
         {(one.digest, terms.version, terms.profile) for one, terms in taken if not one.handed.forced},
     )
-    answers: dict[Pair, Accepted] = {}
+    answers: dict[LearnerTask, Receipt] = {}
     queued, judged = [], []
     for one, terms in taken:
         origin = None if one.handed.forced else known.get((one.digest, terms.version, terms.profile))
@@ -218,8 +218,8 @@ def _take(connection: Connection, taken: Sequence[tuple[_Ready, Found]]) -> dict
         ids = enqueue(connection, [values[pair] for pair in pairs], [person for person, _ in pairs])
         for (one, terms), attempt_id in zip(queued, ids, strict=True):
             submission_id = values[one.pair]["submission_id"]
-            late = days_late(terms.now, due(terms))
-            answers[one.pair] = Accepted(submission_id, attempt_id, AttemptState.QUEUED, late)
+            late = days_late(terms.now, due_date(terms))
+            answers[one.pair] = Receipt(submission_id, attempt_id, AttemptState.QUEUED, late)
     # Each locks its task's row: by number, so that two processes never wait for each other in a ring.
     for one, terms, origin in sorted(judged, key=lambda item: item[1].id):
         answers[one.pair] = _answer(connection, one, terms, values[one.pair], origin)
@@ -231,7 +231,7 @@ def _keep(connection: Connection, taken: Sequence[_Ready]) -> None:
     sources = {one.digest: one.handed.submission.files for one in taken}
     # An update rather than nothing: it locks the row, so that no erasure takes these files from under us.
     connection.execute(
-        upserting(connection.dialect.name, Source, ("digest",), ("size",)),
+        upsert_statement(connection.dialect.name, SourceRow, ("digest",), ("size",)),
         [
             {
                 "digest": digest,
@@ -243,7 +243,7 @@ def _keep(connection: Connection, taken: Sequence[_Ready]) -> None:
     )
 
 
-def _attempt(one: _Ready, terms: Found, submission_id: int) -> dict[str, Any]:
+def _attempt(one: _Ready, terms: AnyRow, submission_id: int) -> dict[str, Any]:
     return {
         "submission_id": submission_id,
         "person_id": one.handed.person_id,
@@ -259,11 +259,11 @@ def _attempt(one: _Ready, terms: Found, submission_id: int) -> dict[str, Any]:
 
 
 def _answer(
-    connection: Connection, one: _Ready, terms: Found, values: dict[str, Any], origin: int
-) -> Accepted:
+    connection: Connection, one: _Ready, terms: AnyRow, values: dict[str, Any], origin: int
+) -> Receipt:
     """Answer at once, from the attempt that judged the same files."""
     attempt_id = connection.execute(
-        insert(Attempt)
+        insert(AttemptRow)
         .values(
             state=AttemptState.JUDGED,
             queued_at=database_now(),
@@ -273,21 +273,23 @@ def _answer(
             event_seq=1,
             **values,
         )
-        .returning(Attempt.id)
+        .returning(AttemptRow.id)
     ).scalar_one()
     person_id, name = one.handed.person_id, one.handed.submission.name
-    grade = copy_answer(connection, origin, attempt_id, person_id, terms.id, name)
-    note(connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin)
-    restate(connection, terms.id, [person_id])
-    late = days_late(terms.now, due(terms))
-    return Accepted(values["submission_id"], attempt_id, AttemptState.JUDGED, late)
+    grade = copy_grade(connection, origin, attempt_id, person_id, terms.id, name)
+    add_event(
+        connection, attempt_id, 1, "judged", actor_id=person_id, verdict=grade.verdict, cached_from=origin
+    )
+    recompute_standings(connection, terms.id, [person_id])
+    late = days_late(terms.now, due_date(terms))
+    return Receipt(values["submission_id"], attempt_id, AttemptState.JUDGED, late)
 
 
 # Statements of the busiest operation are made once: making them takes longer than running them.
 _SUBMIT = insert(SubmissionRow).returning(SubmissionRow.id, sort_by_parameter_order=True)
 _QUEUE = (
-    insert(Attempt)
+    insert(AttemptRow)
     .values(state=AttemptState.QUEUED, queued_at=database_now(), available_at=database_now(), event_seq=1)
-    .returning(Attempt.id, sort_by_parameter_order=True)
+    .returning(AttemptRow.id, sort_by_parameter_order=True)
 )
 _SEND = insert(OutboxRow).values(topic="attempt", created_at=database_now())

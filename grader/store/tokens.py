@@ -15,7 +15,7 @@ from grader.store.database import Store
 from grader.store.enrolments import OwnCourse, courses_of_each
 from grader.store.events import audit
 from grader.store.people import Account
-from grader.store.tables import ApiToken, Person
+from grader.store.tables import ApiTokenRow, PersonRow
 from grader.store.tables.api_token import Scope
 
 _PREFIX = "grd_"
@@ -26,15 +26,9 @@ _USE_S = 60.0
 class TokenUse:
     """What a token opens: whose it is, how far it goes, and the courses that its owner takes part in."""
 
-    token_id: int
     account: Account
     scope: Scope
     courses: tuple[OwnCourse, ...]
-
-    def allows(self, wanted: Scope) -> bool:
-        """Whether the token's scope reaches that far."""
-        order = list(Scope)
-        return order.index(self.scope) >= order.index(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ def issue_token(
     token = _PREFIX + secrets.token_urlsafe(32)
     with store.write() as connection:
         token_id = connection.execute(
-            insert(ApiToken)
+            insert(ApiTokenRow)
             .values(
                 person_id=person_id,
                 name=name,
@@ -74,7 +68,7 @@ def issue_token(
                 created_at=database_now(),
                 expires_at=None if lifetime_s is None else database_now(lifetime_s),
             )
-            .returning(ApiToken.id)
+            .returning(ApiTokenRow.id)
         ).scalar_one()
         audit(
             connection,
@@ -87,13 +81,11 @@ def issue_token(
     return token
 
 
-def check_token(store: Store, token: str) -> TokenUse | None:
-    """What a token opens, or None: unknown, expired, revoked, or its owner's account is closed."""
-    return check_tokens(store, [token])[0]
-
-
 def check_tokens(store: Store, tokens: Sequence[str]) -> list[TokenUse | None]:
-    """What each of several tokens opens, in their order: those of programs that come at the same moment."""
+    """What each of several tokens opens, in their order: those of programs that come at the same moment.
+
+    None: unknown, expired, revoked, or its owner's account is closed.
+    """
     hashes = [_hash(token) for token in tokens]
     with store.read() as connection:
         rows = {row.token_hash: row for row in connection.execute(_USE, {"shown": sorted(set(hashes))})}
@@ -104,7 +96,6 @@ def check_tokens(store: Store, tokens: Sequence[str]) -> list[TokenUse | None]:
             connection.execute(_MARK, {"unused": unused})
     uses = {
         shown: TokenUse(
-            row.id,
             Account(row.person_id, row.login, row.name, row.role, row.must_change, row.session_epoch, True),
             row.scope,
             courses[row.person_id],
@@ -118,8 +109,12 @@ def revoke_token(store: Store, person_id: int, token_id: int, *, actor_id: int |
     """End a token of that person; False: they have no such token that still holds."""
     with store.write() as connection:
         done = connection.execute(
-            update(ApiToken)
-            .where(ApiToken.id == token_id, ApiToken.person_id == person_id, ApiToken.revoked_at.is_(None))
+            update(ApiTokenRow)
+            .where(
+                ApiTokenRow.id == token_id,
+                ApiTokenRow.person_id == person_id,
+                ApiTokenRow.revoked_at.is_(None),
+            )
             .values(revoked_at=database_now())
         ).rowcount
         if done:
@@ -132,17 +127,17 @@ def tokens_of(store: Store, person_id: int) -> tuple[TokenFacts, ...]:
     with store.read() as connection:
         rows = connection.execute(
             select(
-                ApiToken.id,
-                ApiToken.name,
-                ApiToken.prefix,
-                ApiToken.scope,
-                ApiToken.created_at,
-                ApiToken.expires_at,
-                ApiToken.revoked_at,
-                ApiToken.used_at,
+                ApiTokenRow.id,
+                ApiTokenRow.name,
+                ApiTokenRow.prefix,
+                ApiTokenRow.scope,
+                ApiTokenRow.created_at,
+                ApiTokenRow.expires_at,
+                ApiTokenRow.revoked_at,
+                ApiTokenRow.used_at,
             )
-            .where(ApiToken.person_id == person_id)
-            .order_by(ApiToken.id.desc())
+            .where(ApiTokenRow.person_id == person_id)
+            .order_by(ApiTokenRow.id.desc())
         )
         return tuple(TokenFacts(*row) for row in rows)
 
@@ -154,32 +149,32 @@ def _hash(token: str) -> str:
 # Made once: it is asked for with every request of a program, and making it takes longer than running it.
 _USE = (
     select(
-        ApiToken.id,
-        ApiToken.token_hash,
-        ApiToken.scope,
-        or_(ApiToken.used_at.is_(None), ApiToken.used_at < database_now(-_USE_S)).label("unused"),
-        Person.id.label("person_id"),
-        Person.login,
-        Person.name,
-        Person.role,
-        Person.must_change,
-        Person.session_epoch,
+        ApiTokenRow.id,
+        ApiTokenRow.token_hash,
+        ApiTokenRow.scope,
+        or_(ApiTokenRow.used_at.is_(None), ApiTokenRow.used_at < database_now(-_USE_S)).label("unused"),
+        PersonRow.id.label("person_id"),
+        PersonRow.login,
+        PersonRow.name,
+        PersonRow.role,
+        PersonRow.must_change,
+        PersonRow.session_epoch,
     )
-    .join(Person, Person.id == ApiToken.person_id)
+    .join(PersonRow, PersonRow.id == ApiTokenRow.person_id)
     .where(
-        ApiToken.token_hash.in_(bindparam("shown", expanding=True)),
-        ApiToken.revoked_at.is_(None),
-        or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > database_now()),
-        Person.disabled_at.is_(None),
+        ApiTokenRow.token_hash.in_(bindparam("shown", expanding=True)),
+        ApiTokenRow.revoked_at.is_(None),
+        or_(ApiTokenRow.expires_at.is_(None), ApiTokenRow.expires_at > database_now()),
+        PersonRow.disabled_at.is_(None),
     )
 )
 _MARK = (
-    update(ApiToken)
+    update(ApiTokenRow)
     .where(
-        ApiToken.id.in_(
-            select(ApiToken.id)
-            .where(ApiToken.id.in_(bindparam("unused", expanding=True)))
-            .order_by(ApiToken.id)
+        ApiTokenRow.id.in_(
+            select(ApiTokenRow.id)
+            .where(ApiTokenRow.id.in_(bindparam("unused", expanding=True)))
+            .order_by(ApiTokenRow.id)
             # Another process that holds one of them is just marking it.
             .with_for_update(skip_locked=True)
         )

@@ -21,11 +21,13 @@ def upsert(
     update: Sequence[str],
 ) -> Insert:
     """Insert a row, or, where one with the same `keys` stands, set its `update` columns to the new values."""
-    return upserting(connection.dialect.name, table, tuple(keys), tuple(update)).values(**values)
+    return upsert_statement(connection.dialect.name, table, tuple(keys), tuple(update)).values(**values)
 
 
 @cache
-def upserting(dialect: str, table: type[Base], keys: tuple[str, ...], update: tuple[str, ...]) -> Insert:
+def upsert_statement(
+    dialect: str, table: type[Base], keys: tuple[str, ...], update: tuple[str, ...]
+) -> Insert:
     """The same without values, which are given when it is executed; made once."""
     statement = (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
     return statement.on_conflict_do_update(

@@ -1,4 +1,4 @@
-"""The application: every router of `pages/` and `api/`, found by folder, behind the doors. Knows no single route."""
+"""The application: every router of `pages/` and `api/`, found by folder, behind what keeps harm out. Knows no route."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from grader.web import api, health, pages
-from grader.web.doors import csrf
-from grader.web.doors.bodies import BodyCaps
-from grader.web.doors.headers import SecurityHeaders
-from grader.web.faults import Caught, add_handlers
-from grader.web.observe import Observed
-from grader.web.site import Site
-from grader.web.visit import V1, who
-from grader.web.warming import warm_up
+from grader.web import api, pages
+from grader.web.error_responses import UnexpectedErrors, add_handlers
+from grader.web.monitoring import health
+from grader.web.monitoring.request_log import RequestLog
+from grader.web.security import csrf
+from grader.web.security.access import V1, current_visitor
+from grader.web.security.body_limits import BodyLimits
+from grader.web.security.headers import SecurityHeaders
+from grader.web.service import WebService
+from grader.web.startup import warm_up
 
 
-def create_app(site: Site) -> FastAPI:
-    """The whole service over this site, as an ASGI application."""
+def create_app(service: WebService) -> FastAPI:
+    """The whole service as an ASGI application."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
-        await run_in_threadpool(warm_up, site)
+        await run_in_threadpool(warm_up, service)
         yield
-        site.store.close()
+        service.store.close()
 
     app = FastAPI(
         title="Grader",
@@ -47,19 +48,19 @@ def create_app(site: Site) -> FastAPI:
             "max_part_size": csrf.PART_BYTES,
         },
     )
-    app.state.site = site
+    app.state.service = service
     add_handlers(app)
-    # Whoever comes is looked at before any route runs, and with that the forgery token of whatever changes something.
-    known = [Depends(who)]
+    # The visitor is made out before any route runs, and the forgery token of whatever changes something is checked.
+    known = [Depends(current_visitor)]
     app.include_router(_routes_in(api), dependencies=known)
     app.include_router(_routes_in(pages), dependencies=known, include_in_schema=False)
     app.include_router(health.router)
-    app.add_middleware(Caught)
-    app.add_middleware(BodyCaps, max_bytes=site.max_upload_bytes)
-    app.add_middleware(Observed, site=site)
-    app.add_middleware(SecurityHeaders, secure=site.public_url.startswith("https://"))
-    if site.trusted_proxies:
-        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=site.trusted_proxies)
+    app.add_middleware(UnexpectedErrors)
+    app.add_middleware(BodyLimits, max_bytes=service.max_upload_bytes)
+    app.add_middleware(RequestLog, service=service)
+    app.add_middleware(SecurityHeaders, secure=service.public_url.startswith("https://"))
+    if service.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=service.trusted_proxies)
     return app
 
 

@@ -13,14 +13,14 @@ _MOST = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class FlashMessage:
     """What a page says at its top; `kind`: `done`, `problem` or `note`."""
 
     kind: str
     text: str
 
 
-def send_on(place: str, secret: str, text: str = "", *, kind: str = "done") -> RedirectResponse:
+def redirect(place: str, secret: str, text: str = "", *, kind: str = "done") -> RedirectResponse:
     """Send the browser on (303) to a page of ours, which shows the message."""
     response = RedirectResponse(place if place.startswith("/") and place[:2] != "//" else "/", 303)
     if text:
@@ -29,7 +29,7 @@ def send_on(place: str, secret: str, text: str = "", *, kind: str = "done") -> R
     return response
 
 
-def read(request: Request, secret: str) -> Message | None:
+def read(request: Request, secret: str) -> FlashMessage | None:
     """The message that the page before left, or None."""
     value = request.cookies.get(_NAME)
     try:
@@ -38,9 +38,9 @@ def read(request: Request, secret: str) -> Message | None:
         )
     except BadSignature:
         return None
-    return None if fields is None else Message(*fields)
+    return None if fields is None else FlashMessage(*fields)
 
 
-def drop(response: Response) -> None:
+def clear(response: Response) -> None:
     """Show it no second time."""
     response.delete_cookie(_NAME, httponly=True, samesite="lax")

@@ -1,7 +1,7 @@
 """The service behind a socket: uvicorn with our limits, ending in order when it is told to.
 
-One process uses one core. Several share the socket, and with it the visitors; what each keeps in memory (rates of
-knocking, what live pages look at) is its own, so that rates are as many times higher.
+One process uses one core. Several share the socket, and with it the visitors. Rate limits they share through Redis;
+where the broker is none, each counts for itself, so that limits are as many times higher (see `security.rate_limits`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from uvicorn.supervisors import Multiprocess
 
 from grader.settings import settings
 from grader.web.app import create_app
-from grader.web.logs import log_as_json
-from grader.web.site import Site, open_site
+from grader.web.monitoring.logs import log_as_json
+from grader.web.service import WebService, open_service
 
 SHUTDOWN_S = 5
 """Live streams are ended after that long; browsers come back by themselves."""
@@ -46,13 +46,13 @@ def server_config(
     )
 
 
-def run_web(site: Site, *, host: str, port: int) -> None:
+def run_web(service: WebService, *, host: str, port: int) -> None:
     """Serve until SIGTERM or SIGINT."""
     log_as_json()
     # uvicorn ends in order and then raises the signal once more, which would make an orderly end look like a crash.
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, lambda *_: None)
-    uvicorn.Server(server_config(create_app(site), host=host, port=port)).run()
+    uvicorn.Server(server_config(create_app(service), host=host, port=port)).run()
 
 
 def run_processes(processes: int, *, host: str, port: int) -> None:
@@ -64,4 +64,4 @@ def run_processes(processes: int, *, host: str, port: int) -> None:
 def application() -> FastAPI:
     """The application as the settings say, for one process of several."""
     log_as_json()
-    return create_app(open_site(settings()))
+    return create_app(open_service(settings()))

@@ -15,13 +15,13 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.report import wording
+from grader.report.markdown_html import statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import visible
-from grader.web import statement
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
-# The report's colours and elements are the site's: one file each, read by both.
+# The report's colours and elements are those of the pages: one file each, read by both.
 _SITE_CSS = (_REPORT / "tokens.css", _REPORT / "elements.css", _HERE / "static" / "site.css")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -31,7 +31,7 @@ def environment() -> Environment:
     """A template engine with our filters and words; `grader/web/templates` is its only folder."""
     made = page_engine(_HERE / "templates")
     made.filters |= {
-        "markdown": statement.page,
+        "markdown": statement_html,
         "visible": visible,
         "iso": _machine,
         "when": when,
@@ -66,10 +66,10 @@ def when(at: datetime | None, *, ago: bool = True) -> Markup:
     """A moment: absolute, and how long ago or ahead; a dash for none."""
     if at is None:
         return Markup('<span class="muted">–</span>')
-    told = Markup('<time datetime="{}">{}</time>').format(_machine(at), at.strftime("%-d %b %Y, %H:%M UTC"))
+    shown = Markup('<time datetime="{}">{}</time>').format(_machine(at), at.strftime("%-d %b %Y, %H:%M UTC"))
     if not ago:
-        return told
-    return Markup('{} <span class="ago">({})</span>').format(told, relative(at))
+        return shown
+    return Markup('{} <span class="ago">({})</span>').format(shown, relative(at))
 
 
 def day(at: datetime | None) -> Markup:

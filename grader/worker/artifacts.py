@@ -10,12 +10,12 @@ import io
 import tarfile
 from pathlib import Path
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.report.audience import Audience
 from grader.report.html import plots_of, to_html
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
-from grader.store.endings import StoredFile
+from grader.store.attempt_endings import StoredFile
 from grader.store.files import FileStore, FileTooLargeError
 
 REPORT, REPORT_STAFF = "report.html", "report-staff.html"
@@ -25,7 +25,7 @@ _OUTPUT_BYTES = 1 << 20
 """Outputs larger than this are left out of the archive."""
 
 
-def keep(files: FileStore, attempt: Attempt, workspace: Workspace) -> tuple[StoredFile, ...]:
+def store_artifacts(files: FileStore, attempt: Attempt, workspace: Workspace) -> tuple[StoredFile, ...]:
     """Render and store everything; the same attempt stored twice is stored once.
 
     Raises:
@@ -38,12 +38,12 @@ def keep(files: FileStore, attempt: Attempt, workspace: Workspace) -> tuple[Stor
         GRADE: to_json(attempt.grade, audience=Audience.STAFF),
         GRADE_LEARNER: to_json(attempt.grade),
     }
-    kept = [_put(files, name, text.encode("utf-8", "replace")) for name, text in texts.items()]
+    stored = [_put(files, name, text.encode("utf-8", "replace")) for name, text in texts.items()]
     try:
-        kept.append(_put(files, EVIDENCE, evidence(workspace)))
+        stored.append(_put(files, EVIDENCE, evidence(workspace)))
     except FileTooLargeError:
-        kept.append(_put(files, EVIDENCE, evidence(workspace, most_bytes=_OUTPUT_BYTES)))
-    return tuple(kept)
+        stored.append(_put(files, EVIDENCE, evidence(workspace, most_bytes=_OUTPUT_BYTES)))
+    return tuple(stored)
 
 
 def evidence(workspace: Workspace, most_bytes: int | None = None) -> bytes:

@@ -14,10 +14,10 @@ from grader.catalog import find_dataset, find_tasks, load_task
 from grader.errors import GraderError
 from grader.model.task import Task
 from grader.run.registry import open_runtime
-from grader.settings import Settings
+from grader.settings.schema import Settings
 
 
-def ailments(settings: Settings) -> tuple[str, ...]:
+def health_problems(settings: Settings) -> tuple[str, ...]:
     """Why nothing should be judged here now; empty when all is well."""
     found = (_runtime(settings.runtime), _disk(settings.state_dir, settings.min_free_bytes), _data(settings))
     return tuple(reason for reason in found if reason)
@@ -57,7 +57,7 @@ def _data(settings: Settings) -> str:
         return str(error)
     for name in names:
         try:
-            _look(load_task(name), settings)
+            _find_data(load_task(name), settings)
         except (GraderError, OSError) as error:
             reasons.append(str(error))
         else:
@@ -65,6 +65,6 @@ def _data(settings: Settings) -> str:
     return reasons[0] if reasons else "there are no tasks here"
 
 
-def _look(task: Task, settings: Settings) -> None:
+def _find_data(task: Task, settings: Settings) -> None:
     wanted = settings.dataset if settings.dataset in task.datasets else None
     find_dataset(task, wanted, task.profile(settings.profile))

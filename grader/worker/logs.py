@@ -39,7 +39,7 @@ def set_up_logs(**bound: object) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)
-    # Every hint taken and every request of the engine's API: nothing that anybody would look for.
+    # Every message taken and every request of the engine's API: nothing that anybody would look for.
     for chatty in ("alembic", "celery.worker.strategy", "celery.app.trace", "docker", "urllib3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     structlog.contextvars.clear_contextvars()

@@ -1,4 +1,4 @@
-"""Figures of one worker for Prometheus, counted in its station from what its slots tell.
+"""Figures of one worker for Prometheus, counted beside its processes from what they report.
 
 What can be asked of the database (how long the queue is, how old) is told by the web's `/metrics`, not here.
 """
@@ -10,12 +10,12 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from grader.errors import UsageError
-from grader.store.queue import Host
+from grader.store.queue import WorkerHost
 
 _SECONDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320, 640)
 
 
-class Metrics:
+class WorkerMetrics:
     """Of one worker, in a registry of its own."""
 
     def __init__(self, worker: str, slots: int) -> None:
@@ -61,19 +61,19 @@ class Metrics:
         except OSError as error:
             raise UsageError(f"metrics cannot be served on port {port}: {error.strerror}") from error
 
-    def heard(self, word: dict[str, Any]) -> None:
-        """A slot's word about an attempt: that it was claimed, or how it ended."""
-        if "claimed" in word:
+    def count(self, report: dict[str, Any]) -> None:
+        """A report about an attempt: that it was claimed, or how it ended."""
+        if "claimed" in report:
             self._busy.inc()
             return
         self._busy.dec()
-        self._ended.labels(self._worker, word["ending"], word["verdict"]).inc()
-        self._attempts.labels(self._worker).observe(word["seconds"])
-        for phase, seconds in word["phases"].items():
+        self._ended.labels(self._worker, report["ending"], report["verdict"]).inc()
+        self._attempts.labels(self._worker).observe(report["seconds"])
+        for phase, seconds in report["phases"].items():
             self._phases.labels(self._worker, phase).observe(seconds)
 
-    def look(self, host: Host, *, healthy: bool) -> None:
-        """Tell what is not counted but looked at; what was not to be had stays as it was."""
+    def set_host(self, host: WorkerHost, *, healthy: bool) -> None:
+        """Set what is not counted but measured; what was not to be had stays as it was."""
         self._healthy.set(healthy)
         for gauge, figure in (
             (self._gpus, host.num_gpus),

@@ -14,12 +14,13 @@ from pathlib import Path
 import structlog
 from celery import Celery
 
-from grader.queue.hints import BrokerUnavailableError, Hints
+from grader.queue.publisher import BrokerUnavailableError, TaskPublisher
 from grader.store import outbox, reconciler
 from grader.store.database import Store, StoreUnavailableError
-from grader.store.outbox import Message
+from grader.store.outbox import OutboxMessage
+from grader.store.queue_overview import waiting_counts
 
-LOOK_S = 0.25
+POLL_S = 0.25
 RECONCILE_S = 10.0
 _AWAY_S = 1.0
 _log = structlog.get_logger(__name__)
@@ -29,20 +30,21 @@ class Relay:
     """Publishes and reconciles until it is told to stop."""
 
     def __init__(
-        self, store: Store, app: Celery, *, reconcile_s: float = RECONCILE_S, pulse: Path | None = None
+        self, store: Store, app: Celery, *, reconcile_s: float = RECONCILE_S, pulse_file: Path | None = None
     ) -> None:
         """Of a relay.
 
         Args:
             store, app: the database and the broker.
-            reconcile_s: seconds between two turns of the reconciler; a hint counts as lost after as many.
-            pulse: file that is touched after every turn that did what it should, for whoever looks after processes.
+            reconcile_s: seconds between two turns of the reconciler; a message counts as lost after as many.
+            pulse_file: touched after every turn that did what it should, for whoever looks after processes.
         """
         self._store = store
         self._app = app
         self._reconcile_s = reconcile_s
-        self._pulse = pulse
-        self._hints: Hints | None = None
+        self._pulse_file = pulse_file
+        self._publisher: TaskPublisher | None = None
+        self._waiting: dict[tuple[str, str], int] | None = None
         self._next_s = 0.0
         self._trouble = ""
 
@@ -51,39 +53,47 @@ class Relay:
         try:
             while not over.is_set():
                 done = self.turn()
-                if done and self._pulse is not None:
+                if done and self._pulse_file is not None:
                     # One that cannot be touched grows old, too.
                     with contextlib.suppress(OSError):
-                        self._pulse.touch()
-                over.wait(LOOK_S if done else _AWAY_S)
+                        self._pulse_file.touch()
+                over.wait(POLL_S if done else _AWAY_S)
         finally:
-            self._let_go()
+            self._disconnect()
 
     def turn(self) -> bool:
         """Send what waits, and reconcile where it is time; False: something was away."""
         try:
+            self._waiting = None
             while outbox.publish(self._store, self._send):
-                pass
-            self._note("")
+                self._waiting = None
+            self._log_trouble("")
             sent = True
         except (BrokerUnavailableError, StoreUnavailableError) as error:
-            self._let_go()
-            self._note(str(error))
+            self._disconnect()
+            self._log_trouble(str(error))
             sent = False
         except Exception:  # noqa: BLE001 - logged; nothing here ends its process
-            self._let_go()
-            _log.exception("hints could not be sent")
+            self._disconnect()
+            _log.exception("messages could not be sent")
             sent = False
         return self._reconcile() and sent
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: OutboxMessage) -> None:
         if message.topic != "attempt":
             # The people who run the course see it in their pages; those who run the service see it here.
             _log.error("judge_error", attempt=message.attempt_id, need=message.need, lane=message.lane)
             return
-        if self._hints is None:
-            self._hints = Hints(self._app)
-        self._hints.send(message.attempt_id, message.need, message.lane)
+        if self._publisher is None:
+            self._publisher = TaskPublisher(self._app)
+        if self._waiting is None:
+            self._waiting = {(one.need, one.lane.value): one.number for one in waiting_counts(self._store)}
+        self._publisher.publish(
+            message.attempt_id,
+            message.need,
+            message.lane,
+            num_attempts=self._waiting.get((message.need, message.lane), 0),
+        )
 
     def _reconcile(self) -> bool:
         # By the clock that never jumps: what is late is then decided by the database's.
@@ -93,7 +103,7 @@ class Relay:
         try:
             done = reconciler.reconcile(self._store, stale_s=self._reconcile_s)
         except StoreUnavailableError as error:
-            self._note(str(error))
+            self._log_trouble(str(error))
             return False
         except Exception:  # noqa: BLE001 - logged; nothing here ends its process
             _log.exception("reconciling failed")
@@ -102,7 +112,7 @@ class Relay:
             _log.warning("reconciled", requeued=done.requeued, failed=done.failed, cancelled=done.cancelled)
         return True
 
-    def _note(self, trouble: str) -> None:
+    def _log_trouble(self, trouble: str) -> None:
         """Say once what is away, and once that it is back."""
         if trouble and not self._trouble:
             _log.warning("waiting", reason=trouble)
@@ -110,7 +120,7 @@ class Relay:
             _log.info("back to work")
         self._trouble = trouble
 
-    def _let_go(self) -> None:
-        hints, self._hints = self._hints, None
-        if hints is not None:
-            hints.__exit__(None, None, None)
+    def _disconnect(self) -> None:
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            publisher.__exit__(None, None, None)

@@ -1,14 +1,14 @@
 """Trusted scoring of `ddp-fashion`: the network that the weights must fit, and what they are worth.
 
 Runs only in the scorer, on a state dict that was loaded as plain tensors. It never imports, executes or looks
-at a submission, and it knows nothing of the service around it: two functions are the whole contract.
+at a submission; two functions are the whole contract.
 """
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-_SCORING_BATCH_SIZE = 256
+from grader.evaluate.classifier import accuracy_and_loss
 
 
 class Block(nn.Module):
@@ -57,26 +57,7 @@ def build_model() -> nn.Module:
     return WideResNet()
 
 
-@torch.no_grad()
 def evaluate(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
-    """Score every sample once.
-
-    Args:
-        model: what `build_model` returned, with the weights to be scored; it is left in evaluation mode.
-        images: uint8 pixels, shape (N, 28, 28), N > 0.
-        labels: int64 classes, shape (N,).
-
-    Returns:
-        `accuracy`, the share of samples whose largest logit is the label's, and `loss`, the mean cross
-        entropy. `loss` is not finite where the weights are not.
-    """
-    model.eval()
-    loss_sum, num_correct = 0.0, 0
-    for pixels, targets in zip(
-        images.split(_SCORING_BATCH_SIZE), labels.split(_SCORING_BATCH_SIZE), strict=True
-    ):
-        # the skeleton's ToTensor and Normalize((0.5,), (0.5,))
-        logits = model((pixels.unsqueeze(1).float() / 255 - 0.5) / 0.5)
-        loss_sum += F.cross_entropy(logits, targets, reduction="sum").item()
-        num_correct += int((logits.argmax(dim=1) == targets).sum().item())
-    return {"accuracy": num_correct / len(labels), "loss": loss_sum / len(labels)}
+    """Accuracy and mean loss over uint8 images (N, 28, 28) with int64 labels (N,), each scored once."""
+    # the skeleton's ToTensor and Normalize((0.5,), (0.5,))
+    return accuracy_and_loss(model, (images.unsqueeze(1).float() / 255 - 0.5) / 0.5, labels)

@@ -22,7 +22,8 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cli_env(state_dir: Path) -> dict[str, str]:
-    return {**os.environ, "GRADER_STATE_DIR": str(state_dir), "COLUMNS": "100", "NO_COLOR": "1"}
+    inherited = {name: value for name, value in os.environ.items() if name != "GRADER_EVIDENCE_DIR"}
+    return {**inherited, "GRADER_STATE_DIR": str(state_dir), "COLUMNS": "100", "NO_COLOR": "1"}
 
 
 @pytest.fixture

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from grader.catalog import load_task, read_submission, reference, submissions_of
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.grade import RubricResult, State, Verdict
+from grader.model.run_options import Options
 from grader.model.submission import Submission
-from grader.pipeline import Options, Pipeline
+from grader.pipeline import Pipeline
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT, Cli
 
 TASK = load_task("assessment")
@@ -22,12 +24,12 @@ LADDER = [p for p in submissions_of(TASK) if p.name.startswith("rejected/step")]
 
 @pytest.fixture(scope="module")
 def pipeline() -> Iterator[Pipeline]:
-    with Pipeline(Options(dataset="digits"), lambda sign: None) as warm:
+    with Pipeline() as warm:
         yield warm
 
 
 def grade(pipeline: Pipeline, submission: Submission, out: Path) -> Attempt:
-    return pipeline.grade(TASK, submission, out)[0]
+    return pipeline.grade(TASK, submission, options=Options(dataset="digits"), out=out)[0]
 
 
 def item(attempt: Attempt, name: str) -> RubricResult:
@@ -52,7 +54,7 @@ def test_the_skeleton_under_torchrun_misses_both_targets_and_is_told_so(
 
 
 def test_a_sound_version_meets_both_targets(pipeline: Pipeline, tmp_path: Path) -> None:
-    attempt = grade(pipeline, read_submission(reference(TASK).path), tmp_path / "reference")
+    attempt = grade(pipeline, reference(TASK).submission, tmp_path / "reference")
     assert attempt.grade.verdict is Verdict.ACCEPTED
     assert item(attempt, "accuracy").state is item(attempt, "time").state is State.VERIFIED
     assert attempt.grade.points == 100
@@ -61,8 +63,8 @@ def test_a_sound_version_meets_both_targets(pipeline: Pipeline, tmp_path: Path) 
 def test_work_done_twice_is_seen_in_the_time_where_the_accuracy_is_reached(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
-    path = TASK.folder / "submissions" / "rejected" / "whole_set_on_every_rank.py"
-    attempt = grade(pipeline, read_submission(path), tmp_path / "whole")
+    submission = promised.submission("assessment", "rejected/whole_set_on_every_rank")
+    attempt = grade(pipeline, submission, tmp_path / "whole")
     assert item(attempt, "accuracy").state is State.VERIFIED
     assert item(attempt, "time").state is State.CONTRADICTED
     # A clock that runs unevenly may find it near enough for the half; never for more.

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grader.catalog import load_task, read_submission
-from grader.judgement import regrade
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
+from grader.judging.judge import regrade
 from grader.model.grade import Verdict
-from grader.pipeline import Options, Pipeline
+from grader.model.run_options import Options
+from grader.pipeline import Pipeline
 from grader.run.workspace import Workspace
 
 QUICK = settings(
@@ -28,10 +29,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A whole honest two-rank run, really made."""
     folder = tmp_path_factory.mktemp("recorded")
     task = load_task("ddp-fashion")
-    with Pipeline(Options(), lambda _: None) as pipeline:
-        attempt, _ = pipeline.grade(
-            task, read_submission(task.folder / "submissions/accepted/distributed_sampler.py"), folder / "a"
-        )
+    submission = read_submission(task.folder / "submissions/accepted/distributed_sampler.py")
+    with Pipeline() as pipeline:
+        attempt, _ = pipeline.grade(task, submission, options=Options(), out=folder / "a")
     assert attempt.grade.verdict is Verdict.ACCEPTED
     return Workspace(folder / "a")
 

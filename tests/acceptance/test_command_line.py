@@ -12,7 +12,9 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT, Cli
+from tests.interrupts import in_foreground
 
 SUBMISSIONS = CHECKOUT / "tasks" / "ddp-fashion" / "submissions"
 REFERENCE = SUBMISSIONS / "accepted" / "distributed_sampler.py"
@@ -37,7 +39,7 @@ def test_the_reference_is_accepted_and_judged_again_to_the_byte(cli: Cli, tmp_pa
 
 
 def test_a_flawed_submission_is_rejected_with_the_line_to_mend(cli: Cli, tmp_path: Path) -> None:
-    path = SUBMISSIONS / "rejected" / "no_distributed_sampler.py"
+    path = promised.script("ddp-fashion", "rejected/no_distributed_sampler", tmp_path)
     marked = next(n for n, line in enumerate(path.read_text().splitlines(), 1) if "# <- DATA001" in line)
     result = cli("grade", "ddp-fashion", path, "--json", "--out", tmp_path / "out")
     assert result.returncode == 1, result.stderr
@@ -65,7 +67,7 @@ def test_a_forged_score_earns_no_accuracy_points(cli: Cli, tmp_path: Path) -> No
 
 
 def test_a_deadlock_names_file_line_and_collective_of_each_rank(cli: Cli, tmp_path: Path) -> None:
-    path = SUBMISSIONS / "deadlocked" / "collective_on_rank_zero.py"
+    path = promised.script("ddp-fashion", "deadlocked/collective_on_rank_zero", tmp_path)
     marked = next(n for n, line in enumerate(path.read_text().splitlines(), 1) if "# <- DIST003" in line)
     began = time.monotonic()
     result = cli("grade", "ddp-fashion", path, "--out", tmp_path / "out")
@@ -98,8 +100,9 @@ def test_the_torchrun_command_gives_the_same_grade(cli: Cli, tmp_path: Path) -> 
     assert json.loads((tmp_path / "out" / "record.json").read_text())["launcher"] == "torchrun"
 
 
-def test_lint_reads_the_text_alone(cli: Cli) -> None:
-    result = cli("lint", SUBMISSIONS / "rejected" / "no_set_epoch.py", "--json")
+def test_lint_reads_the_text_alone(cli: Cli, tmp_path: Path) -> None:
+    script = promised.script("ddp-fashion", "rejected/no_set_epoch", tmp_path)
+    result = cli("lint", script, "--json")
     findings = json.loads(result.stdout)["files"][0]["findings"]
     assert {f["code"] for f in findings} == {"DATA002"}
     assert all(f["evidence"] == "source" for f in findings)
@@ -169,6 +172,8 @@ def test_interrupting_leaves_no_process_and_no_half_report(cli_env: dict[str, st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # It only sets how a signal is taken.
+        preexec_fn=in_foreground,  # noqa: PLW1509
     )
     try:
         # Wait until ranks are really training, then press Ctrl-C as a terminal does: to the whole foreground group.

@@ -22,6 +22,7 @@ import pytest
 from grader.catalog import load_task
 from grader.errors import InfraError
 from grader.run import images
+from tests import promised
 from tests.browser.conftest import Window, browser
 from tests.ports import free_port
 
@@ -31,10 +32,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ACCEPTED = CHECKOUT / "tasks" / "ddp-toy" / "submissions" / "accepted"
-SITE = """
+STATE = """
 from pathlib import Path
-from grader.run.engine.ownership import site_of
-print(site_of(Path("/var/lib/grader")))
+from grader.run.engine.ownership import state_name
+print(state_name(Path("/var/lib/grader")))
 """
 
 
@@ -157,13 +158,14 @@ def test_a_submission_over_http_is_judged_in_containers(stack: Stack) -> None:
     assert "<!doctype html>" in stack.grader("report", str(number), "--html").lower()[:200]
 
 
-def test_a_learner_hands_in_with_a_browser(stack: Stack, browser: Any) -> None:
+def test_a_learner_hands_in_with_a_browser(stack: Stack, browser: Any, tmp_path: Path) -> None:
+    script = promised.script("ddp-toy", "rejected/bypasses_wrapper", tmp_path)
     window = Window(browser, stack.url)
     try:
         window.sign_in("demo-learner", "demo-learner")
         window.page.goto("/courses/1")
         window.page.click(f"text={load_task('ddp-toy').title}")
-        window.page.set_input_files("#files", ACCEPTED.parent / "rejected" / "bypasses_wrapper.py")
+        window.page.set_input_files("#files", script)
         window.page.wait_for_selector("#found .card")
         window.page.click("main button:has-text('Hand in')")
         window.page.wait_for_selector(".hero h1", timeout=180_000)
@@ -220,7 +222,7 @@ def test_a_backup_brings_everything_back(stack: Stack) -> None:
 
 def test_going_leaves_nothing_on_the_engine(stack: Stack) -> None:
     project = f"label=com.docker.compose.project={stack.variables['COMPOSE_PROJECT_NAME']}"
-    site = stack.compose("exec", "-T", "worker", "python", "-c", SITE).strip()
+    site = stack.compose("exec", "-T", "worker", "python", "-c", STATE).strip()
     stack.compose("down", "--volumes")
     for mark in (project, f"label=grader.site={site}"):
         assert stack.docker("ps", "--all", "--quiet", "--filter", mark) == []

@@ -7,25 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, read_submission
-from grader.model.attempt import Attempt
-from grader.pipeline import Options, Pipeline
+from grader.catalog import load_task
+from grader.judging.attempt import Attempt
+from grader.model.run_options import Options
+from grader.pipeline import Pipeline
 from grader.settings import settings
+from tests import promised
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("docker_images")]
 
+OPTIONS = Options(timed=False, dataset="digits")
 SUBMISSIONS = [
-    "accepted/seeded_split.py",
-    "rejected/no_distributed_sampler.py",
-    "deadlocked/early_stop_on_rank_zero.py",
+    "accepted/seeded_split",
+    "rejected/no_distributed_sampler",
+    "deadlocked/early_stop_on_rank_zero",
 ]
 
 
 @pytest.fixture(scope="module")
 def pipelines(docker_images: object) -> Iterator[dict[str, Pipeline]]:
     with (
-        Pipeline(Options(timed=False, dataset="digits"), lambda _sign: None) as process,
-        Pipeline(Options(timed=False, dataset="digits", runtime="docker"), lambda _sign: None) as docker,
+        Pipeline("process") as process,
+        Pipeline("docker") as docker,
     ):
         yield {"process": process, "docker": docker}
 
@@ -46,9 +49,9 @@ def test_containers_come_to_the_grade_that_plain_processes_come_to(
     name: str, pipelines: dict[str, Pipeline], tmp_path: Path
 ) -> None:
     task = load_task("ddp-fashion")
-    submission = read_submission(settings().tasks_dir / "ddp-fashion" / "submissions" / name)
-    here, _ = pipelines["process"].grade(task, submission, tmp_path / "process")
-    there, _ = pipelines["docker"].grade(task, submission, tmp_path / "docker")
+    submission = promised.submission("ddp-fashion", name)
+    here, _ = pipelines["process"].grade(task, submission, options=OPTIONS, out=tmp_path / "process")
+    there, _ = pipelines["docker"].grade(task, submission, options=OPTIONS, out=tmp_path / "docker")
     assert there.record is not None
     assert there.record.isolated
     assert said(there) == said(here)
@@ -58,15 +61,13 @@ def test_a_cold_attempt_comes_to_the_same_grade(
     docker_images: object, pipelines: dict[str, Pipeline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = load_task("ddp-fashion")
-    submission = read_submission(settings().tasks_dir / "ddp-fashion" / "submissions" / SUBMISSIONS[0])
-    warm, _ = pipelines["docker"].grade(task, submission, tmp_path / "warm")
+    submission = promised.submission("ddp-fashion", SUBMISSIONS[0])
+    warm, _ = pipelines["docker"].grade(task, submission, options=OPTIONS, out=tmp_path / "warm")
     monkeypatch.setenv("GRADER_POOL_PAIRS", "0")
     settings.cache_clear()
     try:
-        with Pipeline(
-            Options(timed=False, dataset="digits", runtime="docker"), lambda _sign: None
-        ) as pipeline:
-            cold, _ = pipeline.grade(task, submission, tmp_path / "cold")
+        with Pipeline("docker") as pipeline:
+            cold, _ = pipeline.grade(task, submission, options=OPTIONS, out=tmp_path / "cold")
     finally:
         monkeypatch.undo()
         settings.cache_clear()

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from grader.catalog import load_task, read_submission
-from grader.pipeline import Options, Pipeline
+from grader.model.run_options import Options
+from grader.pipeline import Pipeline
 from grader.report.html import to_html
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT, Cli
 
 TASK = CHECKOUT / "tasks" / "ddp-toy"
@@ -41,7 +43,7 @@ def test_the_unchanged_skeleton_is_told_what_to_do_first(cli: Cli, tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["seed_003", "seed_004"])
 def test_the_course_s_own_code_is_accepted(name: str, cli: Cli, tmp_path: Path) -> None:
-    code, told = grade(cli, TASK / "submissions" / "accepted" / f"{name}.py", tmp_path / "out")
+    code, told = grade(cli, promised.script("ddp-toy", f"accepted/{name}", tmp_path), tmp_path / "out")
     assert (code, told["verdict"]) == (0, "accepted")
     assert not [f for f in told["findings"] if f["severity"] == "error"]
     # The lecture lets every rank speak, and nothing here says that it must not.
@@ -49,14 +51,15 @@ def test_the_course_s_own_code_is_accepted(name: str, cli: Cli, tmp_path: Path) 
 
 
 def test_a_group_that_is_never_taken_down_costs_its_points_and_no_more(cli: Cli, tmp_path: Path) -> None:
-    code, told = grade(cli, TASK / "submissions" / "accepted" / "never_destroyed.py", tmp_path / "out")
+    script = promised.script("ddp-toy", "accepted/never_destroyed", tmp_path)
+    code, told = grade(cli, script, tmp_path / "out")
     assert code == 0
     assert [(f["code"], f["severity"]) for f in told["findings"]] == [("DIST002", "warning")]
     assert told["points"] == told["max_points"] - 5
 
 
 def test_samples_instead_of_random_numbers(cli: Cli, tmp_path: Path) -> None:
-    text = (TASK / "submissions" / "accepted" / "launcher_variables.py").read_text()
+    text = promised.text("ddp-toy", "accepted/launcher_variables")
     script = tmp_path / "train.py"
     for old, new in (
         ("import os\n", "import os\n\nfrom torchvision import datasets\n"),
@@ -81,13 +84,15 @@ def test_samples_instead_of_random_numbers(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_weights_that_nobody_scores_are_looked_at_all_the_same(tmp_path: Path) -> None:
-    text = (TASK / "submissions" / "accepted" / "trainer_class.py").read_text()
+    text = promised.text("ddp-toy", "accepted/trainer_class")
     assert text.count("self.model.module.state_dict()") == 1
     script = tmp_path / "train.py"
     script.write_text(text.replace("self.model.module.state_dict()", "{'weight': torch.zeros(3)}"))
     task = load_task("ddp-toy")
-    with Pipeline(Options(), lambda sign: None) as pipeline:
-        attempt, _ = pipeline.grade(task, read_submission(script), tmp_path / "attempt")
+    with Pipeline() as pipeline:
+        attempt, _ = pipeline.grade(
+            task, read_submission(script), options=Options(), out=tmp_path / "attempt"
+        )
     assert attempt.grade.verdict == "accepted"
     assert any("No points depend on it" in note for note in attempt.grade.notes)
     # No accuracy, no target, no data to learn from: the report still renders, and shows no gauge for them.

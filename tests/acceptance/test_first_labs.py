@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from grader.catalog import load_task, read_submission
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.grade import State, Verdict
-from grader.pipeline import Options, Pipeline
+from grader.model.run_options import Options
+from grader.model.submission import Submission
+from grader.pipeline import Pipeline
 from grader.report.html import to_html
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT
 
 Grade = Callable[..., Attempt]
@@ -19,15 +22,16 @@ Grade = Callable[..., Attempt]
 
 @pytest.fixture(scope="module")
 def pipeline() -> Iterator[Pipeline]:
-    with Pipeline(Options(dataset="digits"), lambda sign: None) as warm:
+    with Pipeline() as warm:
         yield warm
 
 
 @pytest.fixture
 def grade(pipeline: Pipeline, tmp_path: Path) -> Grade:
-    def judged(task: str, path: Path, nproc_per_node: int | None = None) -> Attempt:
-        pipeline.options = Options(dataset="digits", nproc_per_node=nproc_per_node)
-        return pipeline.grade(load_task(task), read_submission(path), tmp_path / f"ranks-{nproc_per_node}")[0]
+    def judged(task: str, submission: Submission, nproc_per_node: int | None = None) -> Attempt:
+        options = Options(dataset="digits", nproc_per_node=nproc_per_node)
+        out = tmp_path / f"ranks-{nproc_per_node}"
+        return pipeline.grade(load_task(task), submission, options=options, out=out)[0]
 
     return judged
 
@@ -43,7 +47,7 @@ def grade(pipeline: Pipeline, tmp_path: Path) -> Grade:
 def test_the_unchanged_skeleton_runs_and_is_told_what_is_missing(
     grade: Grade, task: str, codes: set[str], told: str
 ) -> None:
-    attempt = grade(task, CHECKOUT / "skeletons" / task)
+    attempt = grade(task, read_submission(CHECKOUT / "skeletons" / task))
     assert attempt.grade.verdict is Verdict.REJECTED
     assert {f.code for f in attempt.grade.findings} == codes
     assert told in {f.message for f in attempt.grade.findings}
@@ -53,8 +57,8 @@ def test_the_unchanged_skeleton_runs_and_is_told_what_is_missing(
 
 @pytest.mark.parametrize("num_ranks", [1, 2, 3])
 def test_gradients_add_up_however_many_ranks_are_started(grade: Grade, num_ranks: int) -> None:
-    folder = CHECKOUT / "tasks" / "gradient-averaging" / "submissions"
-    right = grade("gradient-averaging", folder / "accepted" / "groups_of_each_size.py", num_ranks)
+    submission = promised.submission("gradient-averaging", "accepted/groups_of_each_size")
+    right = grade("gradient-averaging", submission, num_ranks)
     assert right.grade.verdict is Verdict.ACCEPTED
     item = next(i for i in right.grade.rubric if i.id == "gradient")
     assert (item.state, item.earned) == (State.VERIFIED, item.full_points)
@@ -62,22 +66,17 @@ def test_gradients_add_up_however_many_ranks_are_started(grade: Grade, num_ranks
 
 
 def test_the_plain_mean_of_unequal_shares_is_named_for_what_it_is(grade: Grade) -> None:
-    folder = CHECKOUT / "tasks" / "gradient-averaging" / "submissions"
-    attempt = grade("gradient-averaging", folder / "rejected" / "unweighted_average.py", 2)
+    submission = promised.submission("gradient-averaging", "rejected/unweighted_average")
+    attempt = grade("gradient-averaging", submission, 2)
     assert attempt.grade.verdict is Verdict.REJECTED
     (finding,) = attempt.grade.findings
     assert "it is the plain mean of the ranks' gradients" in finding.message
-    assert "torch.save" in load_line(folder / "rejected" / "unweighted_average.py", finding.where[0].line)
+    assert "torch.save" in submission.line("train.py", finding.where[0].line)
     item = next(i for i in attempt.grade.rubric if i.id == "gradient")
     assert item.earned == item.full_points / 2, "world size 1 is right"
 
 
-def load_line(path: Path, number: int) -> str:
-    return path.read_text(encoding="utf-8").splitlines()[number - 1]
-
-
 def test_one_rank_is_no_lack_where_one_is_meant(grade: Grade) -> None:
-    path = CHECKOUT / "tasks" / "gradient-descent" / "submissions" / "accepted" / "by_hand.py"
-    attempt = grade("gradient-descent", path)
+    attempt = grade("gradient-descent", promised.submission("gradient-descent", "accepted/by_hand"))
     assert (attempt.grade.verdict, attempt.grade.points) == (Verdict.ACCEPTED, 100)
     assert not any("one rank" in note for note in attempt.grade.notes)

@@ -13,9 +13,11 @@ import torch
 from torch import nn
 
 from grader.catalog import load_task, read_submission
-from grader.evaluate.artifacts import MAX_BYTES
+from grader.evaluate.weight_files import MAX_BYTES
 from grader.model.grade import Verdict
-from grader.pipeline import Options, Pipeline
+from grader.model.run_options import Options
+from grader.pipeline import Pipeline
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT
 
 TASK = load_task("fsdp")
@@ -96,12 +98,15 @@ def test_a_replica_does_not_fit_and_a_quarter_does(skeleton: ModuleType) -> None
 
 
 @pytest.mark.parametrize("size", ["small", "large"])
-def test_the_scorer_has_the_network_that_is_trained(size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scorer_has_the_network_that_is_trained(
+    size: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("MODEL_SIZE", size)
     evaluate = imported(CHECKOUT / "tasks" / "fsdp" / "evaluate.py")
     with torch.device("meta"):
         expected = shapes(evaluate.build_model(size))
-        for path in [CHECKOUT / "skeletons" / "fsdp" / "train.py", *SUBMISSIONS.glob("*/*.py")]:
+        scripts = [promised.script("fsdp", name, tmp_path) for name in promised.promises("fsdp")]
+        for path in [CHECKOUT / "skeletons" / "fsdp" / "train.py", *scripts]:
             assert shapes(imported(path).ResidualMLP()) == expected, path
 
 
@@ -123,6 +128,7 @@ def test_its_checkpoint_is_small_enough_to_be_kept_and_read(skeleton: ModuleType
 def test_on_gpus(path: Path, verdict: Verdict, tmp_path: Path) -> None:
     if torch.cuda.device_count() < GPU.nproc_per_node:
         pytest.skip(f"{torch.cuda.device_count()} CUDA devices of {GPU.nproc_per_node}")
-    with Pipeline(Options(profile="gpu", dataset="digits"), lambda sign: None) as pipeline:
-        attempt, _ = pipeline.grade(TASK, read_submission(path), tmp_path)
+    options = Options(profile="gpu", dataset="digits")
+    with Pipeline() as pipeline:
+        attempt, _ = pipeline.grade(TASK, read_submission(path), options=options, out=tmp_path)
     assert attempt.grade.verdict is verdict, attempt.grade.verdict_reason

@@ -12,12 +12,24 @@ from typing import Any
 import pytest
 
 from grader.cli import main
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT, Cli
 
 SUBMISSIONS = CHECKOUT / "tasks" / "ddp-fashion" / "submissions"
-ERROR = SUBMISSIONS / "rejected" / "no_distributed_sampler.py"
-WARNING = SUBMISSIONS / "rejected" / "no_set_epoch.py"
 CLEAN = SUBMISSIONS / "accepted" / "distributed_sampler.py"
+
+
+@pytest.fixture(scope="module")
+def error(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A script with a finding of severity error."""
+    folder = tmp_path_factory.mktemp("scripts")
+    return promised.script("ddp-fashion", "rejected/no_distributed_sampler", folder)
+
+
+@pytest.fixture(scope="module")
+def warning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with a warning and no error."""
+    return promised.script("ddp-fashion", "rejected/no_set_epoch", tmp_path_factory.mktemp("scripts"))
 
 
 def pipe(text: bytes, *args: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
@@ -32,24 +44,24 @@ def pipe(text: bytes, *args: str, cwd: Path) -> subprocess.CompletedProcess[byte
     )
 
 
-def test_an_editors_buffer_comes_through_standard_input(tmp_path: Path) -> None:
-    done = pipe(ERROR.read_bytes(), "-", "--stdin-filename", "src/ddp.py", "--json", cwd=tmp_path)
+def test_an_editors_buffer_comes_through_standard_input(tmp_path: Path, error: Path) -> None:
+    done = pipe(error.read_bytes(), "-", "--stdin-filename", "src/ddp.py", "--json", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     (file,) = json.loads(done.stdout)["files"]
     assert file["file"] == "src/ddp.py"
     assert "DATA001" in {finding["code"] for finding in file["findings"]}
     assert (
-        "ddp.py:" in pipe(ERROR.read_bytes(), "-", "--stdin-filename", "ddp.py", cwd=tmp_path).stdout.decode()
+        "ddp.py:" in pipe(error.read_bytes(), "-", "--stdin-filename", "ddp.py", cwd=tmp_path).stdout.decode()
     )
     assert pipe(b"", "-", cwd=tmp_path).returncode == 0
     assert pipe(b"\0", "-", cwd=tmp_path).returncode == 2
     assert pipe(b"", "--stdin-filename", "x.py", str(CLEAN), cwd=tmp_path).returncode == 2
 
 
-def test_bad_files_are_told_and_the_others_are_linted(cli: Cli, tmp_path: Path) -> None:
+def test_bad_files_are_told_and_the_others_are_linted(cli: Cli, tmp_path: Path, error: Path) -> None:
     (tmp_path / "binary.py").write_bytes(b"\0")
     result = cli(
-        "lint", tmp_path / "binary.py", ERROR, tmp_path / "gone.py", "--json", "--sarif", "out/l.sarif"
+        "lint", tmp_path / "binary.py", error, tmp_path / "gone.py", "--json", "--sarif", "out/l.sarif"
     )
     assert result.returncode == 2
     files = json.loads(result.stdout)["files"]
@@ -63,18 +75,18 @@ def test_bad_files_are_told_and_the_others_are_linted(cli: Cli, tmp_path: Path) 
     assert run["results"]
 
 
-def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes(capsys: pytest.CaptureFixture[str], error: Path, warning: Path) -> None:
     for arguments, code in (
         ((CLEAN,), 0),
-        ((WARNING,), 0),
-        ((CLEAN, ERROR), 1),
-        ((ERROR, "--exit-zero"), 0),
-        ((ERROR, "--ignore", "DATA"), 0),
-        ((ERROR, "--select", "IO"), 0),
-        ((ERROR, "--select", "NOPE"), 2),
-        ((ERROR, "--ignore", "DATA999"), 2),
-        ((ERROR, "--json", "--format", "text"), 2),
-        ((ERROR, "--sarif", CHECKOUT), 2),
+        ((warning,), 0),
+        ((CLEAN, error), 1),
+        ((error, "--exit-zero"), 0),
+        ((error, "--ignore", "DATA"), 0),
+        ((error, "--select", "IO"), 0),
+        ((error, "--select", "NOPE"), 2),
+        ((error, "--ignore", "DATA999"), 2),
+        ((error, "--json", "--format", "text"), 2),
+        ((error, "--sarif", CHECKOUT), 2),
         (("nothing/**/*.py",), 2),
     ):
         found, shown = main(["lint", *map(str, arguments)]), capsys.readouterr()
@@ -86,26 +98,27 @@ def test_folders_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     main(["lint", str(SUBMISSIONS / "accepted"), "--json"])
     names = {Path(file["file"]).name for file in json.loads(capsys.readouterr().out)["files"]}
     assert {"distributed_sampler.py", "helper_modules"} <= names
-    main(["lint", f"{CHECKOUT}/tasks/ddp-fashion/**/no_*.py", "--json"])
+    main(["lint", f"{CHECKOUT}/tasks/ddp-fashion/**/forged_*.py", "--json"])
     names = {Path(file["file"]).name for file in json.loads(capsys.readouterr().out)["files"]}
-    assert names == {p.name for p in (CHECKOUT / "tasks" / "ddp-fashion").glob("**/no_*.py")}
+    assert names == {p.name for p in (CHECKOUT / "tasks" / "ddp-fashion").glob("**/forged_*.py")}
 
 
 @pytest.mark.parametrize("form", ["json", "sarif", "github", "text"])
-def test_formats_for_programs_are_all_there_is_on_standard_output(form: str, cli: Cli) -> None:
-    result = cli("lint", ERROR, CLEAN, "--format", form)
+def test_formats_for_programs_are_all_there_is_on_standard_output(form: str, cli: Cli, error: Path) -> None:
+    result = cli("lint", error, CLEAN, "--format", form)
     assert result.returncode == 1
     if form in {"json", "sarif"}:
         json.loads(result.stdout)
     elif form == "github":
         assert all(line.startswith("::") for line in result.stdout.splitlines())
-        assert f"file={ERROR},line=" in result.stdout
+        assert f"file={error},line=" in result.stdout
     else:
-        assert f"{ERROR.name}:" in result.stdout
+        assert f"{error.name}:" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_silenced_finding_is_counted_in_lint_and_stands_in_a_grade(
-    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], warning: Path
 ) -> None:
     def lint(*arguments: str | Path) -> list[dict[str, Any]]:
         main(["lint", *map(str, arguments)])
@@ -113,8 +126,8 @@ def test_a_silenced_finding_is_counted_in_lint_and_stands_in_a_grade(
         findings: list[dict[str, Any]] = file["findings"]
         return findings
 
-    (told,) = (f for f in lint("--json", WARNING) if f["code"] == "DATA002")
-    lines = WARNING.read_text().splitlines()
+    (told,) = (f for f in lint("--json", warning) if f["code"] == "DATA002")
+    lines = warning.read_text().splitlines()
     lines[told["line"] - 1] += "  # noqa: DATA002"
     quiet = tmp_path / "train.py"
     quiet.write_text("\n".join(lines) + "\n")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from grader.settings import settings
-from tests.acceptance.conftest import Cli
+from tests.acceptance.conftest import CHECKOUT, Cli
 
 
 @pytest.fixture
@@ -44,6 +47,42 @@ def test_a_new_task_proves_itself_and_rejects_its_skeleton(elsewhere: Path, cli:
     told = json.loads(run(cli, "grade", "first-steps", skeleton, "--json", accept=1).stdout)
     assert told["verdict"] == "rejected"
     assert {"DIST001", "DATA001"} <= {finding["code"] for finding in told["findings"]}
+
+
+HOUSE = ("test_statements.py", "test_words.py", "test_modules.py")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """This checkout as a newcomer would have it: what is committed or would be, in a repository of its own."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    for name in subprocess.check_output(listed, cwd=CHECKOUT, text=True).split("\0"):
+        if (CHECKOUT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / name, tmp_path / name)
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_new_task_passes_the_house_rules_untouched(checkout: Path) -> None:
+    own = {**os.environ, "PYTHONPATH": str(checkout)}
+    own = {
+        name: value for name, value in own.items() if name not in ("GRADER_TASKS_DIR", "GRADER_SKELETONS_DIR")
+    }
+
+    def run(*command: object) -> str:
+        program = [sys.executable, "-m", *map(str, command)]
+        done = subprocess.run(program, cwd=checkout, env=own, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("grader", "new", "task", "my-task")
+    run("ruff", "check", "tasks", "skeletons")
+    run("ruff", "format", "--check", "tasks", "skeletons")
+    told = run(
+        "pytest", "-p", "no:cacheprovider", "-rA", *(checkout / "tests" / "house" / name for name in HOUSE)
+    )
+    assert "PASSED tests/house/test_statements.py::test_accuracies_to_be_reached_are_told[my-task]" in told
 
 
 def test_nothing_is_overwritten_and_names_are_checked(elsewhere: Path, cli: Cli) -> None:

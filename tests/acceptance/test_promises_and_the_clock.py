@@ -8,23 +8,27 @@ from pathlib import Path
 import pytest
 
 from grader.checks.rule import load_rules
-from grader.model.attempt import Attempt
-from grader.model.finding import Evidence, Finding, Severity
+from grader.judging.attempt import Attempt
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.promise import PromisedSubmission
-from grader.verify import broken_promises
+from grader.model.submission import SourceFile, Submission
+from grader.promises.comparison import broken_promises
 from tests.report import factory
 
 CLOCKED = sorted(rule.code for rule in load_rules() if rule.clocked)
 
 
+SUBMISSION = Submission("x", (SourceFile("train.py", "x = 1\n"),))
+
+
 def judged(*codes: str) -> Attempt:
     attempt = factory.accepted()
-    found = tuple(Finding(code, Severity.HINT, Evidence.TRACE, "Seen.") for code in codes)
+    found = tuple(Finding(code, Severity.HINT, EvidenceKind.TRACE, "Seen.") for code in codes)
     return replace(attempt, grade=replace(attempt.grade, findings=found))
 
 
 def promised(*codes: str) -> PromisedSubmission:
-    return PromisedSubmission(Path("x.py"), "accepted/x", "accepted", codes, ())
+    return PromisedSubmission(Path("x.py"), "accepted/x", "accepted", codes, (), SUBMISSION)
 
 
 def test_what_depends_on_the_clock() -> None:

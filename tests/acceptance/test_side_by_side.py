@@ -12,9 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from grader.catalog import load_task, read_submission, reference
-from grader.lanes import side_by_side
-from grader.pipeline import Options, Pipeline
+from grader.catalog import load_task, reference
+from grader.model.run_options import Options
+from grader.pipeline import OnProgress, Pipeline
+from grader.promises.parallel_pipelines import side_by_side
 from grader.run.runtime import Progress
 from tests.acceptance.conftest import CHECKOUT, Cli
 
@@ -28,12 +29,12 @@ def quiet(_: object) -> None:
 
 def all_at_once(
     items: list[int],
-    work: Callable[[Pipeline, int], int],
+    work: Callable[[Pipeline, int, OnProgress], int],
     alone: Callable[[int], bool] = lambda _: False,
     on_progress: Callable[[Progress], None] = quiet,
 ) -> tuple[int, ...]:
     return side_by_side(
-        items, work, options=OPTIONS, jobs=2, alone=alone, on_progress=on_progress, on_done=quiet
+        items, work, runtime=None, jobs=2, alone=alone, on_progress=on_progress, on_done=quiet
     )
 
 
@@ -70,7 +71,7 @@ def test_two_run_at_once_and_what_must_be_alone_is() -> None:
     met, under_way, seen = threading.Barrier(2), set[int](), dict[int, int]()
     counting = threading.Lock()
 
-    def work(_: Pipeline, item: int) -> int:
+    def work(_: Pipeline, item: int, _on_progress: OnProgress) -> int:
         with counting:
             under_way.add(item)
             seen[item] = len(under_way)
@@ -93,11 +94,12 @@ def test_who_fails_ends_the_others_in_the_middle_of_their_run(tmp_path: Path) ->
     def sign(_: Progress) -> None:
         started.set()
 
-    def work(pipeline: Pipeline, item: int) -> int:
+    def work(pipeline: Pipeline, item: int, on_progress: OnProgress) -> int:
         if item == 0:
             assert started.wait(timeout=60)
             raise ZeroDivisionError("the first one")
-        pipeline.grade(task, read_submission(reference(task).path), tmp_path / f"{item}")
+        submission = reference(task).submission
+        pipeline.grade(task, submission, options=OPTIONS, on_progress=on_progress, out=tmp_path / f"{item}")
         done.append(item)
         return item
 

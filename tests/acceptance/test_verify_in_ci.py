@@ -1,8 +1,9 @@
-"""`grader verify` on CI machines: without their clock, in shards, after a change, and with outcomes that are known."""
+"""`grader verify` on CI machines: without their clock, in shards, after a change, and with evidence that is kept."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from grader.catalog import load_task, submissions_of
-from grader.model.promise import PromisedSubmission
+from grader.model.run_options import Options
+from grader.model.submission import Submission
 from grader.model.task import Task
-from grader.pipeline import Options, Pipeline
-from grader.verify import deciding_facts
+from grader.pipeline import Pipeline
+from grader.promises.kept_evidence import run_key
 from tests.acceptance.conftest import CHECKOUT, Cli
 
 QUICK = "rejected/no_process_group"
@@ -29,16 +31,16 @@ def own(cli: Cli, cli_env: dict[str, str], tmp_path: Path) -> Cli:
     return cli
 
 
-def verify(cli: Cli, *options: str | Path, code: int = 0) -> list[dict[str, Any]]:
-    result = cli("verify", "--only", QUICK, "--cache", "--no-time", "--json", *options)
+def verify(cli: Cli, reuse: str = "--cache", code: int = 0) -> list[dict[str, Any]]:
+    result = cli("verify", "--only", QUICK, reuse, "--no-time", "--json")
     assert result.returncode == code, result.stdout + result.stderr
     cases = json.loads(result.stdout)["cases"]
     assert isinstance(cases, list)
     return cases
 
 
-def test_a_known_outcome_is_taken_until_something_that_decides_it_changes(own: Cli, tmp_path: Path) -> None:
-    kept = tmp_path / "state" / "outcomes"
+def test_evidence_is_judged_again_until_something_that_runs_changes(own: Cli, tmp_path: Path) -> None:
+    kept = tmp_path / "state" / "evidence" / "ddp-toy" / "rejected" / "no_process_group"
     (first,) = verify(own)
     assert not first["cached"]
     assert len(list(kept.iterdir())) == 1
@@ -46,59 +48,82 @@ def test_a_known_outcome_is_taken_until_something_that_decides_it_changes(own: C
     assert again["cached"]
     assert {**again, "cached": False, "seconds": 0} == {**first, "seconds": 0}
     shown = own("verify", "--only", QUICK, "--cache", "--no-time")
-    assert "cached" in shown.stdout
-    assert "1 of them known from earlier" in shown.stdout
+    assert "judged again" in shown.stdout
     assert "warm up" not in shown.stderr, "nothing has to be started"
 
-    script = next((tmp_path / "tasks" / "ddp-toy" / "submissions" / "rejected").glob("no_process_group.py"))
+    # What judges may change: nothing is run, and what it does to the outcome is told.
+    toml = tmp_path / "tasks" / "ddp-toy" / "task.toml"
+    text = toml.read_text()
+    toml.write_text(re.sub(r'title = "([^"]*)"', r'title = "\1, once more"', text))
+    (replayed,) = verify(own, reuse="--replay")
+    assert (replayed["cached"], replayed["ok"]) == (True, True)
+    assert replayed["effects"] == ["other words or figures in the report"]
+    assert "other words or figures" in own("verify", "--only", QUICK, "--replay", "--no-time").stdout
+    toml.write_text(text)
+
+    script = next((tmp_path / "tasks" / "ddp-toy" / "submissions" / "rejected").glob("no_process_group.*"))
     script.write_text(script.read_text() + "\n# another line\n")
+    (missing,) = verify(own, reuse="--replay")
+    assert "No evidence is kept" in missing["skipped"]
     (changed,) = verify(own)
     assert not changed["cached"]
 
 
-def test_what_decides_an_outcome_is_part_of_what_it_is_kept_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_decides_evidence_is_part_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     task = load_task("ddp-toy")
     (promised, other) = [p for p in submissions_of(task) if p.name in {QUICK, "accepted/flat_script"}]
+    submission = promised.submission
+    changed = Submission(submission.name, (replace(submission.files[0], text="print()\n"),))
+    pipeline = Pipeline("process")
 
-    def facts(task: Task = task, promised: PromisedSubmission = promised, **options: Any) -> str:
-        return json.dumps(
-            deciding_facts(Pipeline(Options(dataset="digits", **options), print), task, promised)
-        )
+    def key(
+        task: Task = task, submission: Submission = submission, runtime: str = "process", **options: Any
+    ) -> str:
+        return run_key(pipeline.setting(task, Options(dataset="digits", **options)), submission, runtime)
 
-    script = tmp_path / "no_process_group.py"
-    script.write_text(promised.path.read_text() + "\n")
+    (cpu,) = (profile for profile in task.profiles if profile.name == "cpu")
+    others = tuple(profile for profile in task.profiles if profile is not cpu)
+    shorter = replace(cpu, limits=replace(cpu.limits, wall_s=1.0))
     found = [
-        facts(),
-        facts(promised=other),
-        facts(promised=replace(promised, path=script)),
-        facts(promised=replace(promised, name="crashed/no_process_group")),
-        facts(task=replace(task, version="another")),
-        facts(task=replace(task, name="another")),
-        facts(nproc_per_node=3),
-        facts(profile="gpu"),
-        facts(launcher="torchrun"),
-        facts(seed=1),
-        facts(timed=False),
+        key(),
+        key(submission=other.submission),
+        key(submission=changed),
+        key(task=replace(task, name="another")),
+        key(task=replace(task, profiles=(shorter, *others))),
+        key(task=replace(task, scored=not task.scored)),
+        key(nproc_per_node=3),
+        key(profile="gpu"),
+        key(launcher="torchrun"),
+        key(seed=1),
+        key(timed=False),
+        key(runtime="docker"),
     ]
-    monkeypatch.setattr(Pipeline, "calibrated", lambda self, setting: "2030-01-01")
-    found.append(facts())
-    assert facts(timed=False) == found[-2], "what time is held against does not matter where it is left out"
+    monkeypatch.setattr("grader.promises.kept_evidence._running_code", lambda: "other code")
+    found.append(key())
     assert len(set(found)) == len(found)
+    monkeypatch.undo()
+    # What judges is not: rubric, targets and text may change, and the run stays what it was.
+    assert key(task=replace(task, rubric=(), targets=(), title="other", version="2" * 64)) == found[0]
 
 
 def test_a_broken_promise_is_never_kept(own: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "tasks" / "ddp-toy" / "submissions"
-    shutil.copy(folder / "rejected" / "never_wrapped.py", folder / "rejected" / "no_process_group_at_all.py")
-    (folder / "rejected" / "no_process_group.py").unlink()
-    text = (folder / "rejected" / "no_process_group_at_all.py").read_text()
-    (folder / "rejected" / "no_process_group_at_all.py").write_text(
-        "\n".join(line.partition("# <-")[0] for line in text.splitlines() if "# expect:" not in line) + "\n"
-    )
+    text = (folder / "accepted" / "flat_script.py").read_text()
+    for path in (folder / "rejected").glob("no_process_group*"):
+        path.unlink()
+    (folder / "rejected" / "no_process_group_at_all.py").write_text(text)
     (case,) = verify(own, code=1)
     assert not case["cached"]
-    assert not (tmp_path / "state" / "outcomes").exists()
+    assert not (tmp_path / "state" / "evidence").exists()
+
+
+def test_damaged_evidence_is_none(own: Cli, tmp_path: Path) -> None:
+    verify(own)
+    (entry,) = (tmp_path / "state" / "evidence").rglob("*.tar.gz")
+    for content in (b"", b"no archive", entry.read_bytes()[:2000]):
+        entry.write_bytes(content)
+        (case,) = verify(own, reuse="--replay")
+        assert "No evidence is kept" in case["skipped"]
 
 
 def test_without_time_nothing_is_calibrated_and_time_leaves_the_total(

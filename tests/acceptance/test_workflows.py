@@ -132,7 +132,7 @@ def test_github_runs_every_line_and_its_machines_cover_all_submissions_once(clon
     assert seen == Counter(KEPT)
     assert summary.read_text().count("## ✔ Tasks: ") == NUM_MACHINES
     assert json.loads((clone / "build" / "lint.sarif").read_text())["version"] == "2.1.0"
-    assert list((clone / ".grader" / "outcomes").glob("*.json")), "what the workflow keeps lies elsewhere"
+    assert list((clone / ".grader" / "evidence").rglob("*.tar.gz")), "what the workflow keeps lies elsewhere"
 
     # A second commit: what is known is known, and a merge request looks at what it changed.
     base = git(clone, "rev-parse", "HEAD")
@@ -202,7 +202,7 @@ def test_gitlab_runs_every_line_and_its_machines_cover_all_submissions_once(clon
     )
     assert cases(clone) == {}
     kept = {path for entry in verify["cache"] for path in entry["paths"]}
-    assert ".grader/outcomes" in kept
+    assert ".grader/evidence" in kept
     assert document["variables"]["GIT_DEPTH"] == "0"
 
 

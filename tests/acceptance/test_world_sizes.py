@@ -8,20 +8,21 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.catalog import load_task, read_submission
+from grader.catalog.selection import load_selected
 from grader.model.finding import Severity
 from grader.model.grade import State
+from grader.model.run_options import Options
 from grader.model.verify_case import VerifyCase
-from grader.pipeline import Options, Pipeline
-from grader.report.junit import to_junit
-from grader.report.markdown import cases_to_markdown
-from grader.verify import verify
+from grader.pipeline import Pipeline
+from grader.promises.verification import Verification, verify
+from grader.report.exports import junit, markdown
 
 pytestmark = pytest.mark.slow
 
 
 def verified(task: str, only: str, nproc_per_node: int) -> tuple[VerifyCase, ...]:
-    options = Options(nproc_per_node=nproc_per_node, dataset="digits")
-    return verify((task,), options, lambda sign: None, lambda case: None, only=only)
+    how = Verification(Options(nproc_per_node=nproc_per_node, dataset="digits"))
+    return verify(load_selected((task,), only=only), how, lambda sign: None, lambda case: None)
 
 
 @pytest.mark.parametrize("nproc_per_node", [1, 2, 4])
@@ -44,8 +45,9 @@ def test_styles_with_data(style: str, nproc_per_node: int) -> None:
 def test_one_rank_leaves_out_what_only_several_show(tmp_path: Path) -> None:
     task = load_task("ddp-toy")
     reference = read_submission(task.folder / "submissions" / task.reference)
-    with Pipeline(Options(nproc_per_node=1), lambda sign: None) as pipeline:
-        grade = pipeline.grade(task, reference, tmp_path / "attempt")[0].grade
+    with Pipeline() as pipeline:
+        options = Options(nproc_per_node=1)
+        grade = pipeline.grade(task, reference, options=options, out=tmp_path / "attempt")[0].grade
     assert (grade.verdict, grade.points) == ("accepted", grade.max_points)
     assert not [f for f in grade.findings if f.severity is Severity.ERROR]
     unseen = {item.id for item in grade.rubric if item.state is State.NOT_OBSERVABLE}
@@ -57,8 +59,8 @@ def test_flaws_of_several_ranks_are_skipped_on_one_and_found_on_four() -> None:
     (alone,) = verified("ddp-toy", "rejected/bypasses_wrapper", 1)
     assert (alone.ok, alone.verdict, alone.codes) == (True, "", ())
     assert "One rank" in alone.skipped
-    suite = ElementTree.fromstring(to_junit([alone]))
+    suite = ElementTree.fromstring(junit.of_verification([alone]))
     assert (suite.attrib["skipped"], suite.attrib["failures"]) == ("1", "0")
-    assert "1 more skipped" in cases_to_markdown([alone])
+    assert "1 more skipped" in markdown.of_verification([alone])
     (together,) = verified("ddp-toy", "rejected/bypasses_wrapper", 4)
     assert (together.ok, together.verdict, together.codes) == (True, "rejected", ("GRAD002",))

@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import docker
 from docker import DockerClient
 
-from grader.catalog import find_dataset, load_task, read_submission, reference
+from grader.catalog import find_dataset, load_task, reference
 from grader.model.dataset import PreparedDataset
+from grader.model.run_options import Options
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Limits
-from grader.pipeline import Options, Pipeline
+from grader.pipeline import Pipeline
 from grader.run.engine.inspection import memory_bytes
 from grader.run.images import image_name, image_states
 from grader.run.registry import open_runtime
@@ -37,24 +39,28 @@ dist.destroy_process_group()
 """
 _LIMITS = Limits(wall_s=60.0, memory_bytes=2 << 30, output_bytes=16 << 20, log_bytes=1 << 16)
 
+OPTIONS = Options(dataset="digits")
+
 
 def measure_container_overhead(runs: int) -> Iterator[Figure]:
     """M1 and M2; every fifth attempt is paired with a run by hand."""
     task = load_task("ddp-fashion")
-    submission = read_submission(reference(task).path)
+    submission = reference(task).submission
     dataset = find_dataset(task, "digits")
     judged, ratios, by_hand_s = [], [], []
     client = docker.from_env(timeout=120)
     with (
         tempfile.TemporaryDirectory(prefix="grader-bench-") as folder,
-        Pipeline(Options(dataset="digits", runtime="docker"), lambda _sign: None) as pipeline,
+        Pipeline("docker") as pipeline,
     ):
-        pipeline.grade(task, submission, Path(folder) / "warm-up")
+        pipeline.grade(task, submission, options=OPTIONS, out=Path(folder) / "warm-up")
         for number in range(runs):
             # Warm, as between attempts that do not come all at once.
-            pipeline.warm(pipeline.setting(task))
+            pipeline.warm(pipeline.setting(task, OPTIONS))
             began = time.monotonic()
-            attempt, workspace = pipeline.grade(task, submission, Path(folder) / str(number))
+            attempt, workspace = pipeline.grade(
+                task, submission, options=OPTIONS, out=Path(folder) / str(number)
+            )
             total = time.monotonic() - began
             own = own_time_s(workspace, attempt.grade.world_size)
             judged.append(total - own)
@@ -135,7 +141,11 @@ def _by_hand(client: DockerClient, task_folder: Path, script: str, dataset: Prep
             str(dataset.hidden_dir): {"bind": "/hidden", "mode": "ro"},
             str(task_folder): {"bind": "/task", "mode": "ro"},
         }
-        own_network = {"network_mode": "none", "hostname": "job", "extra_hosts": {"job": "127.0.0.1"}}
+        own_network: dict[str, Any] = {
+            "network_mode": "none",
+            "hostname": "job",
+            "extra_hosts": {"job": "127.0.0.1"},
+        }
         variables = {"DATA_DIR": "/data", "OUTPUT_DIR": "/mine", "OMP_NUM_THREADS": "1"}
         launch = ["torchrun", "--nproc_per_node=2", "--master_addr=127.0.0.1", "--master_port=29400"]
         began = time.monotonic()

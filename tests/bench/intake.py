@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.catalog import load_task, read_submission, reference
+from grader.catalog import load_task, reference
 from grader.store import courses, enrolments, people, schema, tokens
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
 from grader.store.tables.api_token import Scope
@@ -82,7 +82,7 @@ def _run(url: str) -> tuple[float, list[Taken]]:
     store = Store(url)
     schema.upgrade(store)
     course_task, owners = _learners(store)
-    text = read_submission(reference(load_task("ddp-fashion")).path).text("train.py") or ""
+    text = reference(load_task("ddp-fashion")).submission.text("train.py") or ""
     # Made beforehand: a learner's own program works on another machine.
     bodies = [_body(number, text) for number in range(NUM_SUBMISSIONS)]
     processes = 1 if store.is_sqlite else NUM_PROCESSES
@@ -113,7 +113,7 @@ def _learners(store: Store) -> tuple[int, list[str]]:
 
 
 def _check(store: Store, taken: list[Taken]) -> None:
-    there = [one.id for one in attempts(store, Filter(), limit=10 * NUM_SUBMISSIONS)]
+    there = [one.id for one in attempts(store, AttemptFilter(), limit=10 * NUM_SUBMISSIONS)]
     receipts = [one.attempt_id for one in taken]
     assert len(receipts) == len(set(receipts)) == NUM_SUBMISSIONS, "a receipt was given twice"
     lost, double = set(receipts) - set(there), set(there) - set(receipts)

@@ -9,16 +9,16 @@ import sys
 from collections.abc import Iterator
 
 from grader.catalog import find_tasks, load_task
+from grader.catalog.selection import load_selected
 from grader.model.grade import Verdict
 from grader.model.verify_case import VerifyCase
-from grader.pipeline import Options
-from grader.verify import verify
+from grader.promises.verification import Verification, verify
 from tests.bench.figures import Figure
 
 _BUSY = "import torch; torch.set_num_threads(1); a = torch.randn(600, 600)\nwhile True: a = torch.tanh(a @ a)"
 
 
-def _say(case: VerifyCase) -> None:
+def _report(case: VerifyCase) -> None:
     if not case.ok:
         print(f"  {case.task}/{case.submission}: {case.message}", file=sys.stderr, flush=True)
 
@@ -64,5 +64,6 @@ def _every_promise() -> Iterator[VerifyCase]:
     several = [name for name in find_tasks() if load_task(name).profiles[0].nnodes > 1]
     single = [name for name in find_tasks() if name not in several]
     for runtime, names in (("process", single), ("docker", several)):
-        options = Options(runtime=runtime)
-        yield from (c for c in verify(names, options, lambda _: None, _say, jobs=2) if not c.skipped)
+        how = Verification(runtime=runtime, jobs=2)
+        cases = verify(load_selected(names), how, lambda _: None, _report)
+        yield from (case for case in cases if not case.skipped)

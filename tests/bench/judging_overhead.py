@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.catalog import find_dataset, load_task, read_submission, reference
-from grader.pipeline import Options, Pipeline
+from grader.catalog import find_dataset, load_task, reference
+from grader.model.run_options import Options
+from grader.pipeline import Pipeline
 from grader.probe import events
 from grader.report.html import to_html
 from grader.run.workspace import Workspace
@@ -37,10 +38,12 @@ model.load_state_dict(torch.load(sys.argv[3], weights_only=True))
 print(evaluate(model, images, labels))
 """
 
+OPTIONS = Options(dataset="digits")
+
 
 def own_time_s(workspace: Workspace, world_size: int) -> float:
     """Seconds between the script's start and end in the slowest rank, from the probe's first and last event."""
-    spans = []
+    spans: list[float] = []
     for rank in range(world_size):
         lines = workspace.trace(rank).read_text(encoding="utf-8").splitlines()
         first, last = (json.loads(line.partition("\t")[2]) for line in (lines[0], lines[-1]))
@@ -53,17 +56,19 @@ def measure_overhead(runs: int) -> Iterator[Figure]:
     """All three from the same attempts; every fourth attempt is paired with a run by hand."""
     task = load_task("ddp-fashion")
     promised = reference(task)
-    submission = read_submission(promised.path)
+    submission = promised.submission
     dataset = find_dataset(task, "digits")
     judged, rendered, ratios, by_hand_s = [], [], [], []
     with (
         tempfile.TemporaryDirectory(prefix="grader-bench-") as folder,
-        Pipeline(Options(dataset="digits"), lambda sign: None) as pipeline,
+        Pipeline() as pipeline,
     ):
-        pipeline.grade(task, submission, Path(folder) / "warm-up")
+        pipeline.grade(task, submission, options=OPTIONS, out=Path(folder) / "warm-up")
         for number in range(runs):
             began = time.monotonic()
-            attempt, workspace = pipeline.grade(task, submission, Path(folder) / str(number))
+            attempt, workspace = pipeline.grade(
+                task, submission, options=OPTIONS, out=Path(folder) / str(number)
+            )
             total = time.monotonic() - began
             own = own_time_s(workspace, attempt.grade.world_size)
             judged.append(total - own)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from grader.rehearsal import Durations, Room, rehearse
-from grader.rehearsal.outcome import LATEST_S, quantile
+from grader.rehearsal import Durations, Scenario, rehearse
+from grader.rehearsal.result import LATEST_S, quantile
 from tests.bench.figures import Figure
 
 
@@ -13,10 +13,10 @@ def measure_rehearsal(runs: int) -> Iterator[Figure]:
     """Learners without a grade at the end of the window, the last grade after it, and waits for orientation."""
     without, late, median, p95, longest = [], [], [], [], []
     for seed in range(max(5, runs // 2)):
-        room = Room(60, 1800.0, 4, 2, 0.55, Durations.assumed(40.0, 8.0), num_regrades=20, seed=seed)
-        played = rehearse(room)
+        scenario = Scenario(60, 1800.0, 4, 2, 0.55, Durations.assumed(40.0, 8.0), num_regrades=20, seed=seed)
+        played = rehearse(scenario)
         without.append(float(len(played.without)))
-        late.append(max(0.0, played.last_s - room.window_s))
+        late.append(max(0.0, played.last_s - scenario.window_s))
         median.append(quantile(played.waits_s, 0.5))
         p95.append(quantile(played.waits_s, 0.95))
         longest.append(played.waits_s[-1])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.catalog import load_task, read_submission, reference
+from grader.catalog import load_task, reference
 from grader.checks.lint import lint
 from grader.model.submission import SourceFile, Submission
 from tests.bench.figures import Figure
@@ -19,7 +19,7 @@ from tests.bench.figures import Figure
 
 def thousand_lines() -> str:
     """A script of (nearly) 1,000 lines: the reference, with its own functions under other names in front."""
-    submission = read_submission(reference(load_task("ddp-fashion")).path)
+    submission = reference(load_task("ddp-fashion")).submission
     text = submission.text("train.py") or ""
     body, copies = text, 0
     while body.count("\n") < 1_000:

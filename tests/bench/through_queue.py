@@ -87,16 +87,16 @@ def measure_recovery(runs: int) -> Iterator[Figure]:
 
 def _kill(rig: Rig, *, whole: bool) -> None:
     if not whole:
-        for slot in rig.slots():
-            os.kill(slot.pid, signal.SIGKILL)
+        for process in rig.worker_processes():
+            os.kill(process.pid, signal.SIGKILL)
         return
-    station = rig.processes.pop("w1")
-    below = psutil.Process(station.pid).children(recursive=True)
-    os.killpg(station.pid, signal.SIGKILL)
-    station.wait()
+    supervisor = rig.processes.pop("w1")
+    below = psutil.Process(supervisor.pid).children(recursive=True)
+    os.killpg(supervisor.pid, signal.SIGKILL)
+    supervisor.wait()
     psutil.wait_procs(below, timeout=30)
     rig.worker()
-    wait_until(rig.slots, "its successor is there")
+    wait_until(rig.worker_processes, "its successor is there")
 
 
 def _rig(folder: Path, **more: str) -> Rig:

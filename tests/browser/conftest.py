@@ -53,8 +53,12 @@ class Window:
         self.trouble: list[str] = []
         self.page.on("console", lambda said: self.trouble.append(said.text))
         self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.trouble.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._dismiss)
         self.page.on("request", self._asked)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.trouble.append(dialog.message)
+        dialog.dismiss()
 
     def _asked(self, request: Any) -> None:
         if not request.url.startswith((self.url, "data:")):

@@ -10,6 +10,7 @@ import pytest
 
 from grader.catalog import load_task
 from grader.store import invitations
+from tests import promised
 from tests.browser.conftest import SIZES, Windows
 from tests.worker.rig import SLOW, Rig
 
@@ -20,13 +21,9 @@ CODE = "GRAD002"
 WORDS = "four quite random words"
 
 
-def script(verdict: str, name: str) -> Path:
-    return load_task("ddp-toy").folder / "submissions" / verdict / f"{name}.py"
-
-
 def flawed_text(remark: str = "") -> str:
     """A script that trains past its wrapper, so that nothing averages its gradients."""
-    return f"{script('rejected', 'bypasses_wrapper').read_text()}\n# {remark}\n"
+    return f"{promised.text('ddp-toy', 'rejected/bypasses_wrapper')}\n# {remark}\n"
 
 
 def test_from_a_code_by_a_flawed_script_to_the_certificate(
@@ -74,7 +71,7 @@ def test_from_a_code_by_a_flawed_script_to_the_certificate(
     # Mended, and pasted this time.
     page.click("text=Hand in again")
     page.click("text=Paste the script instead")
-    page.fill("#text", script("accepted", "flat_script").read_text())
+    page.fill("#text", promised.text("ddp-toy", "accepted/flat_script"))
     page.click("main button:has-text('Hand in')")
     page.wait_for_url(lambda where: "/attempts/" in where and not where.endswith(f"/{attempt}"))
     page.wait_for_selector(".hero h1", timeout=LONG_MS)
@@ -119,7 +116,7 @@ def test_without_a_script_the_page_goes_on_by_itself(campus: tuple[Rig, str], wi
 
 
 def test_a_script_that_is_chosen_before_the_page_is_ready_is_read_all_the_same(
-    campus: tuple[Rig, str], windows: Windows
+    campus: tuple[Rig, str], windows: Windows, tmp_path: Path
 ) -> None:
     rig, url = campus
     window = windows(url)
@@ -129,7 +126,7 @@ def test_a_script_that_is_chosen_before_the_page_is_ready_is_read_all_the_same(
     page.route("**/upload.js", lambda route: slow.append(route))  # noqa: PLW0108  a built-in tells no arguments
     with page.expect_request("**/upload.js"):
         page.goto(f"/courses/{rig.course}/tasks/{rig.course_task}", wait_until="commit")
-    page.set_input_files("#files", script("rejected", "bypasses_wrapper"))
+    page.set_input_files("#files", promised.script("ddp-toy", "rejected/bypasses_wrapper", tmp_path))
     assert page.inner_text("#found") == ""
     slow[0].continue_()
     page.wait_for_selector("#found .card")

@@ -13,11 +13,21 @@ from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json
-from grader.store import certificates, claims, courses, endings, events, invitations, people, reviews, tokens
+from grader.store import (
+    attempt_endings,
+    certificates,
+    claims,
+    courses,
+    events,
+    invitations,
+    people,
+    reviews,
+    tokens,
+)
 from grader.store.courses import TaskTerms
-from grader.store.grades import judged
+from grader.store.grades import new_grade
 from grader.store.tables.api_token import Scope
-from tests.browser import looks
+from tests.browser import page_checks
 from tests.browser.conftest import SIZES, Windows
 from tests.report import factory
 from tests.store.campus import verdict_of
@@ -31,7 +41,7 @@ HOSTILE = '</title></style><script>document.title="owned"</script>\u202egnp\x1b[
 
 def show(school: School, login: str, name: str, task: int | None = None) -> int:
     attempt = getattr(factory, name)()
-    grade = judged(attempt.grade, to_json(attempt.grade, audience=Audience.STAFF))
+    grade = new_grade(attempt.grade, to_json(attempt.grade, audience=Audience.STAFF))
     report = to_html(attempt, factory.PAGES).encode()
     return school.judge(login, f"# {name}\n{factory.SOURCE}", grade, task=task, files={"report.html": report})
 
@@ -56,7 +66,7 @@ def addresses(served: Served) -> dict[str, tuple[str | None, str]]:
     reviews.comment(school.store, rejected, f"Look here {HOSTILE}", author_id=ines, path="train.py", line=23)
     reviews.override(school.store, rejected, Verdict.ACCEPTED, 70, f"good {HOSTILE}", actor_id=ines)
     certified = certificates.issue(school.store, school.course, school.people["anna"])
-    assert isinstance(certified, certificates.Certified)
+    assert isinstance(certified, certificates.CertificateFacts)
     tokens.issue_token(
         school.store,
         school.people["anna"],
@@ -69,7 +79,7 @@ def addresses(served: Served) -> dict[str, tuple[str | None, str]]:
     lease = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(lease, claims.Claimed)
     said = "step 1 of many, " * 40 + HOSTILE
-    events.tell(
+    events.add_live_events(
         school.store,
         running,
         lease.lease_token,
@@ -125,10 +135,10 @@ def test_every_page_can_be_read_by_everybody(
     for name, (who, address) in addresses.items():
         window = opened(served, windows, who, address, size, scheme)
         page = window.page
-        contrast = page.evaluate(looks.CONTRAST)
+        contrast = page.evaluate(page_checks.CONTRAST)
         found = [
-            *page.evaluate(looks.FAULTS),
-            *page.evaluate(looks.UNREACHABLE),
+            *page.evaluate(page_checks.FAULTS),
+            *page.evaluate(page_checks.UNREACHABLE),
             *contrast["poor"],
             *(said for said in window.trouble if "404" not in said),
         ]
@@ -158,7 +168,7 @@ def test_the_keyboard_reaches_everything_and_one_sees_where_one_is(
         reached, faults = set(), []
         for number in range(wanted + 60):
             page.keyboard.press("Tab")
-            focus = page.evaluate(looks.FOCUS)
+            focus = page.evaluate(page_checks.FOCUS)
             if focus["tag"] == "BODY":
                 break
             if number == 0:
@@ -225,7 +235,7 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
     page.goto(f"/attempts/{attempt}")
 
     def say(number: int) -> None:
-        events.tell(
+        events.add_live_events(
             school.store,
             attempt,
             lease.lease_token,
@@ -258,7 +268,7 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
     page.wait_for_selector("[data-rank='1'] pre:has-text('line 5')")
     printed = page.inner_text("[data-rank='1'] pre").split()
     assert printed == [word for number in range(1, 6) for word in ("line", str(number))]
-    endings.finish(school.store, attempt, lease.lease_token, verdict_of())
+    attempt_endings.finish(school.store, attempt, lease.lease_token, verdict_of())
     page.wait_for_selector("h1:has-text('Accepted')")
 
 
@@ -306,7 +316,7 @@ def test_a_certificate_with_a_whole_course_fits_on_one_sheet(
     for made in school.tasks.values():
         school.judge("anna", task=made)
     issued = certificates.issue(school.store, school.course, school.people["anna"])
-    assert isinstance(issued, certificates.Certified)
+    assert isinstance(issued, certificates.CertificateFacts)
     window = windows(served.url)
     window.page.goto(f"/certificates/{issued.public_id}")
     assert window.page.locator(".tasks-done li").count() == 11

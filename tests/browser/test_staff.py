@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import invitations, people, queue, regrades, reviews
+from grader.store import certificates, invitations, people, queue, regrades, reviews
 from grader.store.gradebook import gradebook
 from grader.store.tables.person import Role
-from tests.browser import looks
+from tests.browser import page_checks
 from tests.browser.conftest import SIZES, School, Served, Windows
 from tests.store.campus import verdict_of
 from tests.web.conftest import PASSWORD
-from tests.web.graded import graded
+from tests.web.grades import graded
 from tests.worker.rig import Rig, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -37,6 +37,13 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
     reviews.override(school.store, held, Verdict.ACCEPTED, 90.0, HOSTILE, actor_id=school.people["ines"])
     queue.report_worker(school.store, "a-worker-with-a-rather-long-name.example", ["cpu", "gpu1"], 2)
     queue.pause(school.store, "gpu1", reason=HOSTILE, actor_id=None)
+    anna, ines = school.people["anna"], school.people["ines"]
+    for login in ("anna", "ben"):
+        accepted = [school.judge(login, task=task) for task in school.tasks.values()]
+        certificates.issue(school.store, school.course, school.people[login])
+        # What was issued stays; they are stuck again.
+        reviews.override(school.store, accepted[0], Verdict.REJECTED, 0.0, "not theirs", actor_id=ines)
+    certificates.revoke_certificate(school.store, school.course, anna, HOSTILE, actor_id=ines)
     code = invitations.invite(school.store, school.course, lifetime_s=3600, actor_id=None)
     batch = regrades.regrade(school.store, [held], actor_id=school.people["ines"])
     course, other = f"/courses/{school.course}", f"/courses/{school.other_course}"
@@ -52,7 +59,8 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
                 "extensions",
                 "audit",
             ),
-            *("exports", "exports/certificates", "similarity", "regrades", f"people/{school.people['anna']}"),
+            *("exports", "exports/certificates", "similarity", "regrades", f"people/{anna}"),
+            *("certificates", f"certificates/{anna}", f"certificates/{school.people['ben']}"),
         )
     }
     empty = {
@@ -66,6 +74,7 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
             "invitations",
             "regrades",
             "extensions",
+            "certificates",
         )
     }
     return {
@@ -95,9 +104,9 @@ def test_every_staff_page_can_be_read_by_everybody(
         answer = page.goto(address, wait_until="domcontentloaded")
         page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
         found = [
-            *page.evaluate(looks.FAULTS),
-            *page.evaluate(looks.UNREACHABLE),
-            *page.evaluate(looks.CONTRAST)["poor"],
+            *page.evaluate(page_checks.FAULTS),
+            *page.evaluate(page_checks.UNREACHABLE),
+            *page.evaluate(page_checks.CONTRAST)["poor"],
             *window.trouble,
         ]
         window.trouble.clear()

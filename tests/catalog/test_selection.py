@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from grader.catalog import load_task
 from grader.catalog.changes import changes_since
-from grader.catalog.selection import Shard, parse_shard, select
+from grader.catalog.package_files import PACKAGE, judging_files, running_files
+from grader.catalog.selection import VerifyShard, parse_shard, select
 from grader.errors import UsageError
 
 FLAWED = ("rejected/one.py", "rejected/two.py")
@@ -95,6 +96,18 @@ def test_a_change_reaches_what_it_may_change(
     assert left(base) == expected
 
 
+def test_a_change_of_what_a_patch_stands_on_reaches_the_patch(repo: Path) -> None:
+    submissions = repo / "tasks" / "two-ranks" / "submissions"
+    (submissions / "rejected" / "near.patch").write_text(
+        "--- accepted/plain.py\n+++ rejected/near.py\n@@ -1 +1,2 @@\n+x = 1\n print('hello')\n"
+    )
+    git(repo, "add", ".")
+    git(repo, "commit", "--quiet", "--message=second")
+    with (submissions / "accepted" / "plain.py").open("a") as text:
+        text.write("# changed\n")
+    assert left() == {"two-ranks/accepted/plain", "two-ranks/rejected/near"}
+
+
 def test_deleted_and_moved_files_count(repo: Path) -> None:
     submissions = repo / "tasks" / "two-ranks" / "submissions"
     (submissions / "rejected" / "two.py").unlink()
@@ -123,8 +136,34 @@ def test_what_others_committed_since_the_branches_parted_is_theirs(repo: Path) -
 def test_a_change_of_the_judge_itself_reaches_everything(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (repo / "grader" / "checks").mkdir(parents=True)
     (repo / "grader" / "checks" / "rule.py").write_text("x = 1\n")
-    monkeypatch.setattr("grader.catalog.changes._PACKAGE", repo / "grader")
+    assert left() == set(), "nothing that runs or judges lies there"
+    files = frozenset({repo / "grader" / "checks" / "rule.py"})
+    monkeypatch.setattr("grader.catalog.changes.judging_files", lambda: files)
     assert left() == EVERYTHING
+
+
+@pytest.mark.parametrize("folder", ["rules", "diagnoses"])
+def test_a_change_of_what_the_course_judges_by_reaches_everything(repo: Path, folder: str) -> None:
+    path = repo / "tasks" / folder / "house001_greeting.py"
+    path.parent.mkdir()
+    path.write_text("x = 1\n")
+    assert left() == EVERYTHING
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message=more")
+    assert left() == set()
+    path.unlink()
+    assert left() == EVERYTHING
+
+
+def test_what_runs_and_what_judges_is_read_from_the_imports() -> None:
+    running, judging = (
+        {path.relative_to(PACKAGE).as_posix() for path in files()} for files in (running_files, judging_files)
+    )
+    assert {"launch/supervisor.py", "probe/install.py", "run/runtimes/docker.py", "pipeline.py"} <= running
+    assert {f"evaluate/{name}.py" for name in ("container_server", "run_scoring", "classifier")} <= running
+    assert not any(path.startswith(("checks/", "web/", "store/", "report/", "judging/")) for path in running)
+    assert {"checks/rule.py", "checks/rules/data002_missing_set_epoch.py", "evaluate/score.py"} <= judging
+    assert not any(path.startswith(("launch/", "web/", "store/", "report/", "worker/")) for path in judging)
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x", "", "HEAD~7"])
@@ -147,7 +186,7 @@ def test_only_must_match_something(repo: Path) -> None:
 @given(st.integers(0, 200), st.integers(1, 40))
 def test_shards_have_every_item_once_and_are_of_one_size(num_items: int, count: int) -> None:
     items = range(num_items)
-    parts = [Shard(number, count).part(items) for number in range(1, count + 1)]
+    parts = [VerifyShard(number, count).part(items) for number in range(1, count + 1)]
     assert sorted(item for part in parts for item in part) == list(items)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
@@ -161,4 +200,4 @@ def test_a_shard_that_cannot_be_is_told(text: str) -> None:
 
 
 def test_a_shard_is_read() -> None:
-    assert parse_shard("2/4") == Shard(2, 4)
+    assert parse_shard("2/4") == VerifyShard(2, 4)

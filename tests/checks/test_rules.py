@@ -9,7 +9,7 @@ import pytest
 
 from grader.checks.lint import load_page
 from grader.checks.rule import Hit, Rule, load_rules
-from grader.checks.text.source import parse
+from grader.checks.source.script import parse
 from grader.model.finding import Severity
 from grader.model.submission import SourceFile, Submission
 

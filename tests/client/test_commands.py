@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from grader.model.finding import Evidence, Finding, Severity
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store import claims, courses, endings, events
-from grader.store.attempts import Filter, attempts
+from grader.store import attempt_endings, claims, courses, events
+from grader.store.attempt_endings import StoredFile
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
-from grader.store.endings import StoredFile
-from grader.store.grades import judged
+from grader.store.grades import new_grade
 from grader.store.tables.api_token import Scope
 from tests.client.conftest import PASSWORD, Cli, Served
 
@@ -52,7 +52,9 @@ def anna(served: Served) -> dict[str, str]:
 
 
 def grade_of(verdict: Verdict) -> Grade:
-    finding = Finding("GRAD003", Severity.ERROR, Evidence.TRACE, "DataParallel, not DDP.", "Wrap it in DDP.")
+    finding = Finding(
+        "GRAD003", Severity.ERROR, EvidenceKind.TRACE, "DataParallel, not DDP.", "Wrap it in DDP."
+    )
     return Grade(
         verdict=verdict,
         verdict_reason="Every item was verified."
@@ -89,14 +91,14 @@ def judging(served: Served, verdict: Verdict | None) -> Iterator[None]:
             if not isinstance(claimed, claims.Claimed):
                 continue
             said = ("log", {"rank": 0, "stream": "stdout", "text": "epoch 1\n"})
-            events.tell(store, claimed.attempt_id, claimed.lease_token, [said])
+            events.add_live_events(store, claimed.attempt_id, claimed.lease_token, [said])
             if prepared is None:
-                endings.fail(store, claimed.attempt_id, claimed.lease_token, "no room", retry=False)
+                attempt_endings.fail(store, claimed.attempt_id, claimed.lease_token, "no room", retry=False)
                 continue
             page = b"<!doctype html><title>report</title>"
             files = [StoredFile("report.html", served.school.files.put(page), len(page))]
-            kept = judged(prepared, to_json(prepared, Audience.STAFF))
-            endings.finish(store, claimed.attempt_id, claimed.lease_token, kept, files)
+            kept = new_grade(prepared, to_json(prepared, Audience.STAFF))
+            attempt_endings.finish(store, claimed.attempt_id, claimed.lease_token, kept, files)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -108,7 +110,7 @@ def judging(served: Served, verdict: Verdict | None) -> Iterator[None]:
 
 
 def handed_in(served: Served) -> int:
-    return len(attempts(served.school.store, Filter(course_id=served.school.course)))
+    return len(attempts(served.school.store, AttemptFilter(course_id=served.school.course)))
 
 
 def test_a_password_is_sent_once_for_a_token_that_only_its_owner_reads(
@@ -210,7 +212,7 @@ def test_what_is_hidden_until_it_is_due_is_no_failure(
     assert done.returncode == 0, done.stderr
     assert f"not told until {due:%Y-%m-%d}" in done.stdout
     assert "An item was contradicted" not in done.stdout + done.stderr
-    number = attempts(school.store, Filter())[0].id
+    number = attempts(school.store, AttemptFilter())[0].id
     refused = cli("report", str(number), "--html", **anna)
     assert refused.returncode == 2
     assert "when the task is due" in refused.stderr
@@ -223,7 +225,7 @@ def test_a_program_reads_the_grade_as_json(
         done = cli("submit", "ddp-toy", script, "--wait", "--json", **anna)
     grade = json.loads(done.stdout)
     assert (grade["schema"], grade["verdict"]) == (1, "rejected")
-    number = attempts(served.school.store, Filter())[0].id
+    number = attempts(served.school.store, AttemptFilter())[0].id
     again = cli("report", str(number), "--json", **anna)
     assert json.loads(again.stdout) == grade
     assert "<!doctype html>" in cli("report", str(number), "--html", **anna).stdout

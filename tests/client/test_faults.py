@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from grader.store import courses
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
 from grader.store.tables.api_token import Scope
 from tests.client.conftest import Cli, Served
@@ -124,7 +124,7 @@ def token(served: Served) -> str:
 
 
 def handed_in(served: Served) -> int:
-    return len(attempts(served.school.store, Filter()))
+    return len(attempts(served.school.store, AttemptFilter()))
 
 
 @pytest.mark.parametrize("mishap", [busy, answer_is_lost])

@@ -12,7 +12,7 @@ from grader.model.evaluation import Answer, Evaluation
 from grader.model.grade import RubricResult, State, Verdict
 from grader.model.run import Ending, RunRecord
 from grader.model.task import RubricItem, Task
-from tests.evaluate.test_score import rank
+from tests.evaluate.test_score import evidence, rank
 from tests.evaluate.tiny import CPU, make_task
 
 ITEM = RubricItem("table", "The table is right", 40, True, (), None, (), "table")
@@ -22,9 +22,9 @@ TASK = replace(make_task(Path("nowhere"), (ITEM,)), targets=())
 def judged(
     evaluation: Evaluation, task: Task = TASK, ending: Ending = Ending.COMPLETED, nproc: int = 1
 ) -> tuple[Verdict, RubricResult, tuple[str, ...]]:
-    profile = replace(CPU, nproc_per_node=nproc)
+    task = replace(task, profiles=(replace(CPU, nproc_per_node=nproc),))
     record = RunRecord("process", "fork", False, 1, ending, f"It {ending}.", 2.0, 60.0, (rank(0, 1.0),), ())
-    outcome = score(task, profile, "noise", (), (), record=record, evaluation=evaluation)
+    outcome = score(evidence(record=record, evaluation=evaluation), task, (), ())
     return outcome.verdict, outcome.rubric[0], outcome.notes
 
 

@@ -12,8 +12,9 @@ from grader.errors import InfraError, TaskError
 from grader.evaluate import calibration
 from grader.evaluate.calibration import Measured
 from grader.model.dataset import PreparedDataset
+from grader.model.run_options import Setting
 from grader.model.submission import Submission
-from grader.model.task import Task
+from grader.model.task import Profile, Task
 from grader.settings import settings
 from tests.evaluate.tiny import CPU, GPU, make_task
 
@@ -50,11 +51,15 @@ class Runs:
         return Measured(cpu_s, cpu_s / 2, 0.95, 1000.0 * num_ranks)
 
 
+def setting(task: Task, dataset: PreparedDataset, profile: Profile) -> Setting:
+    return Setting(task, profile, dataset, profile.nproc_per_node, 1, "fork", seed=0, timed=True)
+
+
 def test_a_full_calibration_measures_every_clean_style_in_turns(
     task: Task, noise_data: PreparedDataset
 ) -> None:
     runs, told = Runs(), []
-    made = calibration.make(task, CPU, noise_data, 2, runs, on_progress=lambda *now: told.append(now))
+    made = calibration.make(setting(task, noise_data, CPU), runs, on_progress=lambda *now: told.append(now))
     assert Counter(runs.asked) == {("fast", 2): 5, ("slow", 2): 5, ("single", 1): 3}
     styles = [name for name, _ in runs.asked if name != "single"]
     assert styles == ["fast", "slow"] * 5
@@ -73,19 +78,19 @@ def test_a_provisional_one_runs_the_reference_and_the_skeleton_once(
     task: Task, noise_data: PreparedDataset
 ) -> None:
     runs = Runs()
-    made = calibration.make(task, CPU, noise_data, 2, runs, provisional=True)
+    made = calibration.make(setting(task, noise_data, CPU), runs, provisional=True)
     assert sorted(runs.asked) == [("single", 1), ("slow", 2)]
     assert made.provisional
     assert made.spread == 0.15
 
 
 def test_gpus_are_measured_by_the_wall_clock(task: Task, noise_data: PreparedDataset) -> None:
-    made = calibration.make(task, GPU, noise_data, 4, Runs(), provisional=True)
+    made = calibration.make(setting(task, noise_data, GPU), Runs(), provisional=True)
     assert made.styles[0].seconds[0] < 3.0
 
 
 def test_a_stored_calibration_holds_for_what_it_was_made_on(task: Task, noise_data: PreparedDataset) -> None:
-    made = calibration.make(task, CPU, noise_data, 2, Runs())
+    made = calibration.make(setting(task, noise_data, CPU), Runs())
     path = calibration.save(made, task, noise_data)
     assert calibration.load(task, "cpu", noise_data, 2) == made
     assert calibration.read(path) == made
@@ -96,8 +101,8 @@ def test_a_stored_calibration_holds_for_what_it_was_made_on(task: Task, noise_da
 
 
 def test_a_provisional_one_never_replaces_a_full_one(task: Task, noise_data: PreparedDataset) -> None:
-    full = calibration.make(task, CPU, noise_data, 2, Runs())
-    quick = calibration.make(task, CPU, noise_data, 2, Runs(), provisional=True)
+    full = calibration.make(setting(task, noise_data, CPU), Runs())
+    quick = calibration.make(setting(task, noise_data, CPU), Runs(), provisional=True)
     calibration.save(quick, task, noise_data)
     assert calibration.load(task, "cpu", noise_data, 2) == quick
     calibration.save(full, task, noise_data)
@@ -109,7 +114,7 @@ def test_a_provisional_one_never_replaces_a_full_one(task: Task, noise_data: Pre
 
 
 def test_a_damaged_file_says_what_to_do(task: Task, noise_data: PreparedDataset) -> None:
-    made = calibration.make(task, CPU, noise_data, 2, Runs(), provisional=True)
+    made = calibration.make(setting(task, noise_data, CPU), Runs(), provisional=True)
     path = calibration.save(made, task, noise_data)
     path.write_text("{}")
     with pytest.raises(InfraError, match=r"damaged.*Remove it"):
@@ -121,4 +126,4 @@ def test_nothing_to_calibrate_with_is_the_authors_fault(task: Task, noise_data: 
         path = task.folder / "submissions" / "accepted" / f"{name}.py"
         path.write_text("# expect: DATA002\n" + path.read_text())
     with pytest.raises(TaskError, match="no accepted submission without findings"):
-        calibration.make(task, CPU, noise_data, 2, Runs())
+        calibration.make(setting(task, noise_data, CPU), Runs())

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grader.catalog import find_tasks, load_task
-from grader.evaluate.scoring import _answer
+from grader.evaluate.run_scoring import _answer
 from grader.model.task import Task
 
 TASKS = [task for task in map(load_task, find_tasks()) if task.artifacts]

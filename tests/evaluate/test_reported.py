@@ -64,7 +64,9 @@ def test_brackets_in_text_are_not_depth() -> None:
     assert parse(content).epochs == ()
 
 
-json_values = st.sampled_from([None, True, "1", [], {}, {"a": 1}]) | st.integers() | st.floats()
+json_values: st.SearchStrategy[Any] = (
+    st.sampled_from([None, True, "1", [], {}, {"a": 1}]) | st.integers() | st.floats()
+)
 
 
 @settings(deadline=None)  # a busy machine is no failure

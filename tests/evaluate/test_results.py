@@ -12,7 +12,8 @@ import torch
 
 from grader.errors import TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.stored import evaluation_from_dict, evaluation_to_dict, read_evaluation
+from grader.evaluate.stored import read_evaluation
+from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Answer, Evaluation
 from grader.model.run import Ending, RankRecord, RunRecord
@@ -157,6 +158,6 @@ def test_an_examination_that_fails_is_its_authors_fault(ask: Ask, source: str, s
 
 
 def test_evaluations_of_earlier_versions_are_still_read() -> None:
-    stored = evaluation_to_dict(Evaluation(None, hidden={"accuracy": 0.5}))
+    stored = asdict(Evaluation(None, hidden={"accuracy": 0.5}))
     del stored["answers"], stored["unread"]
-    assert evaluation_from_dict(stored).answers == {}
+    assert read_value(Evaluation, stored).answers == {}

@@ -10,17 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.evaluate.score import Outcome, score
+from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.source.script import parse
+from grader.evaluate.score import Score, score
 from grader.evaluate.timing import needs_repeat
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.evaluation import ArtifactProblem, Evaluation
-from grader.model.finding import Evidence, Finding, Severity
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import CheckResult, State, Verdict
 from grader.model.run import Ending, RankRecord, RunRecord
 from grader.model.task import RubricItem, Task
 from grader.model.trace import Trace
+from tests.attempt_facts import attempt_facts
 from tests.evaluate.test_throughput import rank as trace_of
-from tests.evaluate.tiny import CPU, GPU, make_task
+from tests.evaluate.tiny import make_task
 
 RUBRIC = (
     RubricItem("accuracy", "It learns", 20, True, (), "accuracy", ((0.8, 0.25), (0.9, 0.5))),
@@ -67,31 +70,31 @@ def calibration(*seconds: float, provisional: bool = False) -> Calibration:
 def checked(**states: State) -> tuple[CheckResult, ...]:
     """All checks verified by the trace, except those named."""
     return tuple(
-        CheckResult(code, states.get(code, State.VERIFIED), (Evidence.TRACE,), f"{code} looked right.")
+        CheckResult(code, states.get(code, State.VERIFIED), (EvidenceKind.TRACE,), f"{code} looked right.")
         for code in CODES
     )
 
 
 def finding(code: str, severity: Severity = Severity.WARNING, **more: Any) -> Finding:
-    return Finding(code, severity, Evidence.TRACE, f"{code} was seen.", **more)
+    return Finding(code, severity, EvidenceKind.TRACE, f"{code} was seen.", **more)
 
 
-def judged(*findings: Finding, task: Task = TASK, **changes: Any) -> Outcome:
-    states = {f.code: State.CONTRADICTED for f in findings if f.code in CODES}
-    given_facts: dict[str, Any] = {
-        "record": record(),
-        "evaluation": evaluation(),
-        "calibration": calibration(3.0, 3.0, 3.0),
-        "checks": checked(**states),
-        "profile": CPU,
-    }
-    given_facts.update(changes)
-    return score(
-        task, given_facts.pop("profile"), "noise", findings, given_facts.pop("checks"), **given_facts
-    )
+def evidence(profile: str = "cpu", **run: Any) -> Evidence:
+    facts = attempt_facts(profile=profile)
+    fields = {"record": record(), "trace": Trace(()), **run}
+    return Evidence(facts, parse(facts.submission), **fields)
 
 
-def item(outcome: Outcome, name: str) -> Any:
+def judged(
+    *findings: Finding, task: Task = TASK, checks: tuple[CheckResult, ...] | None = None, **run: Any
+) -> Score:
+    if checks is None:
+        checks = checked(**{f.code: State.CONTRADICTED for f in findings if f.code in CODES})
+    run = {"evaluation": evaluation(), "calibration": calibration(3.0, 3.0, 3.0), **run}
+    return score(evidence(**run), task, findings, checks)
+
+
+def item(outcome: Score, name: str) -> Any:
     return next(r for r in outcome.rubric if r.id == name)
 
 
@@ -99,8 +102,8 @@ def test_all_right_is_all_points() -> None:
     outcome = judged()
     assert (outcome.verdict, outcome.points, outcome.max_points) == (Verdict.ACCEPTED, 100, 100)
     assert all(r.state is State.VERIFIED for r in outcome.rubric)
-    assert item(outcome, "accuracy").evidence == (Evidence.EVALUATION,)
-    assert item(outcome, "time").evidence == (Evidence.OUTSIDE,)
+    assert item(outcome, "accuracy").evidence == (EvidenceKind.EVALUATION,)
+    assert item(outcome, "time").evidence == (EvidenceKind.OUTSIDE,)
     assert outcome.metrics["time_target_s"] == 4.5
     assert outcome.metrics["accuracy_target"] == 0.9
     assert outcome.notes == ()
@@ -185,7 +188,7 @@ def test_time_costs_points_but_never_gates(cpu_s: float, earned: float) -> None:
 def test_each_profile_has_its_clock() -> None:
     slow_wall = record(cpu_s=3.0, wall_s=40.0)
     assert item(judged(record=slow_wall), "time").earned == 10
-    assert item(judged(record=slow_wall, profile=GPU), "time").earned == 0
+    assert item(judged(record=slow_wall, profile="gpu"), "time").earned == 0
 
 
 def test_without_a_reference_time_the_item_leaves_the_denominator() -> None:
@@ -228,7 +231,7 @@ def test_a_learner_who_misses_anyway_is_told_and_not_held() -> None:
 
 
 def test_a_review_finding_holds_whatever_else_is_wrong() -> None:
-    review = Finding("TRUST002", Severity.REVIEW, Evidence.OUTSIDE, "The trace cannot be true.")
+    review = Finding("TRUST002", Severity.REVIEW, EvidenceKind.OUTSIDE, "The trace cannot be true.")
     for outcome in (judged(review), judged(review, finding("DATA001", Severity.ERROR))):
         assert outcome.verdict is Verdict.HELD
         assert "TRUST002" not in outcome.reason
@@ -263,15 +266,16 @@ def test_a_run_that_ended_early_keeps_what_it_showed(ending: Ending, verdict: Ve
 
 
 def test_reading_alone_earns_nothing_when_the_run_ended_early() -> None:
-    text_only = tuple(replace(c, evidence=(Evidence.SOURCE,)) for c in checked())
+    text_only = tuple(replace(c, evidence=(EvidenceKind.SOURCE,)) for c in checked())
     early = judged(checks=text_only, record=record(ending=Ending.CRASHED), evaluation=None)
     assert early.points == 0
     assert judged(checks=text_only).points == 100
 
 
 def test_nothing_was_run() -> None:
-    syntax = Finding("SYNTAX", Severity.ERROR, Evidence.SOURCE, "train.py:3 does not parse.")
-    outcome = judged(syntax, record=None, evaluation=None, calibration=None, checks=())
+    syntax = Finding("SYNTAX", Severity.ERROR, EvidenceKind.SOURCE, "train.py:3 does not parse.")
+    facts = attempt_facts("def broken(:\n")
+    outcome = score(SourceEvidence(facts, parse(facts.submission)), TASK, (syntax,), ())
     assert (outcome.verdict, outcome.points, outcome.max_points) == (Verdict.REJECTED, 0, 100)
     assert outcome.reason == "Nothing was run. train.py:3 does not parse."
 
@@ -291,27 +295,33 @@ def test_far_too_fast_is_looked_at_by_a_person() -> None:
 
 
 def test_a_near_miss_is_repeated_and_only_a_near_miss() -> None:
-    spread = calibration(2.9, 3.0, 3.2)
-    assert needs_repeat(TASK, CPU, record(4.6), spread)
-    assert not needs_repeat(TASK, CPU, record(4.4), spread)
-    assert not needs_repeat(TASK, CPU, record(6.0), spread)
-    assert not needs_repeat(TASK, CPU, record(4.6, ending=Ending.CRASHED), spread)
-    assert not needs_repeat(TASK, CPU, record(4.6), None)
-    assert needs_repeat(TASK, CPU, record(4.6), spread, (4.7,))
-    assert not needs_repeat(TASK, CPU, record(4.6), spread, (4.7, 4.8))
+    def asked(cpu_s: float, *repeats: float, ending: Ending = Ending.COMPLETED, **run: Any) -> bool:
+        run = {"calibration": calibration(2.9, 3.0, 3.2), **run}
+        times = tuple(record(seconds) for seconds in repeats)
+        return needs_repeat(evidence(record=record(cpu_s, ending=ending), repeats=times, **run), TASK)
+
+    assert asked(4.6)
+    assert not asked(4.4)
+    assert not asked(6.0)
+    assert not asked(4.6, ending=Ending.CRASHED)
+    assert not asked(4.6, calibration=None)
+    assert asked(4.6, 4.7)
+    assert not asked(4.6, 4.7, 4.8)
 
 
 @settings(deadline=None)  # a busy machine is no failure
-@given(st.floats(0.1, 20), st.lists(st.floats(0.1, 20) | st.just(float("inf")), max_size=4))
-def test_repeats_never_cost(cpu_s: float, repeated: list[float]) -> None:
-    alone, again = judged(record=record(cpu_s)), judged(record=record(cpu_s), repeated_s=tuple(repeated))
+@given(st.floats(0.1, 20), st.lists(st.floats(0.1, 20) | st.none(), max_size=4))
+def test_repeats_never_cost(cpu_s: float, repeated: list[float | None]) -> None:
+    """A repeat may also fail; then it has no time."""
+    repeats = tuple(record(s) if s is not None else record(ending=Ending.CRASHED) for s in repeated)
+    alone, again = judged(record=record(cpu_s)), judged(record=record(cpu_s), repeats=repeats)
     assert item(again, "time").earned >= item(alone, "time").earned
     assert again.points >= alone.points
 
 
 def test_the_median_of_repeats_decides() -> None:
-    assert item(judged(record=record(4.6), repeated_s=(4.4, 4.4)), "time").earned == 10
-    assert item(judged(record=record(4.6), repeated_s=(4.4, 4.7)), "time").earned == 5
+    assert item(judged(record=record(4.6), repeats=(record(4.4), record(4.4))), "time").earned == 10
+    assert item(judged(record=record(4.6), repeats=(record(4.4), record(4.7))), "time").earned == 5
 
 
 @settings(deadline=None)  # a busy machine is no failure

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.store.conftest import server
-from tests.worker.conftest import data, redis, rig, site
+from tests.worker.conftest import data, redis, rig, shared_rig, site
 
-__all__ = ["data", "redis", "rig", "server", "site"]
+__all__ = ["data", "redis", "rig", "server", "shared_rig", "site"]

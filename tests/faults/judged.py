@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from grader.store.tables import Attempt, GradeRecord
+from grader.store.tables import AttemptRow, GradeRow
 from grader.store.tables.attempt import AttemptState
 from tests.worker.rig import Rig
 
@@ -18,8 +18,8 @@ def assert_judged_once(rig: Rig, attempt_ids: list[int]) -> None:
         assert kinds.count("judged") == 1, kinds
         assert kinds[-1] == "judged", kinds
     with rig.store.read() as connection:
-        number = connection.execute(select(func.count()).select_from(GradeRecord)).scalar_one()
+        number = connection.execute(select(func.count()).select_from(GradeRow)).scalar_one()
         judged = connection.execute(
-            select(func.count()).select_from(Attempt).where(Attempt.state == AttemptState.JUDGED)
+            select(func.count()).select_from(AttemptRow).where(AttemptRow.state == AttemptState.JUDGED)
         ).scalar_one()
     assert number == judged

@@ -1,4 +1,4 @@
-"""Row 41: a worker's slot, or the whole worker, is killed outright in the middle of an attempt."""
+"""Row 41: one process of a worker, or the whole worker, is killed outright in the middle of an attempt."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tests.worker.rig import SLOW, Rig, wait_until
 BRIEF = SLOW.replace("600", "15")
 
 
-@pytest.mark.parametrize("who", ["slot", pytest.param("station", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("who", ["process", pytest.param("supervisor", marks=pytest.mark.slow)])
 def test_killed_in_the_middle_of_a_run(site: Site, who: str) -> None:
     rig = site()
     rig.relay()
     rig.worker()
     hit, waits = rig.hand_in(rig.script(BRIEF)), rig.hand_in()
     pid = rig.wait_running(hit)
-    if who == "slot":
-        (slot,) = rig.slots()
-        os.kill(slot.pid, signal.SIGKILL)
+    if who == "process":
+        (process,) = rig.worker_processes()
+        os.kill(process.pid, signal.SIGKILL)
     else:
-        station = rig.processes.pop("w1")
-        below = psutil.Process(station.pid).children(recursive=True)
-        os.killpg(station.pid, signal.SIGKILL)
-        station.wait()
+        supervisor = rig.processes.pop("w1")
+        below = psutil.Process(supervisor.pid).children(recursive=True)
+        os.killpg(supervisor.pid, signal.SIGKILL)
+        supervisor.wait()
         psutil.wait_procs(below, timeout=30)
         rig.worker()
     wait_until(lambda: not psutil.pid_exists(pid), "what it had started is dead")
@@ -40,19 +40,19 @@ def test_killed_in_the_middle_of_a_run(site: Site, who: str) -> None:
     assert_judged_once(rig, [hit, waits])
 
 
-def test_a_station_that_dies_alone_lets_its_slots_finish(site: Site) -> None:
-    """Not killed with its group: the slots hear of it, judge what they have and end."""
+def test_a_supervisor_that_dies_alone_lets_its_processes_finish(site: Site) -> None:
+    """Not killed with its group: its processes hear of it, judge what they have and end."""
     rig: Rig = site()
     rig.relay()
     rig.worker()
     attempt_id = rig.hand_in(rig.script(BRIEF))
     rig.wait_running(attempt_id)
-    slots = rig.slots()
-    station = rig.processes.pop("w1")
-    station.kill()
-    station.wait()
+    processes = rig.worker_processes()
+    supervisor = rig.processes.pop("w1")
+    supervisor.kill()
+    supervisor.wait()
     rig.wait(attempt_id, AttemptState.JUDGED)
     assert rig.facts(attempt_id).tries == 1
-    _gone, alive = psutil.wait_procs(slots, timeout=60)
+    _gone, alive = psutil.wait_procs(processes, timeout=60)
     assert not alive
     assert_judged_once(rig, [attempt_id])

@@ -20,14 +20,14 @@ def test_killed_between_run_and_commit(site: Site) -> None:
     rig = site()
     rig.relay()
     rig.worker()
-    (slot,) = rig.slots()
+    (process,) = rig.worker_processes()
     attempt_id = rig.hand_in()
     files = rig.folder / "state" / "files"
     deadline = time.monotonic() + 120
     # The first file in the store: the run is over, rendering has begun, nothing is committed.
     while not (files.is_dir() and any(files.iterdir())):
         assert time.monotonic() < deadline, rig.logs()
-    os.kill(slot.pid, signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
     assert rig.facts(attempt_id).state is AttemptState.RUNNING, "it was quicker than us"
     rig.wait(attempt_id, AttemptState.JUDGED)
     assert rig.facts(attempt_id).tries == 2

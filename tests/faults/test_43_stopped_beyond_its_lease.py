@@ -18,14 +18,14 @@ def test_a_frozen_worker_is_refused_when_it_thaws(site: Site) -> None:
     rig.worker("frozen")
     attempt_id = rig.hand_in(rig.script(SLOW.replace("600", "15")))
     rig.wait_running(attempt_id)
-    (slot,) = rig.slots("frozen")
-    os.kill(slot.pid, signal.SIGSTOP)
+    (process,) = rig.worker_processes("frozen")
+    os.kill(process.pid, signal.SIGSTOP)
     try:
         rig.worker("other")
         facts = rig.wait(attempt_id, AttemptState.JUDGED)
         assert (facts.worker, facts.tries) == ("other", 2)
     finally:
-        os.kill(slot.pid, signal.SIGCONT)
+        os.kill(process.pid, signal.SIGCONT)
 
     def refused() -> bool:
         lines = [json.loads(line) for line in (rig.folder / "frozen.log").read_text().splitlines() if line]

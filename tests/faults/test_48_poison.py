@@ -21,8 +21,8 @@ def _kill_whoever_tries(rig: Rig, attempt_id: int) -> None:
 
     for tries in (1, 2, 3):
         wait_until(partial(runs, tries), f"try {tries}")
-        for slot in rig.slots():
-            os.kill(slot.pid, signal.SIGKILL)
+        for process in rig.worker_processes():
+            os.kill(process.pid, signal.SIGKILL)
 
 
 def test_what_kills_its_worker_three_times_ends_as_judge_error(site: Site) -> None:

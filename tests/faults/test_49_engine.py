@@ -10,8 +10,9 @@ from pathlib import Path
 
 import docker
 import pytest
+from docker.models.containers import Container
 
-from grader.run.engine.ownership import ROLE, SITE, site_of
+from grader.run.engine.ownership import ROLE, STATE, state_name
 from grader.store.queue import queue_state
 from grader.store.tables.attempt import AttemptState
 from tests.faults.judged import assert_judged_once
@@ -30,8 +31,8 @@ def engine(docker_images: object) -> Iterator[docker.DockerClient]:
     client.close()
 
 
-def sites_containers(engine: docker.DockerClient, rig: Rig) -> list[docker.models.containers.Container]:
-    return engine.containers.list(filters={"label": [f"{SITE}={site_of(rig.folder / 'state')}"]})
+def sites_containers(engine: docker.DockerClient, rig: Rig) -> list[Container]:
+    return engine.containers.list(filters={"label": [f"{STATE}={state_name(rig.folder / 'state')}"]})
 
 
 def out_of_service(rig: Rig) -> bool:

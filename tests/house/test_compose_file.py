@@ -1,4 +1,4 @@
-"""compose.yaml, its example of settings and what README.md says of both agree, and nobody in it has rights to spare."""
+"""compose.yaml, its example of settings and what docs/ say of both agree, and nobody in it has rights to spare."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def test_secrets_are_files(repository: Path, services: dict[str, dict[str, Any]]
             assert not re.search(r"PASSWORD$|SECRET_KEY$|DATABASE_URL$", name), f"{name}={value} is no file"
 
 
-def test_what_the_readme_says_names_services_that_exist(
+def test_what_operators_are_told_names_services_that_exist(
     repository: Path, services: dict[str, dict[str, Any]]
 ) -> None:
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^docker-compose (.*?)(?:\s+#.*)?$", readme, flags=re.MULTILINE)
+    page = (repository / "docs" / "operators.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^docker-compose (.*?)(?:\s+#.*)?$", page, flags=re.MULTILINE)
     assert lines
     for line in lines:
         words = [word for word in line.split() if not word.startswith("-")]

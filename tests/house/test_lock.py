@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from packaging.utils import canonicalize_name
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 IMAGE_PARTS = ("torch", "train", "extras", "service")
+# Installed for others, who import them only where they are there.
+IMPORTED_BY_OTHERS = {"httptools", "psycopg", "python-multipart", "setproctitle", "uvloop"}
 IMAGE_LOCKS = tuple(f"containers/{part}.lock" for part in IMAGE_PARTS)
 
 
@@ -96,3 +100,18 @@ def test_locked_versions_satisfy_pyproject(repository: Path) -> None:
                 assert requirement.specifier.contains(version, prereleases=True), (
                     f"{requirement}: {lock} has {version}"
                 )
+
+
+def test_every_dependency_is_imported(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = {canonicalize_name(Requirement(line).name) for line in project["project"]["dependencies"]}
+    modules: set[str] = set()
+    for path in (repository / "grader").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules.add((node.module or "").partition(".")[0])
+    providers = packages_distributions()
+    imported = {canonicalize_name(name) for module in modules for name in providers.get(module, ())}
+    assert declared - imported == IMPORTED_BY_OTHERS, "declared and never imported, or imported after all"

@@ -9,7 +9,7 @@ MAX_LINES = 300
 VAGUE_NAMES = {"common", "constants", "helper", "helpers", "misc", "util", "utils"}
 # `launch` and `probe` live beside the learner's code and get torchrun's variables; `run` and `evaluate` make the
 # environment of the processes that they start.
-MAY_TOUCH_ENVIRONMENT = {"evaluate", "launch", "probe", "run", "settings.py"}
+MAY_TOUCH_ENVIRONMENT = {"evaluate", "launch", "probe", "run", "settings"}
 
 
 def modules(repository: Path) -> list[Path]:
@@ -46,7 +46,7 @@ def test_only_settings_and_the_starting_rooms_touch_the_environment(repository: 
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"}:
                 readers.append(f"{path.relative_to(repository)}:{node.lineno}")
-    assert not readers, "configuration is read in grader/settings.py only:\n" + "\n".join(readers)
+    assert not readers, "configuration is read in grader/settings only:\n" + "\n".join(readers)
 
 
 def test_every_package_folder_is_a_package(repository: Path) -> None:

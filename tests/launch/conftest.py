@@ -1,8 +1,7 @@
-"""One warm parent for all tests of this room, and a way to give it whole specs: short silences, small caps."""
+"""One fork server for all tests of this room, and a way to give it whole specs: short silences, small caps."""
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ import pytest
 
 from grader.launch.spec import LaunchSpec
 from grader.model.run import RunRecord
+from grader.run.fork_server_client import ForkServerClient
 from grader.run.record_reader import read_record
-from grader.run.warm_parent import WarmParent
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ Launch = Callable[..., Launched]
 
 
 @pytest.fixture(scope="session")
-def warm_parent() -> Iterator[WarmParent]:
-    parent = WarmParent()
+def warm_parent() -> Iterator[ForkServerClient]:
+    parent = ForkServerClient()
     try:
         parent.wait_ready()
         yield parent
@@ -45,7 +44,7 @@ def warm_parent() -> Iterator[WarmParent]:
 
 
 @pytest.fixture
-def launch(warm_parent: WarmParent, tmp_path: Path) -> Launch:
+def launch(warm_parent: ForkServerClient, tmp_path: Path) -> Launch:
     """`launch(script, nproc_per_node=…, silence_s=…, …)` with any field of `LaunchSpec`."""
 
     def run(script: str, **options: Any) -> Launched:
@@ -65,7 +64,7 @@ def launch(warm_parent: WarmParent, tmp_path: Path) -> Launch:
             "argv": (),
         }
         fields = {"attempt": "test", "entry_point": "train.py"} | folders | defaults | options
-        warm_parent.run(LaunchSpec(**fields), fields["wall_s"] + 12, json.dumps)
+        warm_parent.run(LaunchSpec(**fields), fields["wall_s"] + 12, lambda event: None)
         return Launched(read_record(folder / "record" / "record.json"), folder)
 
     return run

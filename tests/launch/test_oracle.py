@@ -87,6 +87,8 @@ def plain_command(folder: Path, script: str, *command: str) -> subprocess.Comple
     for name in ("submission", "data", "output", "scratch", "record"):
         (folder / name).mkdir(parents=True)
     (folder / "submission" / "train.py").write_text(textwrap.dedent(script))
+    names = ("submission", "data", "output", "scratch", "record")
+    folders: dict[str, Any] = {f"{name}_dir": str(folder / name) for name in names}
     spec = LaunchSpec(
         attempt="plain",
         launcher="torchrun",
@@ -94,10 +96,7 @@ def plain_command(folder: Path, script: str, *command: str) -> subprocess.Comple
         entry_point="train.py",
         argv=(),
         wall_s=60,
-        **{
-            f"{name}_dir": str(folder / name)
-            for name in ("submission", "data", "output", "scratch", "record")
-        },
+        **folders,
     )
     (folder / "scratch" / "tmp").mkdir()
     return subprocess.run(
@@ -115,7 +114,7 @@ def plain_command(folder: Path, script: str, *command: str) -> subprocess.Comple
 def facts_of(folder: Path, rank: int) -> dict[str, Any]:
     """What rank found, with the run's own folder called `RUN`."""
     text = (folder / "output" / f"facts{rank}.json").read_text()
-    facts = json.loads(text.replace(str(folder), "RUN"))
+    facts: dict[str, Any] = json.loads(text.replace(str(folder), "RUN"))
     for name in VARYING:
         assert facts["environment"].pop(name)
     return facts

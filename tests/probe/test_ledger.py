@@ -41,7 +41,8 @@ def told(ran: Ran, rank: int) -> list[list[int]]:
 def printed(ran: Ran, rank: int) -> list[list[int]]:
     import json
 
-    return json.loads(ran.stdout[rank])
+    found: list[list[int]] = json.loads(ran.stdout[rank])
+    return found
 
 
 @pytest.mark.parametrize("workers", [0, 2])

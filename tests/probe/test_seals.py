@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_line_written_while_another_is_being_written_waits_for_it() -> None:
     with written() as (writer, lines):
         plain = writer._write
 
-        def interrupted(descriptor: int, line: bytes) -> int:
+        def interrupted(descriptor: int, line: Any) -> int:
             # As a finalizer or a signal handler would, in the middle of a line; it goes out in two pieces.
             writer._write = plain
             sent = plain(descriptor, line[:10])
@@ -107,7 +108,7 @@ def test_a_handler_that_raises_in_the_middle_of_a_line_makes_nobody_a_forger() -
         with written() as (writer, lines):
             plain = writer._write
 
-            def torn(descriptor: int, line: bytes) -> int:
+            def torn(descriptor: int, line: Any) -> int:
                 writer._write = plain
                 plain(descriptor, line[:10])
                 os.kill(os.getpid(), signal.SIGUSR1)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.probe import test_ledger, test_output, test_protection, test_training
-from tests.probe.warm_ranks import Zygote
+from tests.probe.warm_ranks import RankForker
 
 PYTHONS = [name for name in os.environ.get("GRADER_TORCH_MATRIX", "").split(":") if name]
 
@@ -47,16 +47,16 @@ CASES = [
 
 
 @cache
-def zygote_of(python: str) -> Zygote:
-    return Zygote(str(Path(python).expanduser()))
+def forker_of(python: str) -> RankForker:
+    return RankForker(str(Path(python).expanduser()))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _close() -> Iterator[None]:
     yield
     for python in PYTHONS:
-        zygote_of(python).close()
-    zygote_of.cache_clear()
+        forker_of(python).close()
+    forker_of.cache_clear()
 
 
 @pytest.mark.skipif(not PYTHONS, reason="GRADER_TORCH_MATRIX names no interpreter with another torch")
@@ -66,6 +66,6 @@ def test_with(python: str, test: Callable[..., None], arguments: dict[str, Any],
     count = iter(range(100))
 
     def ranks(text: str, **options: Any) -> Any:
-        return zygote_of(python).run(text, tmp_path / f"run{next(count)}", **options)
+        return forker_of(python).run(text, tmp_path / f"run{next(count)}", **options)
 
     test(ranks, **arguments)

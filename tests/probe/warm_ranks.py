@@ -53,12 +53,12 @@ class Ran:
         return self.ranks[rank].events(kind)
 
 
-class Zygote:
+class RankForker:
     """The warm process; `torch` is its version."""
 
     def __init__(self, python: str) -> None:
         self._process = subprocess.Popen(
-            [python, "-c", "from tests.probe.zygote import main; main()"],
+            [python, "-c", "from tests.probe.rank_forker import main; main()"],
             env={**os.environ, **ENVIRONMENT},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -14,8 +14,8 @@ import pytest
 from grader import cli
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.rehearsal import Durations, Played, Room, recorded, rehearse
-from grader.rehearsal.clock import PlayedClock
+from grader.rehearsal import Durations, RehearsalResult, Scenario, recorded, rehearse
+from grader.rehearsal.clock import SimulatedClock
 from grader.settings import settings
 from grader.store import claims, reconciler, schema
 from grader.store.clock import now
@@ -24,33 +24,35 @@ from grader.store.limits import Limit
 from tests.store.campus import Campus, verdict_of
 
 DURATIONS = Durations.assumed(40.0, 8.0)
-ROOM = Room(
+SCENARIO = Scenario(
     num_learners=12, window_s=400.0, num_gpus=4, need=2, failing=0.55, durations=DURATIONS, num_regrades=4
 )
 
 
 @pytest.fixture(scope="module")
-def played() -> Played:
-    return rehearse(ROOM)
+def played() -> RehearsalResult:
+    return rehearse(SCENARIO)
 
 
-def running_at(played: Played, at_s: float) -> int:
+def running_at(played: RehearsalResult, at_s: float) -> int:
     return sum(one.claimed_s <= at_s < one.finished_s for one in played.served)
 
 
-def test_everybody_is_served_in_time(played: Played) -> None:
-    assert set(played.firsts_s) == set(range(ROOM.num_learners))
+def test_everybody_is_served_in_time(played: RehearsalResult) -> None:
+    assert set(played.firsts_s) == set(range(SCENARIO.num_learners))
     assert not played.without
     assert played.met
-    assert len(played.regrades_s) == ROOM.num_regrades
+    assert len(played.regrades_s) == SCENARIO.num_regrades
 
 
-def test_a_host_never_runs_more_than_it_has_devices_for(played: Played) -> None:
-    assert max(running_at(played, one.claimed_s) for one in played.served) <= ROOM.num_gpus // ROOM.need
+def test_a_host_never_runs_more_than_it_has_devices_for(played: RehearsalResult) -> None:
+    assert (
+        max(running_at(played, one.claimed_s) for one in played.served) <= SCENARIO.num_gpus // SCENARIO.need
+    )
     assert 0 < played.busy <= 1
 
 
-def test_failing_attempts_end_early_and_are_handed_in_again(played: Played) -> None:
+def test_failing_attempts_end_early_and_are_handed_in_again(played: RehearsalResult) -> None:
     assert {True, False} == {one.accepted for one in played.served}
     for one in played.served:
         may_take = DURATIONS.whole if one.accepted else DURATIONS.ended
@@ -59,15 +61,15 @@ def test_failing_attempts_end_early_and_are_handed_in_again(played: Played) -> N
     assert most > 1, "nobody handed in again"
 
 
-def test_the_store_s_own_limits_are_in_the_way_of_the_impatient(played: Played) -> None:
+def test_the_store_s_own_limits_are_in_the_way_of_the_impatient(played: RehearsalResult) -> None:
     assert played.refused.get(Limit.CONCURRENT, 0) > 0
     for one in played.served:
-        assert one.queued_s <= ROOM.window_s, "nothing is taken after the due date"
+        assert one.queued_s <= SCENARIO.window_s, "nothing is taken after the due date"
 
 
-def test_the_same_room_gives_the_same_answer_and_another_seed_another(played: Played) -> None:
-    assert rehearse(ROOM) == played
-    assert rehearse(replace(ROOM, seed=1)).served != played.served
+def test_the_same_room_gives_the_same_answer_and_another_seed_another(played: RehearsalResult) -> None:
+    assert rehearse(SCENARIO) == played
+    assert rehearse(replace(SCENARIO, seed=1)).served != played.served
 
 
 def test_too_few_devices_are_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +103,7 @@ def test_figures_that_are_none_are_refused(bad: list[str], capsys: pytest.Captur
 
 
 def test_the_store_lives_by_the_played_clock(tmp_path: Path) -> None:
-    clock = PlayedClock()
+    clock = SimulatedClock()
     store = clock.open(tmp_path)
     try:
         campus = Campus(store)

@@ -6,19 +6,23 @@ import math
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.source.script import parse
 from grader.evaluate.rubric import Facts, judge_item
 from grader.evaluate.timing import Timing
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.diagnosis import Diagnosis
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
-from grader.model.finding import Evidence, Finding, Location, Severity
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import CheckResult, Grade, RubricResult, State, Verdict
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting, WrittenFile
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
 from grader.model.trace import Event, Loader, RankTrace, Site, Start, Step, Trace
+from tests.attempt_facts import attempt_facts
 
 SOURCE = '''\
 """Train a small network on FashionMNIST with several processes."""
@@ -73,7 +77,7 @@ BATCH = 64
 DATA001 = Finding(
     code="DATA001",
     severity=Severity.ERROR,
-    evidence=Evidence.TRACE,
+    evidence=EvidenceKind.TRACE,
     message=(
         "Ranks 0 and 1 drew the same 1,437 indices in epochs 0 to 5. `train.py:23` builds the loader with "
         "`shuffle=True` and no sampler, so every rank trains on the whole set: two processes do the same work twice."
@@ -95,7 +99,7 @@ DATA001 = Finding(
 IO002 = Finding(
     code="IO002",
     severity=Severity.WARNING,
-    evidence=Evidence.OUTSIDE,
+    evidence=EvidenceKind.OUTSIDE,
     message="Both ranks printed the same kind of line: 6 lines came from rank 0 and 6 from rank 1.",
     hint='Print on one rank only: `if rank == 0: print(f"epoch {epoch}: …")`.',
     where=(Location("train.py", 36, 9),),
@@ -105,7 +109,7 @@ IO002 = Finding(
 EVAL003 = Finding(
     code="EVAL003",
     severity=Severity.HINT,
-    evidence=Evidence.SOURCE,
+    evidence=EvidenceKind.SOURCE,
     message="`val_loader` is built and never used, so nothing is known about the model until the judge scores it.",
     hint="Score the validation set once per epoch and reduce the sums over all ranks.",
     where=(Location("train.py", 24, 18),),
@@ -113,7 +117,7 @@ EVAL003 = Finding(
 TRUST002 = Finding(
     code="TRUST002",
     severity=Severity.REVIEW,
-    evidence=Evidence.OUTSIDE,
+    evidence=EvidenceKind.OUTSIDE,
     message="The trace claims 400 steps in 0.1 s of CPU time.",
 )
 
@@ -297,9 +301,9 @@ def calibration(provisional: bool = False) -> Calibration:
 def _item(
     item: RubricItem, earned: float, state: State, reason: str, codes: tuple[str, ...] = ()
 ) -> RubricResult:
-    seen = {"accuracy": (Evidence.EVALUATION,), "time": (Evidence.OUTSIDE,)}.get(item.id, (Evidence.TRACE,))
+    kinds = {"accuracy": EvidenceKind.EVALUATION, "time": EvidenceKind.OUTSIDE}
     points = 0.0 if state is State.NOT_OBSERVABLE else item.points
-    seen = () if state is State.NOT_OBSERVABLE else seen
+    seen = () if state is State.NOT_OBSERVABLE else (kinds.get(item.id, EvidenceKind.TRACE),)
     return RubricResult(
         item.id, item.title, item.must, points, item.points, earned, state, seen, reason, codes
     )
@@ -325,22 +329,24 @@ def rubric(
 
 CHECKS = (
     CheckResult("DEV001", State.NOT_OBSERVABLE, (), "The script ran without GPUs."),
-    CheckResult("DIST001", State.VERIFIED, (Evidence.TRACE,), "Both ranks joined one gloo group of 2."),
-    CheckResult("DIST002", State.VERIFIED, (Evidence.TRACE,), "Both ranks left the group before they ended."),
+    CheckResult("DIST001", State.VERIFIED, (EvidenceKind.TRACE,), "Both ranks joined one gloo group of 2."),
+    CheckResult(
+        "DIST002", State.VERIFIED, (EvidenceKind.TRACE,), "Both ranks left the group before they ended."
+    ),
     CheckResult(
         "GRAD001",
         State.VERIFIED,
-        (Evidence.TRACE,),
+        (EvidenceKind.TRACE,),
         "Gradients were equal to the bit in 24 of 24 sampled steps.",
     ),
     CheckResult(
         "GRAD007",
         State.VERIFIED,
-        (Evidence.TRACE,),
+        (EvidenceKind.TRACE,),
         "All 4 trained tensors are equal on both ranks at the end.",
     ),
     CheckResult(
-        "IO001", State.VERIFIED, (Evidence.TRACE, Evidence.OUTSIDE), "Rank 0 alone wrote `model.pt`."
+        "IO001", State.VERIFIED, (EvidenceKind.TRACE, EvidenceKind.OUTSIDE), "Rank 0 alone wrote `model.pt`."
     ),
 )
 
@@ -393,9 +399,28 @@ def grade(verdict: Verdict = Verdict.ACCEPTED, **changes: object) -> Grade:
 LOGS = tuple(("".join(f"epoch {e}: loss {1 / (e + 1):.3f}\n" for e in range(EPOCHS)), "") for _ in range(2))
 
 
+def attempt(
+    *,
+    task: Task,
+    submission: Submission,
+    grade: Grade,
+    coverage: tuple[tuple[tuple[int, ...], ...], ...] = (),
+    **run: Any,
+) -> Attempt:
+    """An attempt at a submission; `run`: fields of the evidence, none where nothing was run."""
+    facts, script = attempt_facts(submission, dataset="digits"), parse(submission)
+    evidence = Evidence(facts, script, **run) if run else SourceEvidence(facts, script)
+    return Attempt(task, evidence, grade, coverage)
+
+
+def with_evidence(whole: Attempt, **changes: Any) -> Attempt:
+    """The same attempt with other evidence."""
+    return replace(whole, evidence=replace(whole.evidence, **changes))
+
+
 def accepted() -> Attempt:
     text = SOURCE.replace("shuffle=True", "sampler=sampler")
-    return Attempt(
+    return attempt(
         task=task(),
         submission=submission(text, "distributed_sampler"),
         grade=grade(submission="distributed_sampler", findings=(EVAL003,)),
@@ -418,7 +443,7 @@ def rejected() -> Attempt:
         findings=(DATA001, IO002, EVAL003, TRUST002),
         checks=(
             *CHECKS,
-            CheckResult("DATA001", State.CONTRADICTED, (Evidence.TRACE,), "Ranks share samples."),
+            CheckResult("DATA001", State.CONTRADICTED, (EvidenceKind.TRACE,), "Ranks share samples."),
         ),
     )
     slow = {
@@ -429,7 +454,7 @@ def rejected() -> Attempt:
         "speedup": 1.44,
         "efficiency": 0.72,
     }
-    return Attempt(
+    return attempt(
         task=task(),
         submission=submission(),
         grade=replace(judged, metrics=slow),
@@ -449,22 +474,23 @@ def rejected() -> Attempt:
 
 def near_miss(accuracy: float = 0.8983) -> Attempt:
     """A run that misses its accuracy by little, with the sentences that judging really writes."""
-    attempt = accepted()
-    seen = replace(evaluation(), hidden={"accuracy": accuracy, "loss": 0.31415})
-    facts = Facts((), (), True, seen, Timing(None, None, 0.0, "", 0), "digits")
+    whole = with_evidence(
+        accepted(), evaluation=replace(evaluation(), hidden={"accuracy": accuracy, "loss": 0.31415})
+    )
+    facts = Facts(whole.evidence, (), (), Timing(None, None, 0.0, "", 0))
     items = tuple(
-        judge_item(item, attempt.task, facts) if item.metric == "accuracy" else judged
-        for item, judged in zip(attempt.task.rubric, attempt.grade.rubric, strict=True)
+        judge_item(item, whole.task, facts) if item.metric == "accuracy" else judged
+        for item, judged in zip(whole.task.rubric, whole.grade.rubric, strict=True)
     )
     reason = next(item.reason for item in items if item.id == "accuracy")
     judged = replace(
-        attempt.grade,
+        whole.grade,
         verdict=Verdict.REJECTED,
         verdict_reason=f"What must be right is not yet: “Accuracy on unseen data”: {reason}",
         rubric=items,
-        metrics={**attempt.grade.metrics, "accuracy": accuracy, "loss": 0.31415},
+        metrics={**whole.grade.metrics, "accuracy": accuracy, "loss": 0.31415},
     )
-    return replace(attempt, grade=judged, evaluation=seen)
+    return replace(whole, grade=judged)
 
 
 def deadlocked() -> Attempt:
@@ -476,7 +502,7 @@ def deadlocked() -> Attempt:
     stuck = Finding(
         "DIST009",
         Severity.ERROR,
-        Evidence.OUTSIDE,
+        EvidenceKind.OUTSIDE,
         "Rank 0 waits in `barrier` at `train.py:39`, and rank 1 waits in `destroy_process_group` at `train.py:41`. "
         "A collective ends only when every rank calls it.",
         "Move `dist.barrier()` out of the `if rank == 0:` block, or leave it out: nothing here needs it.",
@@ -494,7 +520,7 @@ def deadlocked() -> Attempt:
         rank_record(0, waiting=Waiting((library, site, top), "barrier", site), **stopped),
         rank_record(1, waiting=Waiting((destroy, other, top), "destroy_process_group", other), **stopped),
     )
-    return Attempt(
+    return attempt(
         task=task(),
         submission=submission(text, "rank0_barrier"),
         grade=grade(
@@ -549,7 +575,7 @@ def crashed() -> Attempt:
         ),
         rank_record(1, exit_code=None, killed_by_judge=True, ended_s=2.4, stdout_lines=0),
     )
-    return Attempt(
+    return attempt(
         task=task(),
         submission=submission(SOURCE.replace("784, 128", "785, 128"), "wrong_shape"),
         grade=grade(
@@ -583,12 +609,12 @@ def does_not_parse() -> Attempt:
     finding = Finding(
         "DIST000",
         Severity.ERROR,
-        Evidence.SOURCE,
+        EvidenceKind.SOURCE,
         "Python cannot read this file: expected ':' at line 30, column 31. Nothing was run.",
         "Put a colon at the end of the line.",
         where=(Location("train.py", 30, 31),),
     )
-    return Attempt(
+    return attempt(
         task=task(),
         submission=submission(text, "no_colon"),
         grade=grade(
@@ -627,9 +653,10 @@ def hostile() -> Attempt:
         rank_record(1, exit_code=-11, waiting=Waiting((frame,), HOSTILE, frame)),
     )
     base = rejected()
-    return replace(
-        base,
-        submission=Submission(HOSTILE, (SourceFile("train.py", f"# {HOSTILE}\nx = '''{HOSTILE}'''\n" * 3),)),
+    text = f"# {HOSTILE}\nx = '''{HOSTILE}'''\n" * 3
+    return attempt(
+        task=base.task,
+        submission=Submission(HOSTILE, (SourceFile("train.py", text),)),
         grade=replace(
             base.grade,
             submission=HOSTILE,
@@ -641,7 +668,11 @@ def hostile() -> Attempt:
             notes=(HOSTILE,),
         ),
         record=replace(run_record(*ranks), outputs=(WrittenFile(HOSTILE, 1, 0.1),), ending_reason=HOSTILE),
+        trace=base.trace,
+        evaluation=base.evaluation,
+        calibration=base.calibration,
         logs=((HOSTILE * 3, HOSTILE), (f"\n{HOSTILE}\n", "")),
+        coverage=base.coverage,
     )
 
 

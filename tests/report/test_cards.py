@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.model.finding import Evidence, Finding, Severity
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import RubricResult, State
 from grader.report.cards import group_cards
 from tests.report import factory
@@ -12,7 +12,7 @@ from tests.report import factory
 
 def item(title: str, earned: float, *codes: str) -> RubricResult:
     state = State.CONTRADICTED if codes else State.VERIFIED
-    return RubricResult(title, title, True, 15.0, 15.0, earned, state, (Evidence.TRACE,), "", codes)
+    return RubricResult(title, title, True, 15.0, 15.0, earned, state, (EvidenceKind.TRACE,), "", codes)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def item(title: str, earned: float, *codes: str) -> RubricResult:
 )
 def test_what_follows_from_a_fault_is_counted_on_its_card(codes: list[str], said: str) -> None:
     found = Finding(
-        "DIST001", Severity.ERROR, Evidence.TRACE, "No group.", details={"explains": [*codes, "OPT003"]}
+        "DIST001", Severity.ERROR, EvidenceKind.TRACE, "No group.", details={"explains": [*codes, "OPT003"]}
     )
     rubric = (
         item("Joined", 5, "DIST001"),

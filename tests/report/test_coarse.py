@@ -8,15 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.grade import Grade
 from grader.report.audience import Audience, for_audience
 from grader.report.coarse import STEP, coarse
-from grader.report.gradescope import to_gradescope
+from grader.report.exports import gradescope, junit, markdown
 from grader.report.html import to_html
 from grader.report.json_report import from_json, to_json
-from grader.report.junit import grade_to_junit
-from grader.report.markdown import grade_to_markdown
 from grader.report.terminal import print_attempt, print_grade
 from tests.report import factory
 
@@ -65,9 +63,9 @@ def test_a_learner_reads_steps_in_every_form_and_staff_read_what_was_measured() 
         "json": to_json(attempt.grade),
         "terminal": terminal(attempt, Audience.LEARNER),
         "client": from_the_service(attempt.grade),
-        "gradescope": to_gradescope(attempt.grade),
-        "junit": grade_to_junit(attempt.grade),
-        "markdown": grade_to_markdown(attempt.grade),
+        "gradescope": gradescope.of_grade(attempt.grade, Audience.LEARNER),
+        "junit": junit.of_grade(attempt.grade, Audience.LEARNER),
+        "markdown": markdown.of_grade(attempt.grade, Audience.LEARNER),
     }
     for name, text in forms.items():
         assert "0.895 on 180 hidden samples" in text, name

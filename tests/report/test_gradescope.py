@@ -10,7 +10,8 @@ import pytest
 
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade, State, Verdict
-from grader.report.gradescope import to_gradescope
+from grader.report.audience import Audience
+from grader.report.exports import gradescope
 from tests.report import factory
 
 # Gradescope's published specification of the file: every key that it reads, of the document and of a test.
@@ -26,7 +27,7 @@ VISIBILITIES = {"hidden", "after_due_date", "after_published", "visible"}
 
 
 def results(grade: Grade) -> dict[str, Any]:
-    document = json.loads(to_gradescope(grade))
+    document = json.loads(gradescope.of_grade(grade, Audience.LEARNER))
     assert isinstance(document, dict)
     return document
 
@@ -111,7 +112,7 @@ def test_a_learner_is_never_shown_what_is_for_staff() -> None:
         review=("TRUST002: It reaches for the judge.",),
     )
     for staff_only in (grade, held):
-        text = to_gradescope(staff_only)
+        text = gradescope.of_grade(staff_only, Audience.LEARNER)
         for word in ("TRUST", "forged", "reaches for", factory.TRUST002.message):
             assert word not in text
     assert "An instructor looks at this attempt" in results(held)["output"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.model.finding import Evidence
+from grader.model.finding import EvidenceKind
 from grader.model.grade import CheckResult, State, Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
@@ -155,10 +155,13 @@ def test_what_the_rest_builds_on_is_to_be_mended_first() -> None:
 
 def test_what_was_right_is_grouped_and_what_was_only_read_is_folded() -> None:
     checks = (
-        CheckResult("DATA003", State.VERIFIED, (Evidence.TRACE,), "No sample went to two ranks."),
-        CheckResult("GRAD013", State.VERIFIED, (Evidence.SOURCE,), "Nothing in the source says so."),
+        CheckResult("DATA003", State.VERIFIED, (EvidenceKind.TRACE,), "No sample went to two ranks."),
+        CheckResult("GRAD013", State.VERIFIED, (EvidenceKind.SOURCE,), "Nothing in the source says so."),
         CheckResult(
-            "DIST001", State.VERIFIED, (Evidence.TRACE, Evidence.SOURCE), "All 2 ranks joined a group."
+            "DIST001",
+            State.VERIFIED,
+            (EvidenceKind.TRACE, EvidenceKind.SOURCE),
+            "All 2 ranks joined a group.",
         ),
     )
     attempt = factory.accepted()
@@ -218,22 +221,25 @@ def test_hostile_text_is_shown_and_never_interpreted(reports: dict[str, str]) ->
 def test_learners_see_neither_review_findings_nor_accusations(reports: dict[str, str]) -> None:
     assert "TRUST" not in reports["rejected"]
     assert "TRUST002" in to_html(factory.rejected(), {}, Audience.STAFF)
-    check = CheckResult("TRUST002", State.CONTRADICTED, (Evidence.OUTSIDE,), "Forged.")
+    check = CheckResult("TRUST002", State.CONTRADICTED, (EvidenceKind.OUTSIDE,), "Forged.")
     held = factory.grade(
         Verdict.HELD, verdict_reason="Forged.", checks=(check,), findings=(factory.TRUST002,)
     )
     held = replace(held, review=("TRUST002: Forged in detail.",))
-    page = to_html(replace(factory.crashed(), grade=held, record=None), {})
+    crashed = factory.crashed()
+    page = to_html(factory.attempt(task=crashed.task, submission=crashed.submission, grade=held), {})
     assert "Held for review" in page
     assert "Forged" not in page
     assert "TRUST" not in page
-    staff = to_html(replace(factory.crashed(), grade=held, record=None), {}, Audience.STAFF)
+    staff = to_html(
+        factory.attempt(task=crashed.task, submission=crashed.submission, grade=held), {}, Audience.STAFF
+    )
     assert "Forged in detail." in staff
 
 
 def test_long_logs_and_long_lines_are_shortened_where_it_says_so() -> None:
     lines = "".join(f"line {number}\n" for number in range(5000)) + "x" * 10_000
-    page = to_html(replace(factory.crashed(), logs=((lines, ""), ("", ""))), {})
+    page = to_html(factory.with_evidence(factory.crashed(), logs=((lines, ""), ("", ""))), {})
     text = Document(page).by_id("output").text
     assert "rank 0, standard output (5,001 lines)" in text
     assert "line 99\n… 4,601 lines left out …\nline 4701\n" in text
@@ -250,10 +256,8 @@ def test_several_files_are_all_listed_and_those_with_findings_are_open() -> None
     finding = replace(
         factory.DATA001, where=(replace(factory.DATA001.where[0], path="net.py", line=1, end_line=1),)
     )
-    attempt = replace(
-        factory.does_not_parse(),
-        submission=Submission("many", files),
-        grade=factory.grade(findings=(finding,)),
+    attempt = factory.attempt(
+        task=factory.task(), submission=Submission("many", files), grade=factory.grade(findings=(finding,))
     )
     doc = Document(to_html(attempt, {}))
     listed = [e for e in doc.all("details", class_="panel") if e.inside("section")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from grader.report.html import to_html
-from tests.browser import looks
+from tests.browser import page_checks
 from tests.report import factory
 
 pytestmark = pytest.mark.browser
@@ -70,7 +70,7 @@ def test_nothing_sticks_out_and_nothing_is_asked_for(browser: Any, files: dict[s
 def test_every_text_is_legible(browser: Any, files: dict[str, Path], scheme: str) -> None:
     for name in ("rejected", "deadlocked", "crashed"):
         page, _ = opened(browser, files[name], "desk", scheme)
-        result = page.evaluate(looks.CONTRAST)
+        result = page.evaluate(page_checks.CONTRAST)
         assert result["seen"] > 100
         assert result["poor"] == [], name
         page.close()
@@ -99,7 +99,7 @@ def test_hostile_text_stays_text(browser: Any, files: dict[str, Path]) -> None:
 def test_what_scrolls_can_be_scrolled_by_keyboard(browser: Any, files: dict[str, Path]) -> None:
     for name in ("rejected", "deadlocked"):
         page, _ = opened(browser, files[name], "phone")
-        assert page.evaluate(looks.UNREACHABLE) == [], name
+        assert page.evaluate(page_checks.UNREACHABLE) == [], name
         page.close()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from grader.model.finding import Evidence, Finding, Location, Severity
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import CheckResult, State, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
@@ -173,7 +173,9 @@ def test_learners_do_not_read_what_is_for_staff_to_weigh() -> None:
         verdict_reason="The trace claims 400 steps in 0.1 s.",
         findings=(factory.DATA001, factory.TRUST002),
         checks=(
-            CheckResult("TRUST002", State.CONTRADICTED, (Evidence.OUTSIDE,), "The trace is contradicted."),
+            CheckResult(
+                "TRUST002", State.CONTRADICTED, (EvidenceKind.OUTSIDE,), "The trace is contradicted."
+            ),
         ),
         rubric=(
             replace(factory.rubric()[0], codes=("TRUST002",), reason="TRUST002: the trace is contradicted."),
@@ -189,7 +191,7 @@ def test_learners_do_not_read_what_is_for_staff_to_weigh() -> None:
 
 
 def test_a_finding_without_a_place_says_null() -> None:
-    finding = Finding("DIST001", Severity.ERROR, Evidence.TRACE, "No group.")
+    finding = Finding("DIST001", Severity.ERROR, EvidenceKind.TRACE, "No group.")
     document = json.loads(to_json(factory.grade(findings=(finding,))))
     assert (document["findings"][0]["path"], document["findings"][0]["line"]) == (None, None)
 
@@ -223,7 +225,7 @@ def test_whatever_a_finding_holds_the_bytes_are_stable(
     message: str, details: dict[str, Any], line: int
 ) -> None:
     finding = Finding(
-        "X1", Severity.HINT, Evidence.SOURCE, message, where=(Location("a.py", line),), details=details
+        "X1", Severity.HINT, EvidenceKind.SOURCE, message, where=(Location("a.py", line),), details=details
     )
     text = to_json(factory.grade(findings=(finding,)))
     assert text.isascii()

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from grader.model.grade import Verdict
 from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience
-from grader.report.junit import grade_to_junit, to_junit
+from grader.report.exports import junit
 from tests.report import factory
 from tests.report.factory import HOSTILE
 
@@ -28,7 +28,7 @@ _BROKEN = VerifyCase(
 
 def test_one_suite_per_task_with_counts_and_seconds() -> None:
     other = VerifyCase("ddp-toy", "accepted/c.py", "accepted", "accepted", (), (), 1.0, "", ok=True)
-    root = ElementTree.fromstring(to_junit([other, _BROKEN, _KEPT]))
+    root = ElementTree.fromstring(junit.of_verification([other, _BROKEN, _KEPT]))
     assert (root.tag, root.get("tests"), root.get("failures"), root.get("time")) == (
         "testsuites",
         "3",
@@ -43,7 +43,7 @@ def test_one_suite_per_task_with_counts_and_seconds() -> None:
 
 
 def test_a_broken_promise_says_what_was_promised_and_what_was_given() -> None:
-    root = ElementTree.fromstring(to_junit([_KEPT, _BROKEN]))
+    root = ElementTree.fromstring(junit.of_verification([_KEPT, _BROKEN]))
     (failure,) = root.iter("failure")
     assert failure.get("message") == _BROKEN.message
     assert failure.text is not None
@@ -52,20 +52,22 @@ def test_a_broken_promise_says_what_was_promised_and_what_was_given() -> None:
 
 
 def test_no_cases_and_hostile_names_are_still_xml() -> None:
-    assert ElementTree.fromstring(to_junit([])).get("tests") == "0"
+    assert ElementTree.fromstring(junit.of_verification([])).get("tests") == "0"
     hostile = VerifyCase(HOSTILE, HOSTILE, "accepted", HOSTILE, (HOSTILE,), (), 0.0, HOSTILE, ok=False)
-    (case,) = ElementTree.fromstring(to_junit([hostile])).iter("testcase")
+    (case,) = ElementTree.fromstring(junit.of_verification([hostile])).iter("testcase")
     assert "␛[2J" in str(case.get("name"))
 
 
 def test_a_cached_case_says_so() -> None:
-    (case,) = ElementTree.fromstring(to_junit([replace(_KEPT, cached=True, seconds=0.0)])).iter("testcase")
+    (case,) = ElementTree.fromstring(junit.of_verification([replace(_KEPT, cached=True, seconds=0.0)])).iter(
+        "testcase"
+    )
     assert "not run again" in str(case.findtext("system-out"))
     assert case.get("time") == "0.000"
 
 
 def test_an_attempt_is_its_verdict_and_its_rubric() -> None:
-    root = ElementTree.fromstring(grade_to_junit(factory.rejected().grade))
+    root = ElementTree.fromstring(junit.of_grade(factory.rejected().grade, Audience.LEARNER))
     (suite,) = root
     cases = {str(case.get("name")): case for case in suite}
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped"), suite.get("errors")) == (
@@ -86,7 +88,7 @@ def test_only_the_judges_own_fault_is_an_error_and_a_held_attempt_neither_passes
     for verdict, kind in {
         Verdict.ACCEPTED: None, Verdict.CRASHED: "failure", Verdict.HELD: "skipped", Verdict.JUDGE_ERROR: "error",
     }.items():  # fmt: skip
-        root = ElementTree.fromstring(grade_to_junit(factory.grade(verdict, rubric=())))
+        root = ElementTree.fromstring(junit.of_grade(factory.grade(verdict, rubric=()), Audience.LEARNER))
         (case,) = root.iter("testcase")
         assert [child.tag for child in case] == ([kind] if kind else [])
 
@@ -95,10 +97,10 @@ def test_learners_do_not_read_staff_findings_and_staff_do() -> None:
     held = factory.grade(
         Verdict.HELD, verdict_reason="Forged.", findings=(factory.TRUST002,), review=("TRUST002: Forged.",)
     )
-    assert "TRUST" not in grade_to_junit(held)
-    assert "orged" not in grade_to_junit(held)
-    assert "TRUST002" in grade_to_junit(held, Audience.STAFF)
+    assert "TRUST" not in junit.of_grade(held, Audience.LEARNER)
+    assert "orged" not in junit.of_grade(held, Audience.LEARNER)
+    assert "TRUST002" in junit.of_grade(held, Audience.STAFF)
 
 
 def test_a_hostile_attempt_is_still_xml() -> None:
-    assert ElementTree.fromstring(grade_to_junit(factory.hostile().grade, Audience.STAFF)).tag == "testsuites"
+    assert ElementTree.fromstring(junit.of_grade(factory.hostile().grade, Audience.STAFF)).tag == "testsuites"

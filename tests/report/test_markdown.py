@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from grader.model.grade import Verdict
 from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience
-from grader.report.markdown import cases_to_markdown, grade_to_markdown
+from grader.report.exports import markdown
 from tests.report import factory
 
 # A renderer of GitHub's tables that would pass HTML through, as a careless viewer does.
@@ -24,7 +24,7 @@ _BROKEN = VerifyCase(
 
 
 def test_an_attempt_has_verdict_points_and_what_to_mend() -> None:
-    text = grade_to_markdown(factory.rejected().grade)
+    text = markdown.of_grade(factory.rejected().grade, Audience.LEARNER)
     page = RENDER.render(text)
     assert text.startswith("## ✘ Not accepted yet: no\\_sampler\n")
     assert "<strong>45 of 95 points</strong>" in page
@@ -41,13 +41,13 @@ def test_staff_see_why_an_attempt_is_held_and_learners_do_not() -> None:
     held = factory.grade(
         Verdict.HELD, verdict_reason="Forged.", findings=(factory.TRUST002,), review=("TRUST002: Forged.",)
     )
-    assert "orged" not in grade_to_markdown(held)
-    assert "TRUST" not in grade_to_markdown(held)
-    assert "Held because: TRUST002: Forged." in grade_to_markdown(held, Audience.STAFF)
+    assert "orged" not in markdown.of_grade(held, Audience.LEARNER)
+    assert "TRUST" not in markdown.of_grade(held, Audience.LEARNER)
+    assert "Held because: TRUST002: Forged." in markdown.of_grade(held, Audience.STAFF)
 
 
 def test_a_verification_tells_broken_promises_first() -> None:
-    text = cases_to_markdown([_KEPT, _CACHED, _BROKEN])
+    text = markdown.of_verification([_KEPT, _CACHED, _BROKEN])
     page = RENDER.render(text)
     assert text.startswith("## ✘ Tasks: 2 of 3 promises kept\n")
     assert (
@@ -60,8 +60,8 @@ def test_a_verification_tells_broken_promises_first() -> None:
 
 
 def test_all_kept_and_nothing_to_do() -> None:
-    assert cases_to_markdown([_KEPT]).startswith("## ✔ Tasks: 1 of 1 promise kept\n")
-    assert "nothing to verify" in cases_to_markdown([])
+    assert markdown.of_verification([_KEPT]).startswith("## ✔ Tasks: 1 of 1 promise kept\n")
+    assert "nothing to verify" in markdown.of_verification([])
 
 
 def test_what_a_script_wrote_is_shown_and_never_rendered() -> None:
@@ -76,7 +76,7 @@ def test_what_a_script_wrote_is_shown_and_never_rendered() -> None:
     )
     case = replace(_BROKEN, submission=evil, message=evil)
     num_columns = {3, 6}
-    for text in (grade_to_markdown(grade), cases_to_markdown([case])):
+    for text in (markdown.of_grade(grade, Audience.LEARNER), markdown.of_verification([case])):
         page = RENDER.render(text)
         for tag in ("<script", "<a ", "<img", "<h1"):
             assert tag not in page

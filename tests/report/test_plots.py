@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.model.evaluation import ReportedMetrics
 from grader.model.trace import Trace
 from grader.report.plots import Plot, draw_plots
@@ -99,7 +99,8 @@ def test_accuracies_on_what_was_trained_on_and_on_what_was_not_are_one_picture_w
     epochs = tuple(
         e | {"train_accuracy": e["val_accuracy"] + 0.05} for e in attempt.evaluation.reported.epochs
     )
-    both = plots(replace(attempt, evaluation=replace(attempt.evaluation, reported=ReportedMetrics(epochs))))
+    told_more = replace(attempt.evaluation, reported=ReportedMetrics(epochs))
+    both = plots(factory.with_evidence(attempt, evaluation=told_more))
     assert "a generalisation gap of +0.050" in both["accuracy"].summary
     assert ("muted", "training, as reported") in both["accuracy"].legend
     assert "generalisation" not in plots(attempt)["accuracy"].summary
@@ -110,7 +111,9 @@ def test_ranks_with_different_learning_rates_get_a_line_each() -> None:
     assert attempt.trace is not None
     first, second = attempt.trace.ranks
     slower = tuple(replace(step, lr=(0.01,)) for step in second.steps)
-    told = plots(replace(attempt, trace=Trace((first, replace(second, steps=slower)))))["learning-rate"]
+    told = plots(factory.with_evidence(attempt, trace=Trace((first, replace(second, steps=slower)))))[
+        "learning-rate"
+    ]
     assert "the ranks differ" in told.summary
     assert [label for _, label in told.legend] == ["rank 0", "rank 1"]
 
@@ -124,13 +127,12 @@ def test_waiting_for_data_is_told_as_a_share() -> None:
         )
         for rank in attempt.trace.ranks
     )
-    assert (
-        "75% went into waiting for data" in plots(replace(attempt, trace=Trace(hungry)))["timeline"].summary
-    )
+    drawn = plots(factory.with_evidence(attempt, trace=Trace(hungry)))
+    assert "75% went into waiting for data" in drawn["timeline"].summary
 
 
 def test_long_runs_stay_small() -> None:
-    long = replace(factory.accepted(), trace=factory.trace(num_steps=6000, seconds=300.0))
+    long = factory.with_evidence(factory.accepted(), trace=factory.trace(num_steps=6000, seconds=300.0))
     big = tuple(tuple(tuple(range(rank, 60_000, 8)) for rank in range(8)) for _ in range(30))
     for plot in plots(replace(long, coverage=big)).values():
         assert len(plot.svg) < 60_000, plot.name
@@ -168,7 +170,8 @@ def test_a_forged_trace_cannot_break_the_report(rows: list[tuple[float, ...]]) -
         for t, data, compute, loss, lr in rows
     )
     forged = replace(rank, steps=steps, loaders=(replace(rank.loaders[0], root_size=10**18),))
-    odd = replace(attempt, trace=Trace((forged,)), coverage=(((0, 1, -5, 10**15),), ((),)), calibration=None)
+    odd = factory.with_evidence(attempt, trace=Trace((forged,)), calibration=None)
+    odd = replace(odd, coverage=(((0, 1, -5, 10**15),), ((),)))
     for plot in plots(odd).values():
         assert plot.svg or plot.summary.startswith("Not drawn")
         assert "nan" not in plot.svg.split("</desc>")[-1]
@@ -178,5 +181,7 @@ def test_one_rank_and_one_step_are_enough_for_a_plot() -> None:
     attempt = factory.accepted()
     assert attempt.trace is not None
     rank = replace(attempt.trace.ranks[0], steps=attempt.trace.ranks[0].steps[:1])
-    short = replace(attempt, trace=Trace((rank,)), coverage=(((0, 1),),), calibration=None)
+    short = replace(
+        factory.with_evidence(attempt, trace=Trace((rank,)), calibration=None), coverage=(((0, 1),),)
+    )
     assert all(plot.svg for plot in plots(short).values())

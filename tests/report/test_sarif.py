@@ -14,14 +14,14 @@ from grader.catalog.scripts import NamedScript, read_scripts
 from grader.checks.choice import Choice
 from grader.checks.lint import LintedScript, lint_script_as_asked
 from grader.checks.rule import load_rules
-from grader.model.finding import Evidence, Finding, Location, Severity
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.submission import SourceFile, Submission
 from grader.report.annotations import to_annotations
-from grader.report.sarif import to_sarif
+from grader.report.exports.sarif import of_lint
 from tests.report.factory import HOSTILE, SOURCE
 
 # What the standard's sections 3.13 to 3.52 require of the objects we write, and the types of what they allow.
-REQUIRED = {
+REQUIRED: dict[str, dict[str, type]] = {
     "document": {"version": str, "runs": list},
     "run": {"tool": dict, "results": list},
     "driver": {"name": str, "rules": list},
@@ -92,7 +92,7 @@ def linted(*names: str) -> list[LintedScript]:
 
 
 def sarif(scripts: list[LintedScript], folder: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(to_sarif(scripts))
+    document: dict[str, Any] = json.loads(of_lint(scripts))
     check(document, folder)
     return document
 
@@ -144,7 +144,7 @@ def test_columns_are_counted_in_utf16_units(here: Path) -> None:
     # As `ast` gives it: bytes of UTF-8, from 1.
     column = len('s = "äß𝄞"; '.encode()) + 1
     place = Location("a.py", 1, column)
-    finding = Finding("DATA001", Severity.ERROR, Evidence.SOURCE, "m", "h", (place,))
+    finding = Finding("DATA001", Severity.ERROR, EvidenceKind.SOURCE, "m", "h", (place,))
     document = sarif([LintedScript(source, (finding,))], here)
     region = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]
     before = 's = "äß𝄞"; '.encode("utf-16-le")
@@ -178,7 +178,7 @@ def test_the_same_line_twice_has_two_fingerprints(here: Path) -> None:
     source = NamedScript("a.py", Submission("a", (SourceFile("a.py", "f()\nf()\n"),)))
     (here / "a.py").write_text("f()\nf()\n")
     same = [
-        Finding("IO001", Severity.ERROR, Evidence.SOURCE, "m", where=(Location("a.py", n, 1),))
+        Finding("IO001", Severity.ERROR, EvidenceKind.SOURCE, "m", where=(Location("a.py", n, 1),))
         for n in (1, 2)
     ]
     results = sarif([LintedScript(source, tuple(same))], here)["runs"][0]["results"]
@@ -191,7 +191,7 @@ def test_files_elsewhere_and_findings_without_a_line_still_have_a_place(
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "a.py"
     elsewhere.write_text("x = 1\n")
     source = NamedScript(str(elsewhere), Submission("a", (SourceFile("a.py", "x = 1\n"),)))
-    finding = Finding("DIST001", Severity.ERROR, Evidence.SOURCE, "No group anywhere.")
+    finding = Finding("DIST001", Severity.ERROR, EvidenceKind.SOURCE, "No group anywhere.")
     (result,) = sarif([LintedScript(source, (finding,))], here)["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": elsewhere.as_uri()}
@@ -212,7 +212,11 @@ def test_annotations_cannot_be_broken_out_of() -> None:
     evil = "a,b:c\n::error::x%0A"
     source = NamedScript(evil, Submission("a", (SourceFile("a.py", "x\n"),)))
     finding = Finding(
-        "IO001", Severity.WARNING, Evidence.SOURCE, f"{evil}\r\n{HOSTILE}", where=(Location("a.py", 1, 1),)
+        "IO001",
+        Severity.WARNING,
+        EvidenceKind.SOURCE,
+        f"{evil}\r\n{HOSTILE}",
+        where=(Location("a.py", 1, 1),),
     )
     (line,) = to_annotations([LintedScript(source, (finding,))]).split("\n")[:-1]
     assert line.startswith("::warning file=a%2Cb%3Ac%0A%3A%3Aerror%3A%3Ax%250A,line=1,")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
 from grader.report.html import to_html
 from grader.report.terminal import print_attempt
 from tests.report import factory
@@ -17,7 +17,7 @@ from tests.report import factory
 def on_two_nodes(attempt: Attempt) -> Attempt:
     assert attempt.record is not None
     ranks = tuple(replace(rank, node=rank.rank) for rank in attempt.record.ranks)
-    return replace(attempt, record=replace(attempt.record, ranks=ranks))
+    return factory.with_evidence(attempt, record=replace(attempt.record, ranks=ranks))
 
 
 def printed(attempt: Attempt) -> str:

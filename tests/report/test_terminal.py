@@ -116,7 +116,7 @@ def test_a_rank_that_dies_without_an_exception_is_quoted_with_its_last_words() -
     assert crashed.record is not None
     ranks = (factory.rank_record(0, exit_code=3), factory.rank_record(1))
     logs = (("", "lots of noise\nout of patience, leaving\n"), ("", ""))
-    attempt = replace(crashed, record=replace(crashed.record, ranks=ranks), logs=logs)
+    attempt = factory.with_evidence(crashed, record=replace(crashed.record, ranks=ranks), logs=logs)
     console = Console(file=io.StringIO(), width=80, color_system=None)
     print_attempt(attempt, console, {})
     assert isinstance(console.file, io.StringIO)

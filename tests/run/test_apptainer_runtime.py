@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from grader.run.apptainer import site
+from grader.run.apptainer import installation
+from grader.run.conformance.script_runs import RunScript, limits_with, processes_with, run_script
 from grader.run.runtimes import apptainer
 from grader.run.runtimes.apptainer import ApptainerRuntime
-from tests.run.lacking import may_lack_apptainer
-from tests.run.running import Run, limits, processes_with, run_in
+from tests.run.apptainer_absence import MAY_BE_ABSENT
 
-pytestmark = [pytest.mark.slow, *([pytest.mark.apptainer] if may_lack_apptainer() else [])]
+pytestmark = [pytest.mark.slow, *MAY_BE_ABSENT]
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def warm_apptainer() -> Iterator[ApptainerRuntime]:
 
 
 @pytest.fixture
-def run(warm_apptainer: ApptainerRuntime, tmp_path: Path) -> Run:
-    return lambda script, **options: run_in(warm_apptainer, tmp_path, script, **options)
+def run(warm_apptainer: ApptainerRuntime, tmp_path: Path) -> RunScript:
+    return lambda script, **options: run_script(warm_apptainer, tmp_path, script, **options)
 
 
 def folders() -> list[Path]:
@@ -85,7 +85,7 @@ LOOK_AROUND = """
 """
 
 
-def look_around(run: Run, **options: Any) -> dict[str, Any]:
+def look_around(run: RunScript, **options: Any) -> dict[str, Any]:
     host = [str(Path(__file__).resolve()), tempfile.gettempdir() + "/grader-host-file", "/home", "/mnt"]
     Path(host[1]).write_text("of the machine")
     try:
@@ -97,7 +97,7 @@ def look_around(run: Run, **options: Any) -> dict[str, Any]:
     return seen
 
 
-def test_a_rank_has_no_rights_no_network_and_nothing_of_the_machine(run: Run) -> None:
+def test_a_rank_has_no_rights_no_network_and_nothing_of_the_machine(run: RunScript) -> None:
     seen = look_around(run)
     assert seen["me"][0] != 0
     assert seen["me"][1:] == ["0000000000000000", "1", "2"]
@@ -112,9 +112,9 @@ def test_a_rank_has_no_rights_no_network_and_nothing_of_the_machine(run: Run) ->
 
 
 def test_a_rank_is_kept_apart_from_its_supervisor_where_users_can_be_mapped(
-    warm_apptainer: ApptainerRuntime, run: Run
+    warm_apptainer: ApptainerRuntime, run: RunScript
 ) -> None:
-    here = site.look()
+    here = installation.find_installation()
     assert not isinstance(here, str)
     seen = look_around(run)
     if here.maps_users:
@@ -132,15 +132,15 @@ def test_a_rank_is_kept_apart_from_its_supervisor_where_users_can_be_mapped(
 def test_without_subordinate_users_it_still_runs_and_the_record_says_what_that_means(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = site.look()
+    here = installation.find_installation()
     if isinstance(here, str):
         pytest.skip(here)
-    monkeypatch.setattr(apptainer, "look", lambda: replace(here, maps_users=False))
+    monkeypatch.setattr(apptainer, "find_installation", lambda: replace(here, maps_users=False))
     with ApptainerRuntime() as runtime:
         if not (test := runtime.self_test()).usable:
             pytest.skip(test.reason)
         assert "share their supervisor's user" in test.reason
-        ran = run_in(runtime, tmp_path, LOOK_AROUND.replace("HOST", "[]"), nproc_per_node=1)
+        ran = run_script(runtime, tmp_path, LOOK_AROUND.replace("HOST", "[]"), nproc_per_node=1)
     assert ran.exit_codes == [0], ran.err()
     seen = json.loads(ran.out())
     assert seen["me"] == [here.uid, "0000000000000000", "1", "2"]
@@ -149,7 +149,7 @@ def test_without_subordinate_users_it_still_runs_and_the_record_says_what_that_m
     assert "same user as their supervisor" in str(ran.record.environment["isolation_gap"])
 
 
-def test_files_that_a_rank_closed_to_others_come_back(run: Run) -> None:
+def test_files_that_a_rank_closed_to_others_come_back(run: RunScript) -> None:
     ran = run(
         """
         import os
@@ -165,20 +165,22 @@ def test_files_that_a_rank_closed_to_others_come_back(run: Run) -> None:
     assert ran.output("deep/er/model.pt") == "weights"
 
 
-def test_a_fork_bomb_ends_with_its_run(run: Run) -> None:
+def test_a_fork_bomb_ends_with_its_run(run: RunScript) -> None:
     ran = run(
         """
         import os
         os.execv("/bin/sh", ["sh", "-c", "bomb() { bomb | bomb & }; bomb; sleep 60"])
         """,
         nproc_per_node=1,
-        limits=limits(wall_s=8.0),
+        limits=limits_with(wall_s=8.0),
     )
     assert "Cannot fork" in ran.err()
     assert ran.record.wall_s < 8 + 5
 
 
-def test_nothing_is_left_of_an_attempt_that_was_let_go(warm_apptainer: ApptainerRuntime, run: Run) -> None:
+def test_nothing_is_left_of_an_attempt_that_was_let_go(
+    warm_apptainer: ApptainerRuntime, run: RunScript
+) -> None:
     run("import os; open(os.environ['TMPDIR'] + '/canary', 'w').write('x'); os.mkdir('/dev/shm/canary')")
     used = folders()
     warm_apptainer.release()
@@ -198,10 +200,10 @@ def test_what_a_killed_grader_left_goes_with_the_next_start(
     script = """
         import sys
         from pathlib import Path
-        from tests.run.running import run_in
+        from grader.run.conformance.script_runs import run_script
         from grader.run.runtimes.apptainer import ApptainerRuntime
         with ApptainerRuntime() as runtime:
-            run_in(runtime, Path(sys.argv[1]), '''
+            run_script(runtime, Path(sys.argv[1]), '''
                 import os, time
                 open(os.environ["OUTPUT_DIR"] + "/left", "w").write("x")
                 os.chmod(os.environ["OUTPUT_DIR"] + "/left", 0)

@@ -15,13 +15,13 @@ import docker
 import pytest
 
 from grader.errors import InfraError
-from grader.launch.box import FIRST_RANK_UID, NUM_RANK_UIDS, STORE_UID
+from grader.launch.container_server import FIRST_RANK_UID, NUM_RANK_UIDS, STORE_UID
 from grader.model.run import Ending
-from grader.run.engine.ownership import OWNER, SITE, Ownership
+from grader.run.conformance.script_runs import RunScript, limits_with, make_job, run_script
+from grader.run.engine.ownership import OWNER, STATE, Ownership
 from grader.run.runtimes.docker import DockerRuntime
 from grader.run.workspace import Workspace
 from grader.settings import settings
-from tests.run.running import Run, job_of, limits, run_in
 
 pytestmark = [pytest.mark.usefixtures("docker_images"), pytest.mark.slow]
 
@@ -33,8 +33,8 @@ def warm_docker(docker_images: object) -> Iterator[DockerRuntime]:
 
 
 @pytest.fixture
-def run(warm_docker: DockerRuntime, tmp_path: Path) -> Run:
-    return lambda script, **options: run_in(warm_docker, tmp_path, script, **options)
+def run(warm_docker: DockerRuntime, tmp_path: Path) -> RunScript:
+    return lambda script, **options: run_script(warm_docker, tmp_path, script, **options)
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def engine() -> Iterator[docker.DockerClient]:
 def things(engine: docker.DockerClient, owner: str = "") -> list[str]:
     """Containers, networks and volumes of this site that belong to a grader, or to one grader."""
     own = Ownership(settings().state_dir)
-    site = own.site
+    state = own.state
     own.close()
-    filters = {"label": [f"{SITE}={site}", f"{OWNER}={owner}" if owner else OWNER]}
+    filters = {"label": [f"{STATE}={state}", f"{OWNER}={owner}" if owner else OWNER]}
     found = [one["Names"][0] for one in engine.api.containers(all=True, filters=filters)]
     found += [one["Name"] for one in engine.api.networks(filters=filters)]
     return found + [one["Name"] for one in engine.api.volumes(filters=filters)["Volumes"] or ()]
@@ -58,7 +58,7 @@ def things(engine: docker.DockerClient, owner: str = "") -> list[str]:
 # -- what a rank is ----------------------------------------------------------------------------------------------------
 
 
-def test_a_rank_has_no_rights_no_network_and_no_way_to_its_supervisor(run: Run) -> None:
+def test_a_rank_has_no_rights_no_network_and_no_way_to_its_supervisor(run: RunScript) -> None:
     ran = run(
         """
         import json, os, socket
@@ -105,7 +105,7 @@ def test_a_rank_has_no_rights_no_network_and_no_way_to_its_supervisor(run: Run) 
     assert ran.record.isolated
 
 
-def test_the_record_counts_what_ranks_sent_each_other_and_held(run: Run) -> None:
+def test_the_record_counts_what_ranks_sent_each_other_and_held(run: RunScript) -> None:
     ran = run("""
         import torch, torch.distributed as dist
         dist.init_process_group("gloo")
@@ -124,7 +124,7 @@ def test_the_record_counts_what_ranks_sent_each_other_and_held(run: Run) -> None
     assert quiet.record.loopback_bytes < 100_000
 
 
-def test_memory_that_no_process_holds_is_the_runs_too(run: Run) -> None:
+def test_memory_that_no_process_holds_is_the_runs_too(run: RunScript) -> None:
     ran = run(
         """
         with open("/dev/shm/filled", "wb") as file:
@@ -133,12 +133,12 @@ def test_memory_that_no_process_holds_is_the_runs_too(run: Run) -> None:
         import time; time.sleep(20)
         """,
         nproc_per_node=1,
-        limits=limits(memory_bytes=512 << 20),
+        limits=limits_with(memory_bytes=512 << 20),
     )
     assert ran.record.ending is Ending.OUT_OF_MEMORY or "No space left" in ran.err()
 
 
-def test_compiled_models_run(run: Run) -> None:
+def test_compiled_models_run(run: RunScript) -> None:
     ran = run(
         """
         import torch
@@ -153,19 +153,19 @@ def test_compiled_models_run(run: Run) -> None:
 # -- pairs and their pool ----------------------------------------------------------------------------------------------
 
 
-def test_every_attempt_has_containers_of_its_own(run: Run, engine: docker.DockerClient) -> None:
+def test_every_attempt_has_containers_of_its_own(run: RunScript, engine: docker.DockerClient) -> None:
     script = "import os; open('/tmp/mark', 'a').write('x'); print(os.path.getsize('/tmp/mark'), os.uname().nodename)"
     first, second = run(script, nproc_per_node=1), run(script, nproc_per_node=1)
     assert first.out() == second.out() == "1 job\n"
 
 
 def test_an_idle_pair_that_was_taken_away_is_replaced(warm_docker: DockerRuntime, tmp_path: Path) -> None:
-    warm_docker.warm(job_of(tmp_path, "like", "pass", nproc_per_node=1))
+    warm_docker.warm(make_job(tmp_path, "like", "pass", nproc_per_node=1))
     client = docker.from_env(timeout=60)
     for container in client.containers.list(filters={"label": [f"{OWNER}={warm_docker.owner}"]}):
         container.kill()
     client.close()
-    assert run_in(warm_docker, tmp_path, "print('still here')", nproc_per_node=1).out() == "still here\n"
+    assert run_script(warm_docker, tmp_path, "print('still here')", nproc_per_node=1).out() == "still here\n"
 
 
 def test_a_container_that_vanishes_in_the_middle_of_a_run_is_our_fault_and_the_next_run_works(
@@ -174,16 +174,16 @@ def test_a_container_that_vanishes_in_the_middle_of_a_run_is_our_fault_and_the_n
     def take_away(_progress: object) -> None:
         client = docker.from_env(timeout=60)
         for container in client.containers.list(filters={"label": [f"{OWNER}={warm_docker.owner}"]}):
-            if "train" in container.name:
+            if "train" in str(container.name):
                 container.kill()
         client.close()
 
     (tmp_path / "lost").mkdir()
     with pytest.raises(InfraError, match="has ended"):
         warm_docker.run(
-            job_of(tmp_path, "lost", "import time; time.sleep(30)"), Workspace(tmp_path / "lost"), take_away
+            make_job(tmp_path, "lost", "import time; time.sleep(30)"), Workspace(tmp_path / "lost"), take_away
         )
-    assert run_in(warm_docker, tmp_path, "print('again')", nproc_per_node=1).out() == "again\n"
+    assert run_script(warm_docker, tmp_path, "print('again')", nproc_per_node=1).out() == "again\n"
 
 
 # -- nothing stays -----------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_leaving_takes_everything_away(
 ) -> None:
     with DockerRuntime() as runtime:
         owner = runtime.owner
-        run_in(runtime, tmp_path, "print('x')", nproc_per_node=1)
+        run_script(runtime, tmp_path, "print('x')", nproc_per_node=1)
         runtime.warm()
         assert things(engine, owner)
     assert things(engine, owner) == []
@@ -206,11 +206,11 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from grader.run.runtimes.docker import DockerRuntime
 from grader.run.workspace import Workspace
-from tests.run.running import run_in
+from grader.run.conformance.script_runs import run_script
 with DockerRuntime() as runtime:
     print(runtime.owner, flush=True)
     while True:
-        run_in(runtime, Path(sys.argv[2]), "import time; print('up', flush=True); time.sleep(1)", nproc_per_node=1)
+        run_script(runtime, Path(sys.argv[2]), "import time; print('up', flush=True); time.sleep(1)", nproc_per_node=1)
         print("ran", flush=True)
 """
 

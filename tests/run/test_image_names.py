@@ -66,7 +66,7 @@ def test_names_say_kind_and_tag(before: Names) -> None:
     [
         ("grader/launch/rank.py", {"train", "service"}),
         ("grader/probe/new.py", {"train", "service"}),
-        ("grader/evaluate/scoring.py", {"evaluate", "service"}),
+        ("grader/evaluate/run_scoring.py", {"evaluate", "service"}),
         ("grader/evaluate/rubric.py", {"service"}),
         ("grader/checks/choice.py", {"service"}),
         ("tasks/ddp-fashion/statement.md", {"service"}),

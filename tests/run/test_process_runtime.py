@@ -9,23 +9,25 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from grader.errors import InfraError
 from grader.model.run import Ending
+from grader.run.conformance.script_runs import limits_with, make_job, processes_with, run_script
 from grader.run.runtime import Progress
 from grader.run.runtimes.process import ProcessRuntime
 from grader.run.workspace import Workspace
-from tests.run.running import job_of, limits, processes_with, run_in
+from tests.interrupts import in_foreground
 
 JUDGE = """
 import sys
 from pathlib import Path
 from grader.run.runtimes.process import ProcessRuntime
 from grader.run.workspace import Workspace
-from tests.run.running import job_of
+from grader.run.conformance.script_runs import make_job
 
 root = Path(sys.argv[1])
 script = '''
@@ -45,12 +47,12 @@ def tell(progress):
         print("started", flush=True)
 
 with ProcessRuntime() as runtime:
-    runtime.run(job_of(root, "judged", script), Workspace(root / "attempt"), tell)
+    runtime.run(make_job(root, "judged", script), Workspace(root / "attempt"), tell)
 """
 
 
 @pytest.fixture(scope="module")
-def own_runtime() -> ProcessRuntime:
+def own_runtime() -> Iterator[ProcessRuntime]:
     with ProcessRuntime() as runtime:
         runtime.warm()
         yield runtime
@@ -61,7 +63,7 @@ def folders_of_runs() -> set[str]:
 
 
 def nothing_left(marker: str, limit_s: float = 10.0) -> bool:
-    """Whether no process with the marker, and no warm parent started for it, remains within a while."""
+    """Whether no process with the marker, and no fork server started for it, remains within a while."""
     deadline = time.monotonic() + limit_s
     while processes_with(marker) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -79,6 +81,8 @@ def start_judge(root: Path, marker: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # It only sets how a signal is taken.
+        preexec_fn=in_foreground,  # noqa: PLW1509
     )
     assert judge.stdout is not None
     assert judge.stdout.readline() == "started\n"
@@ -103,7 +107,7 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     assert "KeyboardInterrupt" in err
     assert nothing_left(marker)
     assert list((tmp_path / "tmp").iterdir()) == []
-    assert not [pid for pid in processes_with("grader.launch.warm") if parent_of(pid) == judge.pid]
+    assert not [pid for pid in processes_with("grader.launch.fork_server") if parent_of(pid) == judge.pid]
 
 
 def test_a_judge_killed_outright_takes_everything_with_it(tmp_path: Path) -> None:
@@ -139,7 +143,7 @@ def test_a_warm_parent_that_was_killed_is_replaced(own_runtime: ProcessRuntime, 
     parent = own_runtime._parent
     assert parent is not None
     os.kill(parent.pid, signal.SIGKILL)
-    assert run_in(own_runtime, tmp_path, "print('on the next one')").out() == "on the next one\n"
+    assert run_script(own_runtime, tmp_path, "print('on the next one')").out() == "on the next one\n"
 
 
 def test_a_script_that_kills_its_supervisor_is_our_failure_and_leaves_nothing(
@@ -154,9 +158,9 @@ def test_a_script_that_kills_its_supervisor_is_our_failure_and_leaves_nothing(
         time.sleep(60)
     """
     with pytest.raises(InfraError, match="could not be supervised"):
-        run_in(own_runtime, tmp_path, script)
+        run_script(own_runtime, tmp_path, script)
     assert nothing_left(marker)
-    assert run_in(own_runtime, tmp_path, "print('again')").out() == "again\n"
+    assert run_script(own_runtime, tmp_path, "print('again')").out() == "again\n"
 
 
 def test_a_script_that_kills_the_warm_parent_leaves_nothing(
@@ -171,7 +175,7 @@ def test_a_script_that_kills_the_warm_parent_leaves_nothing(
         time.sleep(60)
     """
     with pytest.raises(InfraError, match="SIGKILL"):
-        run_in(own_runtime, tmp_path, script)
+        run_script(own_runtime, tmp_path, script)
     assert nothing_left(marker)
 
 
@@ -181,7 +185,7 @@ def test_many_runs_follow_each_other_in_one_warm_parent_and_leave_no_folder(
     own_runtime.warm()
     parent, before = own_runtime._parent, folders_of_runs()
     for number in range(10):
-        assert run_in(own_runtime, tmp_path, f"print({number})", nproc_per_node=1).out() == f"{number}\n"
+        assert run_script(own_runtime, tmp_path, f"print({number})", nproc_per_node=1).out() == f"{number}\n"
     assert own_runtime._parent is parent
     assert folders_of_runs() <= before
 
@@ -197,10 +201,10 @@ def test_an_error_in_the_progress_callback_ends_the_run_and_passes_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        own_runtime.run(job_of(tmp_path, "stopped", script), Workspace(tmp_path / "attempt"), tell)
+        own_runtime.run(make_job(tmp_path, "stopped", script), Workspace(tmp_path / "attempt"), tell)
     assert nothing_left(marker, 0.0)
-    # The same warm parent takes the next run.
-    assert run_in(own_runtime, tmp_path, "print('next')").record.ending is Ending.COMPLETED
+    # The same fork server takes the next run.
+    assert run_script(own_runtime, tmp_path, "print('next')").record.ending is Ending.COMPLETED
 
 
 def test_outputs_beyond_the_cap_are_refused_and_the_rest_kept(
@@ -211,7 +215,7 @@ def test_outputs_beyond_the_cap_are_refused_and_the_rest_kept(
         for name in "abc":
             open(os.environ["OUTPUT_DIR"] + "/" + name, "w").write(name * 600)
     """
-    ran = run_in(own_runtime, tmp_path, script, nproc_per_node=1, limits=limits(output_bytes=1000))
+    ran = run_script(own_runtime, tmp_path, script, nproc_per_node=1, limits=limits_with(output_bytes=1000))
     assert len(ran.record.outputs) == 1
     assert len(ran.record.environment["refused_outputs"]) == 2
 
@@ -229,7 +233,7 @@ def test_outputs_beyond_the_cap_are_refused_and_the_rest_kept(
 def test_pythons_ways_to_end_have_pythons_exit_codes(
     own_runtime: ProcessRuntime, tmp_path: Path, last_line: str, exit_code: int
 ) -> None:
-    ran = run_in(own_runtime, tmp_path, f"import sys\n{last_line}")
+    ran = run_script(own_runtime, tmp_path, f"import sys\n{last_line}")
     assert ran.exit_codes == [exit_code, exit_code]
     assert ran.record.ending is (Ending.COMPLETED if exit_code == 0 else Ending.CRASHED)
     assert not any(rank.killed_by_judge for rank in ran.record.ranks)

@@ -18,13 +18,14 @@ import pytest
 from grader.catalog import load_task
 from grader.errors import InfraError, UsageError
 from grader.model.run import Ending
-from grader.pipeline import Options, Pipeline
+from grader.model.run_options import Options
+from grader.pipeline import Pipeline
+from grader.run.conformance.script_runs import RunScript, ScriptRun, limits_with, make_job, run_script
 from grader.run.engine.ownership import OWNER
 from grader.run.runtime import Progress
 from grader.run.runtimes.docker import DockerRuntime
 from grader.run.runtimes.process import ProcessRuntime
 from grader.run.workspace import Workspace
-from tests.run.running import Ran, Run, job_of, limits, run_in
 
 NODES = {"nnodes": 2, "nproc_per_node": 1}
 # Different in any two runs: addresses and ports that came out, and the launcher's own folder for error files.
@@ -38,8 +39,8 @@ def several(docker_images: object) -> Iterator[DockerRuntime]:
 
 
 @pytest.fixture
-def run(several: DockerRuntime, tmp_path: Path) -> Iterator[Run]:
-    yield lambda script, **options: run_in(several, tmp_path, script, **(NODES | options))
+def run(several: DockerRuntime, tmp_path: Path) -> Iterator[RunScript]:
+    yield lambda script, **options: run_script(several, tmp_path, script, **(NODES | options))
     several.release()
 
 
@@ -93,15 +94,15 @@ dist.destroy_process_group()
 """
 
 
-def facts_of(ran: Ran, num_ranks: int) -> list[dict[str, object]]:
+def facts_of(ran: ScriptRun, num_ranks: int) -> list[dict[str, Any]]:
     assert ran.record.ending is Ending.COMPLETED, ran.record.ending_reason + ran.err(0)
     return [json.loads(ran.output(f"facts{rank}.json")) for rank in range(num_ranks)]
 
 
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
-def test_two_ranks_on_each_of_two_nodes_train_one_model(run: Run) -> None:
-    ran = run(TRAINING, nproc_per_node=2, limits=limits(wall_s=120.0))
+def test_two_ranks_on_each_of_two_nodes_train_one_model(run: RunScript) -> None:
+    ran = run(TRAINING, nproc_per_node=2, limits=limits_with(wall_s=120.0))
     facts = facts_of(ran, 4)
     assert [one["group"] for one in facts] == [[rank, 4] for rank in range(4)]
     assert [one["gradient"] for one in facts] == [[1.5]] * 4, "the mean of 0, 1, 2 and 3"
@@ -133,9 +134,9 @@ def test_two_ranks_on_each_of_two_nodes_train_one_model(run: Run) -> None:
 
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
-def test_ranks_get_the_environment_that_torchrun_gives_them(run: Run) -> None:
+def test_ranks_get_the_environment_that_torchrun_gives_them(run: RunScript) -> None:
     forked = facts_of(run(TRAINING), 2)
-    oracle = facts_of(run(TRAINING, launcher="torchrun", probe=True, limits=limits(wall_s=240.0)), 2)
+    oracle = facts_of(run(TRAINING, launcher="torchrun", probe=True, limits=limits_with(wall_s=240.0)), 2)
     for ours, theirs in zip(forked, oracle, strict=True):
         assert ours["environment"].keys() == theirs["environment"].keys()
         fixed = ours["environment"].keys() - VARYING
@@ -149,7 +150,7 @@ def test_ranks_get_the_environment_that_torchrun_gives_them(run: Run) -> None:
 
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
-def test_a_deadlock_names_rank_and_node_of_all(run: Run) -> None:
+def test_a_deadlock_names_rank_and_node_of_all(run: RunScript) -> None:
     ran = run("""
         import torch, torch.distributed as dist
         dist.init_process_group("gloo")
@@ -169,7 +170,7 @@ def test_a_deadlock_names_rank_and_node_of_all(run: Run) -> None:
 
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
-def test_a_node_that_computes_in_silence_keeps_the_run_alive(run: Run) -> None:
+def test_a_node_that_computes_in_silence_keeps_the_run_alive(run: RunScript) -> None:
     ran = run("""
         import time, torch.distributed as dist
         dist.init_process_group("gloo")
@@ -186,7 +187,7 @@ def test_a_node_that_computes_in_silence_keeps_the_run_alive(run: Run) -> None:
 
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
-def test_a_crash_on_the_second_node_is_named_and_ends_the_first(run: Run) -> None:
+def test_a_crash_on_the_second_node_is_named_and_ends_the_first(run: RunScript) -> None:
     ran = run("""
         import time, torch.distributed as dist
         dist.init_process_group("gloo")
@@ -202,10 +203,10 @@ def test_a_crash_on_the_second_node_is_named_and_ends_the_first(run: Run) -> Non
 
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
-def test_the_limit_ends_both_nodes(run: Run) -> None:
+def test_the_limit_ends_both_nodes(run: RunScript) -> None:
     ran = run(
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
-        limits=limits(wall_s=3.0),
+        limits=limits_with(wall_s=3.0),
     )
     assert ran.record.ending is Ending.TIMED_OUT
     assert all(rank.killed_by_judge for rank in ran.record.ranks)
@@ -222,7 +223,7 @@ def test_a_node_that_dies_ends_the_run_with_a_clear_reason(
     def kill(progress: Progress) -> None:
         if progress.line == "up" and not wired:
             running = engine.containers.list(filters={"label": f"{OWNER}={several.owner}"})
-            (node,) = (one for one in running if one.name.startswith("grader-train1"))
+            (node,) = (one for one in running if str(one.name).startswith("grader-train1"))
             wired.extend(node.attrs["NetworkSettings"]["Networks"])
             node.kill()
 
@@ -234,7 +235,7 @@ def test_a_node_that_dies_ends_the_run_with_a_clear_reason(
     """
     (tmp_path / "attempt").mkdir()
     with pytest.raises(InfraError, match="Node 1 was lost in the middle of the run"):
-        several.run(job_of(tmp_path, "killed", script, **NODES), Workspace(tmp_path / "attempt"), kill)
+        several.run(make_job(tmp_path, "killed", script, **NODES), Workspace(tmp_path / "attempt"), kill)
     several.release()
     (network,) = wired
     assert network.startswith("grader-")
@@ -307,7 +308,7 @@ def listening() -> Iterator[tuple[int, list[str]]]:
 @pytest.mark.usefixtures("docker_images")
 @pytest.mark.slow
 def test_ranks_reach_each_other_and_nothing_else(
-    several: DockerRuntime, engine: docker.DockerClient, run: Run
+    several: DockerRuntime, engine: docker.DockerClient, run: RunScript
 ) -> None:
     with listening() as (port, callers):
         ran = run(SEARCH, argv=(str(port),))
@@ -336,9 +337,9 @@ def test_ranks_reach_each_other_and_nothing_else(
 
 
 def test_the_process_runtime_names_the_one_that_can(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "several", "print()", **NODES)
+    job = make_job(tmp_path, "several", "print()", **NODES)
     with pytest.raises(UsageError, match="--runtime docker"):
         ProcessRuntime().run(job, Workspace(tmp_path / "attempt"), lambda progress: None)
-    pipeline = Pipeline(Options(nnodes=2, runtime="process"), lambda progress: None)
+    pipeline = Pipeline("process")
     with pytest.raises(UsageError, match="--runtime docker"):
-        pipeline.setting(load_task("ddp-toy"))
+        pipeline.setting(load_task("ddp-toy"), Options(nnodes=2))

@@ -9,12 +9,12 @@ from typing import Any
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.model.submission import SourceFile, Submission
-from grader.store import claims, courses, endings, enrolments, people, submissions
+from grader.store import attempt_endings, claims, courses, enrolments, people, submissions
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
-from grader.store.grades import Judged
+from grader.store.grades import NewGrade
 from grader.store.limits import Refusal
-from grader.store.submissions import Accepted
+from grader.store.submissions import Receipt
 from grader.store.tables.person import Role
 
 VERSION = "a" * 64
@@ -29,11 +29,11 @@ def verdict_of(
     points: float = 100.0,
     codes: tuple[str, ...] = (),
     name: str = "train",
-) -> Judged:
+) -> NewGrade:
     document = (
         json.dumps({"schema": 1, "verdict": verdict, "points": points, "submission": name}, indent=2) + "\n"
     )
-    return Judged(verdict, points, 100.0, document, tuple((code, Severity.ERROR) for code in codes))
+    return NewGrade(verdict, points, 100.0, document, tuple((code, Severity.ERROR) for code in codes))
 
 
 class Campus:
@@ -60,7 +60,7 @@ class Campus:
 
     def hand_in(
         self, person_id: int, text: str | None = None, *, task: int | None = None, **options: Any
-    ) -> Accepted | Refusal:
+    ) -> Receipt | Refusal:
         """Hand something in; a text of its own unless one is given, so that nothing is answered from before."""
         unique = f"print({next(self._texts)})\n" if text is None else text
         return submissions.submit(self.store, person_id, task or self.task, script(unique), **options)
@@ -68,7 +68,7 @@ class Campus:
     def queue(self, person_id: int, text: str | None = None, **options: Any) -> int:
         """Hand something in that must be taken, and return the attempt."""
         answer = self.hand_in(person_id, text, **options)
-        assert isinstance(answer, Accepted), answer
+        assert isinstance(answer, Receipt), answer
         return answer.attempt_id
 
     def claim(self, worker: str = "w1", needs: tuple[str, ...] = ("cpu",), **options: Any) -> claims.Claimed:
@@ -78,12 +78,12 @@ class Campus:
         return claimed
 
     def judge(
-        self, person_id: int, text: str | None = None, grade: Judged | None = None, **options: Any
+        self, person_id: int, text: str | None = None, grade: NewGrade | None = None, **options: Any
     ) -> int:
         """Hand in, claim and judge; returns the attempt."""
         attempt_id = self.queue(person_id, text, **options)
         claimed = self.claim()
         assert claimed.attempt_id == attempt_id, "something else was waiting"
-        ending = endings.finish(self.store, attempt_id, claimed.lease_token, grade or verdict_of())
-        assert ending is endings.Ending.JUDGED
+        ending = attempt_endings.finish(self.store, attempt_id, claimed.lease_token, grade or verdict_of())
+        assert ending is attempt_endings.AttemptEnding.JUDGED
         return attempt_id

@@ -1,4 +1,7 @@
-"""What the store's tests share: every test runs on SQLite and on a real PostgreSQL server that the tests start.
+"""What the store's tests share: they run on SQLite and on a real PostgreSQL server that the tests start.
+
+Both are asked where locks, constraints, migrations, clocks or the words of a statement have a part in what comes out.
+Marked `one_database` is what comes out alike as long as its statements run at all, which other tests see to.
 
 The server is an unprivileged user's, in a temporary folder, on a Unix socket only; each test has a database of its own,
 copied from one that is migrated once. Where no server is installed, its half is skipped with the reason.
@@ -208,7 +211,15 @@ def postgresql(server: Server) -> Iterator[Databases]:
     made.close()
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on both kinds of databases, unless it says that one is enough."""
+    if "databases" in metafunc.fixturenames:
+        one = metafunc.definition.get_closest_marker("one_database") is not None
+        kinds = ["sqlite"] if one else ["sqlite", "postgresql"]
+        metafunc.parametrize("databases", kinds, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def databases(request: pytest.FixtureRequest) -> Databases:
     """Databases of either kind."""
     made: Databases = request.getfixturevalue(request.param)

@@ -9,8 +9,16 @@ from sqlalchemy import insert
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.store.database import Store
-from grader.store.standings import restate
-from grader.store.tables import Attempt, Enrolment, GradeCode, GradeRecord, Person, Source, SubmissionRow
+from grader.store.standings import recompute_standings
+from grader.store.tables import (
+    AttemptRow,
+    EnrolmentRow,
+    GradeCodeRow,
+    GradeRow,
+    PersonRow,
+    SourceRow,
+    SubmissionRow,
+)
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
 from tests.store.campus import VERSION, Campus
@@ -38,15 +46,15 @@ def full_course(store: Store) -> Campus:
         for number in range(LEARNERS * TASKS * TRIES)
     ]
     with store.write() as connection:
-        connection.execute(insert(Person), people)
+        connection.execute(insert(PersonRow), people)
         connection.execute(
-            insert(Enrolment),
+            insert(EnrolmentRow),
             [
                 {"course_id": campus.course, "person_id": p["id"], "role": Role.LEARNER, "created_at": START}
                 for p in people
             ],
         )
-        connection.execute(insert(Source).values(digest=VERSION, files=[["train.py", "x"]], size=1))
+        connection.execute(insert(SourceRow).values(digest=VERSION, files=[["train.py", "x"]], size=1))
         connection.execute(
             insert(SubmissionRow).values(digest=VERSION, name="train"),
             [
@@ -55,7 +63,7 @@ def full_course(store: Store) -> Campus:
             ],
         )
         connection.execute(
-            insert(Attempt).values(
+            insert(AttemptRow).values(
                 digest=VERSION, task="t", task_version=VERSION, profile="cpu", need="cpu", lane=Lane.INTERACTIVE,
                 state=AttemptState.JUDGED, forced=False, counts=True, lease_token=1, tries=1, event_seq=3,
             ),
@@ -66,7 +74,7 @@ def full_course(store: Store) -> Campus:
             ],
         )  # fmt: skip
         connection.execute(
-            insert(GradeRecord).values(max_points=100.0, document="{}", created_at=START),
+            insert(GradeRow).values(max_points=100.0, document="{}", created_at=START),
             [
                 {
                     "attempt_id": i,
@@ -77,7 +85,7 @@ def full_course(store: Store) -> Campus:
             ],
         )
         connection.execute(
-            insert(GradeCode),
+            insert(GradeCodeRow),
             [
                 {"attempt_id": i, "code": f"DATA00{1 + (p + c) % 9}", "severity": Severity.ERROR,
                  "course_task_id": t, "person_id": p}
@@ -86,7 +94,7 @@ def full_course(store: Store) -> Campus:
             ],
         )  # fmt: skip
         for task in tasks:
-            restate(connection, task)
+            recompute_standings(connection, task)
     with store.engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("ANALYZE")
     return campus

@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import func, select, text
 
 from grader.errors import EXIT_INFRA_ERROR
-from grader.store import attempts, database, endings
+from grader.store import attempt_endings, attempts, database
+from grader.store.attempt_endings import AttemptEnding
 from grader.store.claims import Claimed, claim
 from grader.store.database import Store, StoreUnavailableError
-from grader.store.endings import Ending
-from grader.store.tables import Attempt, OutboxRow, SubmissionRow
+from grader.store.tables import AttemptRow, OutboxRow, SubmissionRow
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases, Server
 
@@ -54,7 +54,7 @@ def test_killed_in_the_middle_of_a_submission(campus: Campus, table: str, reposi
     with campus.store.read() as connection:
         counts = [
             connection.execute(select(func.count()).select_from(one)).scalar_one()
-            for one in (SubmissionRow, Attempt, OutboxRow)
+            for one in (SubmissionRow, AttemptRow, OutboxRow)
         ]
     assert counts == [0, 0, 0]
     campus.queue(campus.anna, "x = 1")
@@ -73,8 +73,8 @@ def test_a_server_that_restarts_is_found_again(server: Server, postgresql: Datab
             attempts.attempt(campus.store, attempt_id)
     finally:
         server.start()
-    ending = endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of())
-    assert ending is Ending.JUDGED, "the lease outlived the restart"
+    ending = attempt_endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of())
+    assert ending is AttemptEnding.JUDGED, "the lease outlived the restart"
     postgresql.close()
 
 
@@ -106,7 +106,7 @@ def test_a_lock_that_is_held_too_long_is_an_answer(
         with pytest.raises(StoreUnavailableError, match=r"lock"):
             campus.queue(campus.anna)
         with campus.store.read() as reading:
-            assert reading.execute(select(func.count()).select_from(Attempt)).scalar_one() == 0
+            assert reading.execute(select(func.count()).select_from(AttemptRow)).scalar_one() == 0
     campus.queue(campus.anna)
 
 
@@ -151,7 +151,7 @@ def test_a_full_disk_leaves_no_half_submission(sqlite: Databases) -> None:
     cap = 1 << 30
     campus.store.close()
     with campus.store.read() as reading:
-        for table in (SubmissionRow, Attempt, OutboxRow):
+        for table in (SubmissionRow, AttemptRow, OutboxRow):
             assert reading.execute(select(func.count()).select_from(table)).scalar_one() == len(taken)
     campus.queue(campus.anna)
 

@@ -39,9 +39,9 @@ def test_what_goes_in_comes_out_under_its_hash(opened: Opened) -> None:
         assert digest == hashlib.sha256(data).hexdigest()
         assert files.get(digest) == data
         assert files.put(iter([data[:3], data[3:]])) == digest, "in parts it is the same file"
-        assert files.has(digest)
 
 
+@pytest.mark.one_database
 def test_more_than_the_cap_leaves_nothing(opened: Opened, tmp_path: Path) -> None:
     files = opened(100)
     assert files.get(files.put(b"x" * 100))
@@ -60,6 +60,7 @@ def test_more_than_the_cap_leaves_nothing(opened: Opened, tmp_path: Path) -> Non
     assert len(kept) == (1 if isinstance(files, FolderFiles) else 0)
 
 
+@pytest.mark.one_database
 def test_what_breaks_off_leaves_nothing(opened: Opened, tmp_path: Path) -> None:
     def broken() -> Iterator[bytes]:
         yield b"first half"
@@ -70,22 +71,23 @@ def test_what_breaks_off_leaves_nothing(opened: Opened, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and "files" in path.parts]
 
 
+@pytest.mark.one_database
 def test_missing_and_removed(opened: Opened) -> None:
     files = opened(1000)
     digest = files.put(b"data")
     assert files.remove(digest)
     assert not files.remove(digest)
-    assert not files.has(digest)
     with pytest.raises(FileMissingError):
         files.get(digest)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "name", ["", "..", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n", "a/" * 32]
 )
 def test_only_hashes_are_names(opened: Opened, name: str) -> None:
     files = opened(1000)
-    for ask in (files.get, files.has, files.remove):
+    for ask in (files.get, files.remove):
         with pytest.raises(ValueError, match="SHA-256"):
             ask(name)
 
@@ -122,6 +124,7 @@ def test_many_writers_of_one_file(opened: Opened) -> None:
     assert found == [data] * 8
 
 
+@pytest.mark.one_database
 def test_the_setting_says_where(store: Store, tmp_path: Path) -> None:
     assert isinstance(open_files(store, "database", tmp_path), DatabaseFiles)
     for place, root in (("", tmp_path / "files"), (str(tmp_path / "shared"), tmp_path / "shared")):

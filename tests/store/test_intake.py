@@ -9,22 +9,22 @@ import pytest
 from sqlalchemy import event, func, select
 
 from grader.store import attempts, courses, enrolments, outbox, people, submissions, tokens
-from grader.store.attempts import Filter
+from grader.store.attempts import AttemptFilter
 from grader.store.courses import TaskTerms
 from grader.store.limits import Limit, Refusal
-from grader.store.submissions import Accepted, HandedIn, submit_all
-from grader.store.tables import Attempt, OutboxRow, Source, SubmissionRow
+from grader.store.submissions import NewSubmission, Receipt, submit_all
+from grader.store.tables import AttemptRow, OutboxRow, SourceRow, SubmissionRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.attempt import AttemptState
 from tests.store.campus import VERSION, Campus, script
 
 
-def taken(answer: Accepted | Refusal) -> Accepted:
-    assert isinstance(answer, Accepted), answer
+def taken(answer: Receipt | Refusal) -> Receipt:
+    assert isinstance(answer, Receipt), answer
     return answer
 
 
-def refused(answer: Accepted | Refusal) -> Limit:
+def refused(answer: Receipt | Refusal) -> Limit:
     assert isinstance(answer, Refusal), answer
     return answer.limit
 
@@ -43,21 +43,21 @@ def test_each_gets_the_answer_that_they_would_have_got_alone(campus: Campus) -> 
     answers = submit_all(
         campus.store,
         [
-            HandedIn(newer, task, script("new = 2\n"), "k"),
-            HandedIn(stranger, task, script("new = 3\n")),
-            HandedIn(busy, task, script("new = 4\n")),
-            HandedIn(again, task, script("same = 1\n"), "k"),
-            HandedIn(liar, task, script("another = 1\n"), "k"),
-            HandedIn(known, task, script("known = 1\n", "mine")),
-            HandedIn(campus.ines, task, script("new = 5\n")),
-            HandedIn(new, task, script("twins = 1\n", "first")),
-            HandedIn(twin, task, script("twins = 1\n", "second")),
-            HandedIn(campus.ben, 4711, script("new = 6\n")),
+            NewSubmission(newer, task, script("new = 2\n"), "k"),
+            NewSubmission(stranger, task, script("new = 3\n")),
+            NewSubmission(busy, task, script("new = 4\n")),
+            NewSubmission(again, task, script("same = 1\n"), "k"),
+            NewSubmission(liar, task, script("another = 1\n"), "k"),
+            NewSubmission(known, task, script("known = 1\n", "mine")),
+            NewSubmission(campus.ines, task, script("new = 5\n")),
+            NewSubmission(new, task, script("twins = 1\n", "first")),
+            NewSubmission(twin, task, script("twins = 1\n", "second")),
+            NewSubmission(campus.ben, 4711, script("new = 6\n")),
         ],
     )
     assert refused(answers[1]) is Limit.NOT_ENROLLED
     assert refused(answers[2]) is Limit.CONCURRENT
-    assert answers[3] == Accepted(first.submission_id, first.attempt_id, AttemptState.QUEUED, repeated=True)
+    assert answers[3] == Receipt(first.submission_id, first.attempt_id, AttemptState.QUEUED, repeated=True)
     assert refused(answers[4]) is Limit.KEY_REUSED
     assert taken(answers[5]).state is AttemptState.JUDGED
     assert refused(answers[9]) is Limit.NOT_ENROLLED
@@ -91,22 +91,23 @@ def test_limits_are_those_of_each_ones_own_task(campus: Campus) -> None:
     campus.set_task(max_total=1)
     campus.queue(campus.anna, task=closed)
     campus.queue(campus.ben)
-    mine = HandedIn(campus.anna, campus.task, script("a = 1\n"))
-    answers = submit_all(campus.store, [mine, HandedIn(campus.ben, closed, script("b = 1\n"))])
+    mine = NewSubmission(campus.anna, campus.task, script("a = 1\n"))
+    answers = submit_all(campus.store, [mine, NewSubmission(campus.ben, closed, script("b = 1\n"))])
     taken(answers[0])
     assert refused(answers[1]) is Limit.NOT_ENROLLED
     assert (
-        refused(submit_all(campus.store, [HandedIn(campus.anna, closed, script("c = 1\n"))])[0])
+        refused(submit_all(campus.store, [NewSubmission(campus.anna, closed, script("c = 1\n"))])[0])
         is Limit.TOTAL
     )
     assert refused(submit_all(campus.store, [mine])[0]) is Limit.TOTAL
 
 
+@pytest.mark.one_database
 def test_of_one_person_one_submission_at_a_time(campus: Campus) -> None:
-    both = [HandedIn(campus.anna, campus.task, script(text)) for text in ("a = 1\n", "a = 2\n")]
+    both = [NewSubmission(campus.anna, campus.task, script(text)) for text in ("a = 1\n", "a = 2\n")]
     with pytest.raises(ValueError, match="one person"):
         submit_all(campus.store, both)
-    assert attempts.attempts(campus.store, Filter()) == ()
+    assert attempts.attempts(campus.store, AttemptFilter()) == ()
 
 
 def test_nothing_is_left_of_anybodys_where_it_breaks_off(campus: Campus) -> None:
@@ -116,15 +117,15 @@ def test_nothing_is_left_of_anybodys_where_it_breaks_off(campus: Campus) -> None
 
     event.listen(campus.store.engine, "before_cursor_execute", fail)
     handed = [
-        HandedIn(person, campus.task, script(f"p = {person}\n")) for person in (campus.anna, campus.ben)
+        NewSubmission(person, campus.task, script(f"p = {person}\n")) for person in (campus.anna, campus.ben)
     ]
     with pytest.raises(RuntimeError, match="power cut"):
         submit_all(campus.store, handed)
     event.remove(campus.store.engine, "before_cursor_execute", fail)
     with campus.store.read() as connection:
-        for table in (Source, SubmissionRow, Attempt, OutboxRow):
+        for table in (SourceRow, SubmissionRow, AttemptRow, OutboxRow):
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
-    assert all(isinstance(answer, Accepted) for answer in submit_all(campus.store, handed))
+    assert all(isinstance(answer, Receipt) for answer in submit_all(campus.store, handed))
 
 
 def test_the_same_people_in_any_order_from_several_threads(campus: Campus) -> None:
@@ -132,12 +133,12 @@ def test_the_same_people_in_any_order_from_several_threads(campus: Campus) -> No
     campus.set_task(max_concurrent=3)
     learners = [campus.person(f"p{number}") for number in range(12)]
 
-    def hand_in(seed: int) -> list[Accepted | Refusal]:
+    def hand_in(seed: int) -> list[Receipt | Refusal]:
         order = random.Random(seed).sample(learners, len(learners))
         return submit_all(
             campus.store,
             [
-                HandedIn(one, campus.task, script(f"x = {seed * number % 5}\n"))
+                NewSubmission(one, campus.task, script(f"x = {seed * number % 5}\n"))
                 for number, one in enumerate(order)
             ],
         )
@@ -146,7 +147,7 @@ def test_the_same_people_in_any_order_from_several_threads(campus: Campus) -> No
         rounds = list(pool.map(hand_in, range(10)))
     answers = [answer for one in rounds for answer in one]
     assert {refused(one) for one in answers if isinstance(one, Refusal)} == {Limit.CONCURRENT}
-    held = [one.person_id for one in attempts.attempts(campus.store, Filter(), limit=1000)]
+    held = [one.person_id for one in attempts.attempts(campus.store, AttemptFilter(), limit=1000)]
     assert sorted(held) == sorted(learners * 3)
 
 

@@ -8,9 +8,19 @@ import pytest
 from sqlalchemy import text
 
 from grader.model.grade import Verdict
-from grader.store import attempts, claims, endings, events, grades, outbox, queue, reconciler
-from grader.store.claims import Idle, Sign
-from grader.store.endings import MAX_TRIES, Cancelling, Ending
+from grader.store import (
+    attempt_endings,
+    attempts,
+    claims,
+    events,
+    grades,
+    outbox,
+    queue,
+    reconciler,
+    regrades,
+)
+from grader.store.attempt_endings import MAX_TRIES, AttemptEnding, CancelResult
+from grader.store.claims import HeartbeatAnswer, Idle
 from grader.store.tables.attempt import AttemptState, Lane
 from tests.store.campus import Campus, verdict_of
 
@@ -100,9 +110,12 @@ def test_pauses_hold_what_they_name_and_submissions_are_still_taken(campus: Camp
     waiting = campus.queue(campus.ben)
     assert claims.claim(campus.store, "w", ["cpu"]) is Idle.PAUSED
     seen = queue.queue_state(campus.store)
-    assert (seen.pauses[0].gate, seen.pauses[0].reason, seen.drained) == ("*", "lunch", False)
-    assert endings.finish(campus.store, running, claimed.lease_token, verdict_of()) is Ending.JUDGED
-    assert queue.queue_state(campus.store).drained
+    assert (seen.pauses[0].gate, seen.pauses[0].reason, seen.running) == ("*", "lunch", 1)
+    assert (
+        attempt_endings.finish(campus.store, running, claimed.lease_token, verdict_of())
+        is AttemptEnding.JUDGED
+    )
+    assert queue.queue_state(campus.store).running == 0
     assert queue.resume(campus.store, actor_id=campus.ines)
     assert not queue.resume(campus.store, actor_id=campus.ines)
     queue.pause(campus.store, "cpu", reason="", actor_id=None)
@@ -127,7 +140,7 @@ def test_heartbeats_keep_a_lease(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
     claimed = campus.claim(lease_s=PAST)
     sign = claims.heartbeat(campus.store, attempt_id, claimed.lease_token, phase="run")
-    assert sign is Sign.KEPT
+    assert sign is HeartbeatAnswer.KEPT
     assert reconciler.reconcile(campus.store) == reconciler.Reconciled()
     facts = attempts.attempt(campus.store, attempt_id)
     assert facts is not None
@@ -142,13 +155,20 @@ def test_who_lost_its_lease_is_refused_everything(campus: Campus) -> None:
     assert (new.attempt_id, new.tries) == (attempt_id, 2)
     assert new.lease_token > old.lease_token
     late = old.lease_token
-    assert claims.heartbeat(campus.store, attempt_id, late) is Sign.STALE
-    assert not events.tell(campus.store, attempt_id, late, [("log", {"line": "late"})])
-    assert endings.finish(campus.store, attempt_id, late, verdict_of(points=1.0)) is Ending.STALE
-    assert endings.fail(campus.store, attempt_id, late, "late") is Ending.STALE
-    assert endings.give_up(campus.store, attempt_id, late) is Ending.STALE
-    assert endings.finish(campus.store, attempt_id, new.lease_token, verdict_of(points=2.0)) is Ending.JUDGED
-    assert endings.finish(campus.store, attempt_id, late, verdict_of(points=1.0)) is Ending.STALE
+    assert claims.heartbeat(campus.store, attempt_id, late) is HeartbeatAnswer.STALE
+    assert not events.add_live_events(campus.store, attempt_id, late, [("log", {"line": "late"})])
+    assert (
+        attempt_endings.finish(campus.store, attempt_id, late, verdict_of(points=1.0)) is AttemptEnding.STALE
+    )
+    assert attempt_endings.fail(campus.store, attempt_id, late, "late") is AttemptEnding.STALE
+    assert attempt_endings.give_up(campus.store, attempt_id, late) is AttemptEnding.STALE
+    assert (
+        attempt_endings.finish(campus.store, attempt_id, new.lease_token, verdict_of(points=2.0))
+        is AttemptEnding.JUDGED
+    )
+    assert (
+        attempt_endings.finish(campus.store, attempt_id, late, verdict_of(points=1.0)) is AttemptEnding.STALE
+    )
     stored = grades.grade_of(campus.store, attempt_id)
     assert stored is not None
     assert stored.points == 2.0
@@ -159,34 +179,42 @@ def test_a_grade_that_comes_before_anybody_noticed_still_counts(campus: Campus) 
     """A worker was stopped beyond its lease, and nobody took the attempt from it: adopted, not run again."""
     attempt_id = campus.queue(campus.anna)
     claimed = campus.claim(lease_s=PAST)
-    assert endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of()) is Ending.JUDGED
+    assert (
+        attempt_endings.finish(campus.store, attempt_id, claimed.lease_token, verdict_of())
+        is AttemptEnding.JUDGED
+    )
     assert reconciler.reconcile(campus.store) == reconciler.Reconciled()
 
 
+@pytest.mark.one_database
 def test_a_grade_that_is_brought_twice_is_one(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
     token = campus.claim().lease_token
     for _ in range(10):
-        assert endings.finish(campus.store, attempt_id, token, verdict_of()) is Ending.JUDGED
+        assert attempt_endings.finish(campus.store, attempt_id, token, verdict_of()) is AttemptEnding.JUDGED
     assert kinds(campus, attempt_id).count("judged") == 1
 
 
+@pytest.mark.one_database
 def test_a_judge_error_is_no_grade(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
     with pytest.raises(ValueError, match="fail"):
-        endings.finish(campus.store, attempt_id, campus.claim().lease_token, verdict_of(Verdict.JUDGE_ERROR))
+        attempt_endings.finish(
+            campus.store, attempt_id, campus.claim().lease_token, verdict_of(Verdict.JUDGE_ERROR)
+        )
     assert state(campus, attempt_id) is AttemptState.RUNNING
 
 
+@pytest.mark.one_database
 def test_three_failed_tries_end_it_and_staff_is_told(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
     for number in range(1, MAX_TRIES + 1):
         claimed = campus.claim()
         assert claimed.tries == number
-        ending = endings.fail(
+        ending = attempt_endings.fail(
             campus.store, attempt_id, claimed.lease_token, f"disk full {number}", backoff_s=0
         )
-        assert ending is (Ending.FAILED if number == MAX_TRIES else Ending.REQUEUED)
+        assert ending is (AttemptEnding.FAILED if number == MAX_TRIES else AttemptEnding.REQUEUED)
     facts = attempts.attempt(campus.store, attempt_id)
     assert facts is not None
     assert (facts.state, facts.failure) == (AttemptState.FAILED, "disk full 3")
@@ -203,45 +231,58 @@ def test_a_poison_job_that_kills_its_workers_ends_after_three(campus: Campus) ->
     assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
 
 
+@pytest.mark.one_database
 def test_a_failed_try_waits_before_the_next(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
-    endings.fail(campus.store, attempt_id, campus.claim().lease_token, "engine restarts", backoff_s=3600)
+    attempt_endings.fail(
+        campus.store, attempt_id, campus.claim().lease_token, "engine restarts", backoff_s=3600
+    )
     assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
-    assert [one.attempt_id for one in outbox.take(campus.store)] == [attempt_id], "only the first hint"
+    assert [one.attempt_id for one in outbox.take(campus.store)] == [attempt_id], "only the first message"
 
 
+@pytest.mark.one_database
 def test_what_is_given_back_was_not_tried(campus: Campus) -> None:
-    attempt_id = campus.queue(campus.anna)
+    attempt_id, token = campus.queue(campus.anna), 0
     for _ in range(MAX_TRIES + 1):
         claimed = campus.claim()
+        token = claimed.lease_token
         assert claimed.tries == 1
-        assert endings.give_up(campus.store, attempt_id, claimed.lease_token) is Ending.REQUEUED
-    assert claimed.lease_token == MAX_TRIES + 1, "tokens never come again"
+        assert (
+            attempt_endings.give_up(campus.store, attempt_id, claimed.lease_token) is AttemptEnding.REQUEUED
+        )
+    assert token == MAX_TRIES + 1, "tokens never come again"
 
 
+@pytest.mark.one_database
 def test_cancel_while_it_waits(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
-    assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.CANCELLED
-    assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.CANCELLED
+    assert attempt_endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is CancelResult.CANCELLED
+    assert attempt_endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is CancelResult.CANCELLED
     assert claims.claim(campus.store, "w", ["cpu"]) is Idle.EMPTY
-    assert endings.cancel(campus.store, 4711, actor_id=None) is Cancelling.UNKNOWN
+    assert attempt_endings.cancel(campus.store, 4711, actor_id=None) is CancelResult.UNKNOWN
     assert kinds(campus, attempt_id) == ["queued", "cancelled"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("end", ["finish", "fail", "give_up", "expire"])
 def test_cancel_while_it_runs_wins_over_every_end(campus: Campus, end: str) -> None:
     attempt_id = campus.queue(campus.anna)
     claimed = campus.claim(lease_s=PAST if end == "expire" else 30.0)
     token = claimed.lease_token
     for _ in range(2):
-        assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.REQUESTED
+        assert (
+            attempt_endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is CancelResult.REQUESTED
+        )
     if end == "finish":
-        assert claims.heartbeat(campus.store, attempt_id, token) is Sign.CANCEL
-        assert endings.finish(campus.store, attempt_id, token, verdict_of()) is Ending.CANCELLED
+        assert claims.heartbeat(campus.store, attempt_id, token) is HeartbeatAnswer.CANCEL
+        assert (
+            attempt_endings.finish(campus.store, attempt_id, token, verdict_of()) is AttemptEnding.CANCELLED
+        )
     elif end == "fail":
-        assert endings.fail(campus.store, attempt_id, token, "x") is Ending.CANCELLED
+        assert attempt_endings.fail(campus.store, attempt_id, token, "x") is AttemptEnding.CANCELLED
     elif end == "give_up":
-        assert endings.give_up(campus.store, attempt_id, token) is Ending.CANCELLED
+        assert attempt_endings.give_up(campus.store, attempt_id, token) is AttemptEnding.CANCELLED
     else:
         assert reconciler.reconcile(campus.store).cancelled == 1
     assert state(campus, attempt_id) is AttemptState.CANCELLED
@@ -249,9 +290,10 @@ def test_cancel_while_it_runs_wins_over_every_end(campus: Campus, end: str) -> N
     assert kinds(campus, attempt_id) == ["queued", "claimed", "cancel_requested", "cancelled"]
 
 
+@pytest.mark.one_database
 def test_cancel_after_the_grade_is_too_late(campus: Campus) -> None:
     attempt_id = campus.judge(campus.anna)
-    assert endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is Cancelling.TOO_LATE
+    assert attempt_endings.cancel(campus.store, attempt_id, actor_id=campus.anna) is CancelResult.TOO_LATE
     assert grades.grade_of(campus.store, attempt_id) is not None
 
 
@@ -259,7 +301,7 @@ def test_messages_leave_at_least_once(campus: Campus) -> None:
     wanted = [campus.queue(campus.anna) for _ in range(3)]
     got: list[int] = []
 
-    def send(message: outbox.Message) -> None:
+    def send(message: outbox.OutboxMessage) -> None:
         if len(got) == 1:
             raise ConnectionError("broker away")
         got.append(message.attempt_id)
@@ -280,28 +322,58 @@ def test_messages_of_a_dead_relay_are_taken_again(campus: Campus) -> None:
     assert [one.attempt_id for one in outbox.take(campus.store)] == [attempt_id]
 
 
-def test_lost_hints_are_sent_again_a_few_at_a_time(campus: Campus) -> None:
+def test_a_message_that_led_to_another_turn_is_sent_again_where_its_attempt_still_waits(
+    campus: Campus,
+) -> None:
+    claimed_id, waits = campus.queue(campus.anna), campus.queue(campus.ben)
+    assert not outbox.send_again(campus.store, waits), "it was not sent yet"
+    outbox.publish(campus.store, lambda message: None)
+    assert campus.claim().attempt_id == claimed_id
+    assert not outbox.send_again(campus.store, claimed_id), "it does not wait"
+    assert not outbox.send_again(campus.store, 10_000_000)
+    assert outbox.send_again(campus.store, waits)
+    assert [one.attempt_id for one in outbox.take(campus.store)] == [waits]
+
+
+def test_a_claim_for_one_lane_leaves_the_other_lane_its_turn(campus: Campus) -> None:
+    judged = campus.queue(campus.anna)
+    first = campus.claim()
+    attempt_endings.finish(campus.store, judged, first.lease_token, verdict_of())
+    regrades.regrade(campus.store, [judged], actor_id=campus.ines)
+    assert claims.claim(campus.store, "w1", ["cpu"], lane=Lane.INTERACTIVE) is Idle.EMPTY
+    waits = campus.queue(campus.ben)
+    assert claims.claim(campus.store, "w1", ["cpu"], lane=Lane.REGRADE) is Idle.EMPTY, "a learner waits"
+    assert campus.claim(lane=Lane.INTERACTIVE).attempt_id == waits
+    assert campus.claim(lane=Lane.REGRADE).lane is Lane.REGRADE
+
+
+def test_lost_messages_are_sent_again_a_few_at_a_time(campus: Campus) -> None:
     wanted = [campus.queue(campus.anna) for _ in range(3)]
     done = campus.queue(campus.ben)
     outbox.publish(campus.store, lambda message: None)
     assert reconciler.reconcile(campus.store).republished == 0, "they were sent just now"
     while (claimed := campus.claim()).attempt_id != done:
-        endings.give_up(campus.store, claimed.attempt_id, claimed.lease_token)
+        attempt_endings.give_up(campus.store, claimed.attempt_id, claimed.lease_token)
     outbox.publish(campus.store, lambda message: None)
     assert reconciler.reconcile(campus.store, stale_s=0, max_hints=2).republished == 2
     assert reconciler.reconcile(campus.store, stale_s=0).republished == 1
     again: list[int] = []
     outbox.publish(campus.store, lambda message: again.append(message.attempt_id))
-    assert sorted(again) == wanted, "what runs needs no hint"
+    assert sorted(again) == wanted, "what runs needs no message"
 
 
 def test_live_signs_are_read_from_where_one_was(campus: Campus) -> None:
     attempt_id = campus.queue(campus.anna)
     token = campus.claim().lease_token
-    assert events.tell(campus.store, attempt_id, token, [("phase", {"name": "run"}), ("log", {"rank": 0})])
-    assert events.tell(campus.store, attempt_id, token, [])
+    assert events.add_live_events(
+        campus.store, attempt_id, token, [("phase", {"phase": "run"}), ("log", {"rank": 0})]
+    )
+    found = attempts.attempt(campus.store, attempt_id)
+    assert found is not None
+    assert found.phase == "run", "what it prints is read while it is still being prepared"
+    assert events.add_live_events(campus.store, attempt_id, token, [])
     assert [one.kind for one in events.events_of(campus.store, attempt_id, after=2)] == ["phase", "log"]
-    assert events.tell(campus.store, attempt_id, token, [("log", {"rank": 1})])
+    assert events.add_live_events(campus.store, attempt_id, token, [("log", {"rank": 1})])
     (last,) = events.events_of(campus.store, attempt_id, after=4)
     assert (last.seq, last.data) == (5, {"rank": 1})
 
@@ -317,8 +389,11 @@ def test_leases_go_by_the_database_whatever_the_host_says(
             patched.setattr(time, "time", lambda shift=shift: real() + shift)
             claimed = campus.claim()
             assert reconciler.reconcile(campus.store) == reconciler.Reconciled()
-            assert claims.heartbeat(campus.store, attempt_id, claimed.lease_token) is Sign.KEPT
-            assert endings.give_up(campus.store, attempt_id, claimed.lease_token) is Ending.REQUEUED
+            assert claims.heartbeat(campus.store, attempt_id, claimed.lease_token) is HeartbeatAnswer.KEPT
+            assert (
+                attempt_endings.give_up(campus.store, attempt_id, claimed.lease_token)
+                is AttemptEnding.REQUEUED
+            )
 
 
 def test_no_module_of_the_store_asks_the_host_for_the_time() -> None:
@@ -340,11 +415,11 @@ def test_no_module_of_the_store_asks_the_host_for_the_time() -> None:
 
 def test_position_and_expected_start(campus: Campus) -> None:
     first = campus.queue(campus.anna)
-    assert queue.places(campus.store)[first] == queue.Place(1, None), "nobody works here"
+    assert queue.places(campus.store)[first] == queue.QueuePlace(1, None), "nobody works here"
     queue.report_worker(campus.store, "w1", ["cpu"], 2)
-    assert queue.places(campus.store)[first] == queue.Place(1, 0.0), "a slot is free"
+    assert queue.places(campus.store)[first] == queue.QueuePlace(1, 0.0), "a slot is free"
     measured = campus.claim()
-    endings.finish(campus.store, first, measured.lease_token, verdict_of())
+    attempt_endings.finish(campus.store, first, measured.lease_token, verdict_of())
     with campus.store.write() as connection:
         took = "'1 minute'" if not campus.store.is_sqlite else "'-60 seconds'"
         before = (

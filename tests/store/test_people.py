@@ -10,9 +10,9 @@ from sqlalchemy import select, text
 
 from grader.errors import UsageError
 from grader.store import (
+    attempt_endings,
     attempts,
     certificates,
-    endings,
     enrolments,
     erasure,
     events,
@@ -23,9 +23,9 @@ from grader.store import (
     tokens,
 )
 from grader.store.database import Store
-from grader.store.files import DatabaseFiles
-from grader.store.invitations import Entry
-from grader.store.tables import ApiToken, Person
+from grader.store.files import DatabaseFiles, FileMissingError
+from grader.store.invitations import InvitationResult
+from grader.store.tables import ApiTokenRow, PersonRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from tests.store.campus import Campus, verdict_of
@@ -34,6 +34,7 @@ from tests.store.test_schema import rows
 GOOD = "correct horse battery"
 
 
+@pytest.mark.one_database
 def test_a_password_opens_its_account_only(store: Store) -> None:
     person = people.add_person(store, " Anna ", "Anna", password=GOOD, must_change=True)
     opened = people.check_password(store, "ANNA", GOOD)
@@ -48,12 +49,13 @@ def test_a_password_opens_its_account_only(store: Store) -> None:
     ):
         assert people.check_password(store, login, password) is None
     with store.read() as connection:
-        (hashed,) = connection.execute(select(Person.password_hash)).scalars()
+        (hashed,) = connection.execute(select(PersonRow.password_hash)).scalars()
     assert hashed is not None
     assert hashed.startswith("$argon2id$")
     assert GOOD not in hashed
 
 
+@pytest.mark.one_database
 def test_changing_a_password_ends_sessions_and_the_old_one(store: Store) -> None:
     person = people.add_person(store, "anna", "Anna", password=GOOD, must_change=True)
     people.set_password(store, person, GOOD[::-1], must_change=False, actor_id=person)
@@ -99,26 +101,26 @@ def test_a_token_opens_as_far_as_its_scope_until_it_ends(campus: Campus) -> None
     token = tokens.issue_token(
         store, campus.anna, "laptop", Scope.SUBMIT, lifetime_s=3600, actor_id=campus.anna
     )
-    use = tokens.check_token(store, token)
+    (use,) = tokens.check_tokens(store, [token])
     assert use is not None
     assert use.account.id == campus.anna
-    assert [scope for scope in Scope if use.allows(scope)] == [Scope.READ, Scope.SUBMIT]
-    assert tokens.check_token(store, token[:-1]) is None
-    assert tokens.check_token(store, "\ud800\0") is None
+    assert use.scope is Scope.SUBMIT
+    assert tokens.check_tokens(store, [token[:-1]]) == [None]
+    assert tokens.check_tokens(store, ["\ud800\0"]) == [None]
     (facts,) = tokens.tokens_of(store, campus.anna)
     assert facts.used_at is not None
     assert token.startswith(facts.prefix)
     with store.read() as connection:
-        assert token not in repr(connection.execute(select(ApiToken.__table__)).all())
+        assert token not in repr(connection.execute(select(ApiTokenRow.__table__)).all())
     assert not tokens.revoke_token(store, campus.ben, facts.id, actor_id=campus.ben), "it is not his"
     assert tokens.revoke_token(store, campus.anna, facts.id, actor_id=campus.anna)
-    assert tokens.check_token(store, token) is None
+    assert tokens.check_tokens(store, [token]) == [None]
     short = tokens.issue_token(store, campus.anna, "ci", Scope.READ, lifetime_s=0.2, actor_id=None)
     time.sleep(0.4)
-    assert tokens.check_token(store, short) is None
+    assert tokens.check_tokens(store, [short]) == [None]
     lasting = tokens.issue_token(store, campus.anna, "ci", Scope.READ, lifetime_s=None, actor_id=None)
     people.set_enabled(store, campus.anna, False, actor_id=None)
-    assert tokens.check_token(store, lasting) is None
+    assert tokens.check_tokens(store, [lasting]) == [None]
 
 
 def test_invitations_let_in_as_often_as_they_say(campus: Campus) -> None:
@@ -127,19 +129,19 @@ def test_invitations_let_in_as_often_as_they_say(campus: Campus) -> None:
     newcomers = [people.add_person(store, f"new{number}", "New") for number in range(6)]
     spelt = f" {code[:4].lower()}-{code[4:]} "
     with ThreadPoolExecutor(6) as pool:
-        entries = list(pool.map(lambda person: invitations.redeem(store, spelt, person).entry, newcomers))
-    assert sorted(entries) == sorted([Entry.ENTERED] * 2 + [Entry.USED_UP] * 4)
-    assert invitations.redeem(store, code, campus.ines) == invitations.Redeemed(
-        Entry.ALREADY_IN, campus.course
+        entries = list(pool.map(lambda person: invitations.redeem(store, spelt, person).result, newcomers))
+    assert sorted(entries) == sorted([InvitationResult.ENTERED] * 2 + [InvitationResult.USED_UP] * 4)
+    assert invitations.redeem(store, code, campus.ines) == invitations.Redemption(
+        InvitationResult.ALREADY_IN, campus.course
     )
     roles = {one.login: one.role for one in enrolments.participants(store, campus.course)}
     assert roles["ines"] is Role.INSTRUCTOR
     assert len(roles) == 5
-    assert invitations.redeem(store, "NOSUCH", newcomers[0]).entry is Entry.UNKNOWN
+    assert invitations.redeem(store, "NOSUCH", newcomers[0]).result is InvitationResult.UNKNOWN
     old = invitations.invite(store, campus.course, lifetime_s=-1.0, actor_id=campus.ines)
-    assert invitations.redeem(store, old, newcomers[0]).entry is Entry.EXPIRED
+    assert invitations.redeem(store, old, newcomers[0]).result is InvitationResult.EXPIRED
     assert invitations.revoke_invitation(store, code, actor_id=campus.ines)
-    assert invitations.redeem(store, code, newcomers[0]).entry is Entry.UNKNOWN
+    assert invitations.redeem(store, code, newcomers[0]).result is InvitationResult.UNKNOWN
 
 
 def test_roles_of_a_course(campus: Campus) -> None:
@@ -159,8 +161,8 @@ def test_erasure_takes_everything_of_one_and_nothing_of_others(campus: Campus) -
     def finished(person: int, source: str, *blobs: str, **options: bool) -> int:
         attempt_id = campus.queue(person, source, **options)
         claimed = campus.claim()
-        left = [endings.StoredFile(f"f{number}", blob, 1) for number, blob in enumerate(blobs)]
-        endings.finish(store, attempt_id, claimed.lease_token, verdict_of(codes=("DATA002",)), left)
+        left = [attempt_endings.StoredFile(f"f{number}", blob, 1) for number, blob in enumerate(blobs)]
+        attempt_endings.finish(store, attempt_id, claimed.lease_token, verdict_of(codes=("DATA002",)), left)
         return attempt_id
 
     finished(campus.anna, "both = 1\n", shared)
@@ -170,7 +172,9 @@ def test_erasure_takes_everything_of_one_and_nothing_of_others(campus: Campus) -
     claimed = campus.claim()
     reviews.comment(store, bens.attempt_id, "by anna", author_id=campus.anna)  # type: ignore[union-attr]
     tokens.issue_token(store, campus.anna, "x", Scope.READ, lifetime_s=None, actor_id=campus.anna)
-    certificates.issue(store, campus.course, campus.anna)
+    for person, reason in ((campus.anna, "Anna copied"), (campus.ben, "not his own")):
+        certificates.issue(store, campus.course, person)
+        certificates.revoke_certificate(store, campus.course, person, reason, actor_id=campus.ines)
     gone = erasure.erase(store, files, campus.anna, actor_id=campus.ines)
     assert (gone.num_submissions, gone.num_attempts, gone.num_files) == (3, 3, 1)
     left = rows(store)
@@ -180,15 +184,20 @@ def test_erasure_takes_everything_of_one_and_nothing_of_others(campus: Campus) -
     assert {cell for row in left["standings"] for cell in row if cell[0] == "person_id"} == {
         ("person_id", repr(campus.ben))
     }
+    assert certificates.revocation_reasons(store, campus.course) == {campus.ben: "not his own"}
     assert files.get(shared) == b"shared evidence"
-    assert not files.has(own)
+    with pytest.raises(FileMissingError):
+        files.get(own)
     answer = attempts.attempt(store, bens.attempt_id)  # type: ignore[union-attr]
     assert answer is not None
     assert answer.cached_from is None
     assert grades.grade_of(store, answer.id) is not None
     (remark,) = reviews.comments_of(store, answer.id)
     assert remark.author is None
-    assert endings.finish(store, running, claimed.lease_token, verdict_of()) is endings.Ending.STALE
+    assert (
+        attempt_endings.finish(store, running, claimed.lease_token, verdict_of())
+        is attempt_endings.AttemptEnding.STALE
+    )
     (event,) = events.audit_of(store, f"person:{campus.anna}")
     assert (event.kind, event.actor_id) == ("erased", campus.ines)
     with pytest.raises(UsageError, match="no person"):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import certificates, courses, endings, enrolments, events, invitations, people
+from grader.store import attempt_endings, certificates, courses, enrolments, events, invitations, people
 from grader.store.database import Store
-from grader.store.invitations import Entry
+from grader.store.invitations import InvitationResult
 from grader.store.limits import Limit, Refusal
 from grader.store.progress import OwnTask, progress
 from grader.store.tables.attempt import AttemptState
@@ -26,6 +26,7 @@ def own(campus: Campus, person_id: int, task: int | None = None) -> OwnTask:
     return next(one for one in progress(campus.store, campus.course, person_id) if one.task.id == wanted)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("terms", "num_before"),
     [
@@ -76,26 +77,28 @@ def test_each_sees_their_own_date_and_standing(campus: Campus) -> None:
     waiting = campus.queue(campus.ben)
     anna, ben = own(campus, campus.anna), own(campus, campus.ben)
     assert (anna.due_at, anna.extended, anna.accepted) == (due + 24 * HOUR, True, True)
-    assert anna.stands is not None
-    assert anna.stands.points == 90
-    assert (ben.due_at, ben.extended, ben.stands, ben.unfinished) == (due, False, None, (waiting,))
+    assert anna.standing is not None
+    assert anna.standing.points == 90
+    assert (ben.due_at, ben.extended, ben.standing, ben.unfinished) == (due, False, None, (waiting,))
 
 
+@pytest.mark.one_database
 def test_what_is_hidden_until_due_is_hidden_here_too(campus: Campus) -> None:
     campus.set_task(due_at=datetime.now(UTC) + HOUR, hidden_until_due=True)
     campus.judge(campus.anna)
     hidden = own(campus, campus.anna)
     assert hidden.hidden_until is not None
-    assert (hidden.stands, hidden.accepted, hidden.num_attempts) == (None, False, 1)
+    assert (hidden.standing, hidden.accepted, hidden.num_attempts) == (None, False, 1)
     campus.set_task(due_at=datetime.now(UTC) - HOUR, hidden_until_due=True)
     assert own(campus, campus.anna).accepted
 
 
+@pytest.mark.one_database
 def test_what_costs_nothing_is_not_counted(campus: Campus) -> None:
     text = "print('the same')\n"
     campus.judge(campus.anna, text)
     campus.hand_in(campus.ben, text)
-    endings.cancel(campus.store, campus.queue(campus.ben), actor_id=campus.ben)
+    attempt_endings.cancel(campus.store, campus.queue(campus.ben), actor_id=campus.ben)
     ben = own(campus, campus.ben)
     assert (ben.num_attempts, ben.used, ben.used_today) == (2, 0, 0)
     assert own(campus, campus.anna).used == 1
@@ -105,20 +108,21 @@ def test_news_of_many_attempts_come_without_gaps(campus: Campus) -> None:
     attempts = [campus.queue(campus.anna) for _ in range(3)]
     claimed = campus.claim()
     told = [("log", {"rank": 0, "stream": "stdout", "text": str(number)}) for number in range(10)]
-    events.tell(campus.store, claimed.attempt_id, claimed.lease_token, told)
+    events.add_live_events(campus.store, claimed.attempt_id, claimed.lease_token, told)
     seen: dict[int, list[int]] = {attempt: [] for attempt in attempts}
     for _ in range(10):
         after = {attempt: (numbers[-1] if numbers else 0) for attempt, numbers in seen.items()}
-        for attempt, new in events.news(campus.store, after, limit=4).items():
+        for attempt, new in events.new_events(campus.store, after, limit=4).items():
             seen[attempt] += [event.seq for event in new.events]
     for attempt in attempts:
         assert seen[attempt] == list(range(1, len(events.events_of(campus.store, attempt)) + 1))
-    assert events.news(campus.store, {attempts[0]: 0, 10**9: 0}).keys() == {attempts[0]}
+    assert events.new_events(campus.store, {attempts[0]: 0, 10**9: 0}).keys() == {attempts[0]}
 
 
+@pytest.mark.one_database
 def test_news_say_when_it_is_over(campus: Campus) -> None:
     attempt = campus.judge(campus.anna)
-    new = events.news(campus.store, {attempt: 2})[attempt]
+    new = events.new_events(campus.store, {attempt: 2})[attempt]
     assert new.state is AttemptState.JUDGED
     assert [event.seq for event in new.events] == list(range(3, new.last + 1))
 
@@ -128,15 +132,19 @@ def test_a_code_tells_what_it_opens_without_being_used(campus: Campus) -> None:
     code = invitations.invite(store, campus.course, role=Role.INSTRUCTOR, max_uses=1, actor_id=None)
     for spelt in (code, code.lower(), f"{code[:4]}-{code[4:]}"):
         opens = invitations.look_up(store, spelt)
-        assert (opens.entry, opens.course_id, opens.role) == (Entry.ENTERED, campus.course, Role.INSTRUCTOR)
+        assert (opens.result, opens.course_id, opens.role) == (
+            InvitationResult.ENTERED,
+            campus.course,
+            Role.INSTRUCTOR,
+        )
     eve = people.add_person(store, "eve", "Eve")
-    assert invitations.redeem(store, code, eve).entry is Entry.ENTERED
-    assert invitations.look_up(store, code).entry is Entry.USED_UP
-    assert invitations.look_up(store, "NOSUCH22").entry is Entry.UNKNOWN
+    assert invitations.redeem(store, code, eve).result is InvitationResult.ENTERED
+    assert invitations.look_up(store, code).result is InvitationResult.USED_UP
+    assert invitations.look_up(store, "NOSUCH22").result is InvitationResult.UNKNOWN
     old = invitations.invite(store, campus.course, lifetime_s=-1, actor_id=None)
-    assert invitations.look_up(store, old).entry is Entry.EXPIRED
+    assert invitations.look_up(store, old).result is InvitationResult.EXPIRED
     invitations.revoke_invitation(store, old, actor_id=None)
-    assert invitations.look_up(store, old).entry is Entry.UNKNOWN
+    assert invitations.look_up(store, old).result is InvitationResult.UNKNOWN
 
 
 def test_sessions_end_and_the_password_stays(store: Store) -> None:

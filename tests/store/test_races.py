@@ -15,11 +15,11 @@ from pathlib import Path
 
 from sqlalchemy import delete, func, select
 
-from grader.store import attempts, claims, endings, grades, reconciler
+from grader.store import attempt_endings, attempts, claims, grades, reconciler
+from grader.store.attempt_endings import AttemptEnding, CancelResult
 from grader.store.database import Store
-from grader.store.endings import Cancelling, Ending
 from grader.store.limits import Limit, Refusal
-from grader.store.tables import Attempt, CourseTask, Event, GradeRecord
+from grader.store.tables import AttemptRow, CourseTaskRow, EventRow, GradeRow
 from grader.store.tables.attempt import FINAL, AttemptState
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
@@ -76,10 +76,10 @@ def test_turns_go_round_among_workers_that_claim_at_once(campus: Campus) -> None
 
     together(*(partial(claim_some, f"w{number}") for number in range(6)))
     order = (
-        select(Attempt.person_id)
-        .join(Event, Event.attempt_id == Attempt.id)
-        .where(Event.kind == "claimed")
-        .order_by(Event.id)
+        select(AttemptRow.person_id)
+        .join(EventRow, EventRow.attempt_id == AttemptRow.id)
+        .where(EventRow.kind == "claimed")
+        .order_by(EventRow.id)
     )
     with campus.store.read() as connection:
         served = list(connection.execute(order).scalars())
@@ -115,15 +115,15 @@ def test_finish_cancel_and_expiry_leave_one_end(campus: Campus) -> None:
         attempt_id = campus.queue(campus.anna)
         token = campus.claim(lease_s=-1.0).lease_token
         finished, cancelled, _ = together(
-            partial(endings.finish, campus.store, attempt_id, token, verdict_of()),
-            partial(endings.cancel, campus.store, attempt_id, actor_id=campus.anna),
+            partial(attempt_endings.finish, campus.store, attempt_id, token, verdict_of()),
+            partial(attempt_endings.cancel, campus.store, attempt_id, actor_id=campus.anna),
             partial(reconciler.reconcile, campus.store, backoff_s=0),
         )
         facts = attempts.attempt(campus.store, attempt_id)
         assert facts is not None
         judged = grades.grade_of(campus.store, attempt_id) is not None
-        assert judged == (facts.state is AttemptState.JUDGED) == (finished is Ending.JUDGED)
-        assert (cancelled is Cancelling.TOO_LATE) == judged
+        assert judged == (facts.state is AttemptState.JUDGED) == (finished is AttemptEnding.JUDGED)
+        assert (cancelled is CancelResult.TOO_LATE) == judged
         assert facts.state in FINAL, "a cancel that was taken leaves nothing to run"
         seen[facts.state] += 1
     assert seen.total() == 20
@@ -135,13 +135,13 @@ def test_two_grades_at_once_are_one(campus: Campus) -> None:
         token = campus.claim().lease_token
         answers = together(
             *(
-                partial(endings.finish, campus.store, attempt_id, token, verdict_of(points=points))
+                partial(attempt_endings.finish, campus.store, attempt_id, token, verdict_of(points=points))
                 for points in (10.0, 20.0, 30.0)
             )
         )
-        assert set(answers) == {Ending.JUDGED}
+        assert set(answers) == {AttemptEnding.JUDGED}
     with campus.store.read() as connection:
-        assert connection.execute(select(func.count()).select_from(GradeRecord)).scalar_one() == 5
+        assert connection.execute(select(func.count()).select_from(GradeRow)).scalar_one() == 5
 
 
 def test_reconcilers_take_each_lost_attempt_back_once(campus: Campus) -> None:
@@ -151,14 +151,14 @@ def test_reconcilers_take_each_lost_attempt_back_once(campus: Campus) -> None:
     done = together(*(lambda: reconciler.reconcile(campus.store, backoff_s=0) for _ in range(4)))
     assert sum(one.requeued for one in done if isinstance(one, reconciler.Reconciled)) == 20
     with campus.store.read() as connection:
-        tries = connection.execute(select(Attempt.tries, Attempt.state)).all()
+        tries = connection.execute(select(AttemptRow.tries, AttemptRow.state)).all()
     assert set(tries) == {(1, AttemptState.QUEUED)}
 
 
 def test_who_hands_in_while_their_task_is_removed_is_told_that_there_is_none(campus: Campus) -> None:
     with ThreadPoolExecutor(1) as learner:
         with campus.store.write() as connection:
-            connection.execute(delete(CourseTask).where(CourseTask.id == campus.task))
+            connection.execute(delete(CourseTaskRow).where(CourseTaskRow.id == campus.task))
             answer = learner.submit(campus.hand_in, campus.anna)
             # Time to read terms that are still there for everybody else.
             time.sleep(0.5)
@@ -175,13 +175,13 @@ def test_grades_of_one_learner_at_once_all_count(campus: Campus) -> None:
     for _ in range(8):
         campus.queue(campus.anna)
         claimed = campus.claim()
-        leases.append((claimed.attempt_id, claimed.lease_token))
+        leases.append(claimed)
     points = [10.0, 80.0, 30.0, 40.0, 20.0, 60.0, 50.0, 70.0]
     random.Random(0).shuffle(leases)
     together(
         *(
-            lambda lease=lease, earned=earned: endings.finish(
-                campus.store, *lease, verdict_of(Verdict.REJECTED, earned)
+            lambda lease=lease, earned=earned: attempt_endings.finish(
+                campus.store, lease.attempt_id, lease.lease_token, verdict_of(Verdict.REJECTED, earned)
             )
             for lease, earned in zip(leases, points, strict=True)
         )
@@ -202,7 +202,7 @@ def test_migrations_at_once_are_one(databases: Databases) -> None:
 def test_a_new_database_may_be_opened_by_many_at_once(databases: Databases) -> None:
     def look(store: Store) -> bool:
         with store.read() as connection:
-            return connection.execute(select(1)).scalar_one() == 1
+            return bool(connection.execute(select(1)).scalar_one() == 1)
 
     for _ in range(20 if databases.server is None else 1):
         url = databases.url(empty=True)

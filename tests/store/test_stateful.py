@@ -24,14 +24,14 @@ from hypothesis.stateful import (
 from sqlalchemy import select, text
 
 from grader.model.grade import Verdict
-from grader.store import claims, endings, events, reconciler, submissions
-from grader.store.claims import Sign
-from grader.store.endings import MAX_TRIES, Cancelling, Ending
+from grader.store import attempt_endings, claims, events, reconciler, submissions
+from grader.store.attempt_endings import MAX_TRIES, AttemptEnding, CancelResult
+from grader.store.claims import HeartbeatAnswer
 from grader.store.gradebook import gradebook
 from grader.store.limits import Limit, Refusal
-from grader.store.standings import restate
-from grader.store.submissions import Accepted
-from grader.store.tables import Attempt, GradeRecord, Standing
+from grader.store.standings import recompute_standings
+from grader.store.submissions import Receipt
+from grader.store.tables import AttemptRow, GradeRow, StandingRow
 from tests.store.campus import Campus, script, verdict_of
 from tests.store.conftest import Databases
 
@@ -87,16 +87,16 @@ class Model:
         waiting = [one for one in self.attempts.values() if one.state == "queued"]
         return min(waiting, key=lambda one: (self.turns.get(one.person, 0), one.id), default=None)
 
-    def lose(self, one: Modelled, *, forget: bool = False) -> Ending:
+    def lose(self, one: Modelled, *, forget: bool = False) -> AttemptEnding:
         if one.cancel:
             one.state = "cancelled"
-            return Ending.CANCELLED
+            return AttemptEnding.CANCELLED
         if forget or one.tries < MAX_TRIES:
             one.state, one.ran = "queued", False
             one.tries -= forget
-            return Ending.REQUEUED
+            return AttemptEnding.REQUEUED
         one.state = "failed"
-        return Ending.FAILED
+        return AttemptEnding.FAILED
 
 
 class Histories(RuleBasedStateMachine):
@@ -123,7 +123,7 @@ class Histories(RuleBasedStateMachine):
         answer = submissions.submit(
             self.store, person, self.campus.task, script(f"a = {number}\n"), idempotency_key=name
         )
-        if isinstance(answer, Accepted) and answer.repeated:
+        if isinstance(answer, Receipt) and answer.repeated:
             assert self.model.attempts[answer.attempt_id].person == person
             assert name is not None
             return
@@ -133,7 +133,7 @@ class Histories(RuleBasedStateMachine):
         if self.model.unfinished(person) >= MAX_CONCURRENT:
             assert answer == Refusal(Limit.CONCURRENT, MAX_CONCURRENT, MAX_CONCURRENT)
             return
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, Receipt)
         one = Modelled(answer.attempt_id, person, number)
         if (known := self.model.known(number)) is not None:
             one.state, one.cached, one.points = "judged", True, known.points
@@ -169,36 +169,42 @@ class Histories(RuleBasedStateMachine):
     def heartbeat(self, lease: tuple[int, int]) -> None:
         one = self.held(lease)
         sign = claims.heartbeat(self.store, *lease, lease_s=600.0)
-        assert sign is (Sign.STALE if one is None else Sign.CANCEL if one.cancel else Sign.KEPT)
+        assert sign is (
+            HeartbeatAnswer.STALE
+            if one is None
+            else HeartbeatAnswer.CANCEL
+            if one.cancel
+            else HeartbeatAnswer.KEPT
+        )
         if one is not None:
             one.ended_lease = False
 
     @rule(lease=leases, points=st.integers(0, 100))
     def finish(self, lease: tuple[int, int], points: int) -> None:
         one, known = self.held(lease), self.model.attempts[lease[0]]
-        ending = endings.finish(self.store, *lease, verdict_of(Verdict.REJECTED, float(points)))
+        ending = attempt_endings.finish(self.store, *lease, verdict_of(Verdict.REJECTED, float(points)))
         if one is None:
             again = known.state == "judged" and known.token == lease[1]
-            assert ending is (Ending.JUDGED if again else Ending.STALE)
+            assert ending is (AttemptEnding.JUDGED if again else AttemptEnding.STALE)
         elif one.cancel:
-            assert ending is Ending.CANCELLED
+            assert ending is AttemptEnding.CANCELLED
             one.state = "cancelled"
         else:
-            assert ending is Ending.JUDGED
+            assert ending is AttemptEnding.JUDGED
             one.state, one.points = "judged", float(points)
 
     @rule(lease=leases, forget=st.booleans())
     def lose(self, lease: tuple[int, int], forget: bool) -> None:
         one = self.held(lease)
         if forget:
-            ending = endings.give_up(self.store, *lease)
+            ending = attempt_endings.give_up(self.store, *lease)
         else:
-            ending = endings.fail(self.store, *lease, "broken", backoff_s=0)
-        assert ending is (Ending.STALE if one is None else self.model.lose(one, forget=forget))
+            ending = attempt_endings.fail(self.store, *lease, "broken", backoff_s=0)
+        assert ending is (AttemptEnding.STALE if one is None else self.model.lose(one, forget=forget))
 
     @rule(lease=leases)
     def tell(self, lease: tuple[int, int]) -> None:
-        told = events.tell(self.store, *lease, [("log", {"line": "x"}), ("log", {"line": "y"})])
+        told = events.add_live_events(self.store, *lease, [("log", {"line": "x"}), ("log", {"line": "y"})])
         assert told == (self.held(lease) is not None)
 
     @rule()
@@ -209,7 +215,9 @@ class Histories(RuleBasedStateMachine):
             if one.state == "running" and one.ended_lease
         ]
         done = reconciler.reconcile(self.store, backoff_s=0)
-        counts = [ends.count(end) for end in (Ending.REQUEUED, Ending.FAILED, Ending.CANCELLED)]
+        counts = [
+            ends.count(end) for end in (AttemptEnding.REQUEUED, AttemptEnding.FAILED, AttemptEnding.CANCELLED)
+        ]
         assert [done.requeued, done.failed, done.cancelled] == counts
 
     @rule(data=st.data())
@@ -217,12 +225,12 @@ class Histories(RuleBasedStateMachine):
         if not self.model.attempts:
             return
         one = self.model.attempts[data.draw(st.sampled_from(sorted(self.model.attempts)))]
-        answer = endings.cancel(self.store, one.id, actor_id=one.person)
+        answer = attempt_endings.cancel(self.store, one.id, actor_id=one.person)
         wanted = {
-            "queued": Cancelling.CANCELLED,
-            "running": Cancelling.REQUESTED,
-            "cancelled": Cancelling.CANCELLED,
-        }.get(one.state, Cancelling.TOO_LATE)
+            "queued": CancelResult.CANCELLED,
+            "running": CancelResult.REQUESTED,
+            "cancelled": CancelResult.CANCELLED,
+        }.get(one.state, CancelResult.TOO_LATE)
         assert answer is wanted
         if one.state == "queued":
             one.state, one.cancel = "cancelled", True
@@ -237,8 +245,8 @@ class Histories(RuleBasedStateMachine):
             seen = {
                 row.id: (row.state.value, row.tries, row.points)
                 for row in connection.execute(
-                    select(Attempt.id, Attempt.state, Attempt.tries, GradeRecord.points).outerjoin(
-                        GradeRecord, GradeRecord.attempt_id == Attempt.id
+                    select(AttemptRow.id, AttemptRow.state, AttemptRow.tries, GradeRow.points).outerjoin(
+                        GradeRow, GradeRow.attempt_id == AttemptRow.id
                     )
                 )
             }
@@ -278,10 +286,12 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def standings_follow_from_grades(self) -> None:
-        columns = select(Standing.person_id, Standing.attempt_id, Standing.points, Standing.verdict)
+        columns = select(
+            StandingRow.person_id, StandingRow.attempt_id, StandingRow.points, StandingRow.verdict
+        )
         with self.store.write() as connection:
             before = set(connection.execute(columns).all())
-            restate(connection, self.campus.task)
+            recompute_standings(connection, self.campus.task)
             assert set(connection.execute(columns).all()) == before
 
 

@@ -14,9 +14,18 @@ from sqlalchemy import event
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
-from grader.store import certificates, courses, endings, gradebook, insights, regrades, reviews
-from grader.store.attempts import Filter, attempts
+from grader.store import (
+    attempt_endings,
+    certificates,
+    class_statistics,
+    courses,
+    gradebook,
+    regrades,
+    reviews,
+)
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.database import Store
+from grader.store.events import audit_of
 from grader.store.tables.attempt import AttemptState, Lane
 from tests.store.campus import Campus, verdict_of
 from tests.store.conftest import Databases
@@ -83,13 +92,13 @@ def test_pages_of_attempts_take_one_statement_through_an_index(full: tuple[Store
     store, course = full
     task = courses.tasks_of(store, course)[1].id
     filters = [
-        Filter(),
-        Filter(course_id=course),
-        Filter(person_id=1007),
-        Filter(course_task_id=task, person_id=1007),
-        Filter(course_task_id=task, verdict=Verdict.ACCEPTED),
-        Filter(course_task_id=task, code="DATA001"),
-        Filter(state=AttemptState.JUDGED, lane=Lane.INTERACTIVE),
+        AttemptFilter(),
+        AttemptFilter(course_id=course),
+        AttemptFilter(person_id=1007),
+        AttemptFilter(course_task_id=task, person_id=1007),
+        AttemptFilter(course_task_id=task, verdict=Verdict.ACCEPTED),
+        AttemptFilter(course_task_id=task, code="DATA001"),
+        AttemptFilter(state=AttemptState.JUDGED, lane=Lane.INTERACTIVE),
     ]
     for wanted in filters:
         with statements(store) as seen:
@@ -100,7 +109,7 @@ def test_pages_of_attempts_take_one_statement_through_an_index(full: tuple[Store
         assert ids == sorted(set(ids), reverse=True), "pages follow each other"
         assert len(first) == (5 if wanted.course_task_id and wanted.person_id else 20)
         assert scans(store, seen, "attempts") == []
-    own = attempts(store, Filter(course_task_id=task, person_id=1007))
+    own = attempts(store, AttemptFilter(course_task_id=task, person_id=1007))
     assert [one.points for one in own] == [80.0, 60.0, 40.0, 20.0, 0.0]
     assert {one.login for one in own} == {"l7"}
 
@@ -109,8 +118,8 @@ def test_class_view_and_stuck_take_few_statements(full: tuple[Store, int]) -> No
     store, course = full
     task = courses.tasks_of(store, course)[1].id
     with statements(store) as seen:
-        counts = insights.class_view(store, task)
-        stuck = insights.stuck(store, course, min_attempts=TRIES)
+        counts = class_statistics.code_counts(store, task)
+        stuck = class_statistics.stuck_learners(store, course, min_attempts=TRIES)
     assert len(seen) == 3
     assert [one.num_now for one in counts] == [0] * 9, "the last attempts have none of them"
     assert sum(one.num_attempts for one in counts) == LEARNERS * (4 + 3 + 2 + 1)
@@ -135,17 +144,17 @@ def test_class_view_counts_who_has_it_now(campus: Campus) -> None:
     campus.judge(campus.anna, grade=verdict_of(Verdict.REJECTED, 20.0, ("GRAD001",)))
     campus.judge(campus.ben, grade=verdict_of(Verdict.REJECTED, 20.0, ("GRAD001",)))
     campus.judge(campus.ines, grade=verdict_of(Verdict.REJECTED, 20.0, ("GRAD001",)))
-    assert insights.class_view(campus.store, campus.task) == (
-        insights.CodeCount("GRAD001", num_attempts=3, num_learners=2, num_now=2),
-        insights.CodeCount("DATA002", num_attempts=1, num_learners=1, num_now=0),
+    assert class_statistics.code_counts(campus.store, campus.task) == (
+        class_statistics.CodeCount("GRAD001", num_attempts=3, num_learners=2, num_now=2),
+        class_statistics.CodeCount("DATA002", num_attempts=1, num_learners=1, num_now=0),
     )
-    (one,) = insights.stuck(campus.store, campus.course, min_attempts=2)
+    (one,) = class_statistics.stuck_learners(campus.store, campus.course, min_attempts=2)
     assert (one.login, one.num_attempts, one.codes) == ("anna", 2, ("GRAD001",))
     campus.judge(campus.anna)
-    assert insights.stuck(campus.store, campus.course, min_attempts=2) == ()
+    assert class_statistics.stuck_learners(campus.store, campus.course, min_attempts=2) == ()
 
 
-def cell(campus: Campus, person: int) -> gradebook.Cell:
+def cell(campus: Campus, person: int) -> gradebook.GradebookCell:
     rows = {row.person_id: row.cells for row in gradebook.gradebook(campus.store, campus.course).rows}
     return rows[person][campus.task]
 
@@ -159,10 +168,10 @@ def test_the_best_attempt_counts_and_an_override_beats_it(campus: Campus) -> Non
     assert (changed.attempt_id, changed.points, changed.overridden) == (first, 95.0, True)
     (shown,) = reviews.overrides_of(campus.store, first)
     assert (shown.actor, shown.reason) == ("Ines", "fair")
-    (facts,) = [one for one in attempts(campus.store, Filter()) if one.id == first]
+    (facts,) = [one for one in attempts(campus.store, AttemptFilter()) if one.id == first]
     assert (facts.verdict, facts.points) == (Verdict.REJECTED, 90.0), "the original is kept"
-    assert reviews.withdraw(campus.store, first, actor_id=campus.ines)
-    assert not reviews.withdraw(campus.store, first, actor_id=campus.ines)
+    assert reviews.withdraw_override(campus.store, first, actor_id=campus.ines)
+    assert not reviews.withdraw_override(campus.store, first, actor_id=campus.ines)
     assert cell(campus, campus.anna).points == 80.0
     for points, reason in ((101.0, "x"), (-1.0, "x"), (50.0, " ")):
         with pytest.raises(UsageError):
@@ -172,6 +181,7 @@ def test_the_best_attempt_counts_and_an_override_beats_it(campus: Campus) -> Non
         reviews.override(campus.store, waiting, Verdict.ACCEPTED, 5.0, "x", actor_id=campus.ines)
 
 
+@pytest.mark.one_database
 def test_comments_stand_at_their_lines(campus: Campus) -> None:
     attempt_id = campus.judge(campus.anna)
     reviews.comment(campus.store, attempt_id, "see\0here", author_id=campus.ines, path="train.py", line=7)
@@ -189,7 +199,7 @@ def test_a_regrade_is_shown_before_it_counts(campus: Campus) -> None:
     for points in (70.0, 50.0):
         claimed = campus.claim()
         assert (claimed.task_version, claimed.lane) == ("b" * 64, Lane.REGRADE)
-        endings.finish(
+        attempt_endings.finish(
             campus.store, claimed.attempt_id, claimed.lease_token, verdict_of(Verdict.REJECTED, points)
         )
     changes = regrades.preview(campus.store, batch)
@@ -204,7 +214,9 @@ def test_a_regrade_is_shown_before_it_counts(campus: Campus) -> None:
     assert (shown.points, shown.num_attempts) == (70.0, 1), "a regrade is nobody's attempt"
     again = regrades.regrade(campus.store, [changes[0].regrade_id], actor_id=campus.ines)
     claimed = campus.claim()
-    endings.finish(campus.store, claimed.attempt_id, claimed.lease_token, verdict_of(Verdict.REJECTED, 30.0))
+    attempt_endings.finish(
+        campus.store, claimed.attempt_id, claimed.lease_token, verdict_of(Verdict.REJECTED, 30.0)
+    )
     (change,) = regrades.preview(campus.store, again)
     assert (change.attempt_id, change.before) == (old, (Verdict.REJECTED, 70.0))
     regrades.apply(campus.store, again, actor_id=campus.ines)
@@ -216,26 +228,59 @@ def test_a_regrade_is_shown_before_it_counts(campus: Campus) -> None:
 def test_a_certificate_needs_every_required_task(campus: Campus) -> None:
     second = campus.set_task("ddp-second")
     campus.set_task("ddp-extra", required=False)
-    assert certificates.issue(campus.store, campus.course, campus.anna) == certificates.Missing(
+    assert certificates.issue(campus.store, campus.course, campus.anna) == certificates.MissingTasks(
         ("ddp-toy", "ddp-second")
     )
     campus.judge(campus.anna)
-    assert certificates.issue(campus.store, campus.course, campus.anna) == certificates.Missing(
+    assert certificates.issue(campus.store, campus.course, campus.anna) == certificates.MissingTasks(
         ("ddp-second",)
     )
     assert certificates.earned(campus.store, campus.course) == ()
     campus.judge(campus.anna, task=second)
     assert certificates.earned(campus.store, campus.course) == (campus.anna,)
     issued = certificates.issue(campus.store, campus.course, campus.anna)
-    assert isinstance(issued, certificates.Certified)
+    assert isinstance(issued, certificates.CertificateFacts)
     assert (issued.person, issued.course) == ("Anna", "Distributed training")
     assert certificates.issue(campus.store, campus.course, campus.anna) == issued
     assert certificates.verify(campus.store, issued.public_id) == issued
     assert certificates.verify(campus.store, "guess") is None
-    assert certificates.revoke_certificate(campus.store, issued.public_id, actor_id=campus.ines)
-    revoked = certificates.verify(campus.store, issued.public_id)
+
+
+def test_a_certificate_is_revoked_for_a_reason_and_holds_again(campus: Campus) -> None:
+    store, course, anna = campus.store, campus.course, campus.anna
+
+    def revoke(person_id: int, reason: str, course_id: int = course) -> bool:
+        return certificates.revoke_certificate(store, course_id, person_id, reason, actor_id=campus.ines)
+
+    for person in (anna, campus.ben):
+        campus.judge(person)
+        certificates.issue(store, course, person)
+    issued = certificates.certificate_of(store, course, anna)
+    assert issued is not None
+    with pytest.raises(UsageError, match="needs a reason"):
+        revoke(anna, " ")
+    assert certificates.certificate_of(store, course, anna) == issued
+    assert not revoke(campus.ines, "she has none")
+    assert not revoke(anna, "of another course", 4711)
+    assert revoke(anna, "handed in somebody else's script")
+    assert not revoke(anna, "twice"), "it is revoked already"
+    revoked = certificates.verify(store, issued.public_id)
     assert revoked is not None
     assert revoked.revoked_at is not None
+    assert certificates.issue(store, course, anna) == revoked, "nobody gets another one by asking again"
+    assert certificates.revocation_reasons(store, course) == {anna: "handed in somebody else's script"}
+    assert [one.revoked_at is None for one in certificates.certificates_of(store, course)] == [False, True]
+    assert certificates.reinstate_certificate(store, course, anna, actor_id=campus.ines)
+    assert not certificates.reinstate_certificate(store, course, anna, actor_id=campus.ines)
+    assert certificates.verify(store, issued.public_id) == issued
+    assert revoke(anna, "it was theirs after all")
+    assert certificates.revocation_reasons(store, course) == {anna: "it was theirs after all"}
+    done = [one for one in audit_of(store, f"course:{course}") if one.kind.startswith("certificate_")]
+    assert [(one.kind, one.actor_id, one.data["person_id"]) for one in done] == [
+        ("certificate_revoked", campus.ines, anna),
+        ("certificate_reinstated", campus.ines, anna),
+        ("certificate_revoked", campus.ines, anna),
+    ]
 
 
 def test_feedback_is_hidden_until_it_is_due(campus: Campus) -> None:

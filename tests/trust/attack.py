@@ -5,7 +5,7 @@ The expectation stands at its top, as a block of TOML in comments:
     # /// attack
     # row = "29"                 row of the list of threats; "own" for those that came later
     # aim = "Prints a score."    what it is after
-    # runtimes = ["docker"]      where it makes sense
+    # runtimes = ["docker"]      where it runs; "process" too, where it meets something else there
     # verdicts = ["rejected"]    the only verdicts that it may come to
     # ///
 
@@ -23,6 +23,7 @@ import tomllib
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from grader.model.submission import SourceFile, Submission
 
@@ -90,7 +91,9 @@ def _read(path: Path) -> Attack:
     for helper in _HELPERS:
         if any(f"import {helper.stem}" in text for text in files.values()):
             files[helper.name] = helper.read_text(encoding="utf-8")
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in said.items()
+    }
     attack = Attack(name=path.stem, files=files, **given)
     if "accepted" in attack.verdicts and not attack.harmless:
         raise ValueError(f"{path.name}: says nowhere why it may be accepted")

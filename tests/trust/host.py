@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from grader.run.engine.ownership import SITE, site_of
+from grader.run.engine.ownership import STATE, state_name
 from grader.settings import settings
 
 _RANK_UIDS = range(19_998, 20_000 + 4_096)
@@ -113,8 +113,8 @@ def _engine() -> dict[str, set[str]]:
 
 def _ours() -> str:
     # What the next start of a grader with this folder would clear away, by the same mark.
-    site = site_of(settings().state_dir)
-    return f"label={SITE}={site}"
+    site = state_name(settings().state_dir)
+    return f"label={STATE}={site}"
 
 
 def _docker(*command: str) -> list[str]:

@@ -18,16 +18,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.catalog import load_task
-from grader.model.attempt import Attempt
+from grader.judging.attempt import Attempt
+from grader.model.run_options import Options
 from grader.model.submission import Submission
 from grader.model.task import Target, Task
-from grader.pipeline import Options, Pipeline
+from grader.pipeline import Pipeline
 from grader.run.runtime import Progress
 from grader.run.workspace import Workspace
 from tests.trust.attack import Attack, find
 
 # Three epochs over the small digits reach 0.85 and more; untrained weights are right once in ten.
 _ACCURACY = 0.6
+OPTIONS = Options(dataset="digits", timed=False)
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Judges:
         self._root = root
         self._open: dict[tuple[str, str], Pipeline] = {}
         self._number = 0
+        self._options = OPTIONS
         self._phase: Callable[[str], None] = lambda _phase: None
         self._filling: dict[str, dict[str, str]] = {}
 
@@ -115,18 +118,17 @@ class Judges:
         """Both at the same time: each waits for its containers first, and takes half of a small machine's cores."""
         beside: list[Judged] = []
         pipelines = [self._pipeline(runtime, side) for side in ("neighbour", "under attack")]
+        if len(os.sched_getaffinity(0)) < 4:
+            self._options = replace(OPTIONS, nproc_per_node=1)
         for pipeline in pipelines:
-            if len(os.sched_getaffinity(0)) < 4:
-                pipeline.options = replace(pipeline.options, nproc_per_node=1)
-            pipeline.warm(pipeline.setting(short_task(attack).without_time()))
+            pipeline.warm(pipeline.setting(short_task(attack), self._options))
         thread = threading.Thread(target=lambda: beside.append(self.judge(runtime, neighbour, "neighbour")))
         thread.start()
         try:
             judged = self.judge(runtime, attack)
         finally:
             thread.join()
-            for pipeline in pipelines:
-                pipeline.options = replace(pipeline.options, nproc_per_node=None)
+            self._options = OPTIONS
         return judged, beside[0]
 
     def close(self) -> None:
@@ -139,15 +141,14 @@ class Judges:
         self._number += 1
         out = self._root / f"{self._number:03}-{submission.name}"
         clock = _PhaseClock()
-        pipeline.on_progress = clock
-        attempt, workspace = pipeline.grade(task, submission, out)
+        attempt, workspace = pipeline.grade(
+            task, submission, options=self._options, on_progress=clock, out=out
+        )
         return Judged(attempt, workspace, clock.run_s())
 
     def _pipeline(self, runtime: str, side: str) -> Pipeline:
         if (runtime, side) not in self._open:
-            options = Options(runtime=runtime, dataset="digits", timed=False)
-            pipeline = Pipeline(options, lambda _sign: None)
-            self._open[runtime, side] = pipeline.__enter__()
+            self._open[runtime, side] = Pipeline(runtime).__enter__()
         return self._open[runtime, side]
 
     def _fill(self, runtime: str) -> dict[str, str]:

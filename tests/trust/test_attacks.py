@@ -1,7 +1,9 @@
 """Attacks as learners would hand them in: none changes a grade, reaches anything, outlives its time or leaves anything.
 
-Each file below `attacks/` says what must come of it. In `docker` all of them run; in `process`, which isolates nothing
-and says so, those that make sense there and can do no harm to the machine.
+Each file below `attacks/` says what must come of it. In `docker` run all but one, which is about `process`.
+In `process`, which isolates nothing and says so, only those run that meet something else there: what a run left is
+collected and scored with the judge's own rights, beside the judge's own modules and without a container to hold it; and
+no container ends the processes of a run, counts their time or limits them.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from tests.trust.judges import Judged, Judges
 _GRACE_S = 5.0
 _CONTROLS = {chr(n) for n in range(32)} - {"\n", "\t"} | {"\x7f", "\u202e", "\u2066"}
 # An honest attempt between: after every so many attacks in the same pipeline.
-_EVERY = 24
+_EVERY = {"process": 11, "docker": 24}
 
 
 def _cases() -> list[object]:
-    found = []
+    found: list[object] = []
     for runtime in ("process", "docker"):
         for attack in attacks():
             if runtime not in attack.runtimes:
@@ -50,7 +52,7 @@ def test_attack(runtime: str, attack: Attack, judges: Judges, unpickled: Path) -
     _look_at_time(judged, attack)
     _look_at_grade(judged, attack)
     _seen[runtime] += 1
-    if _seen[runtime] % _EVERY == 0:
+    if _seen[runtime] % _EVERY[runtime] == 0:
         honest = judges.judge(runtime, find("00_honest"))
         assert honest.attempt.grade.verdict == "accepted", honest.attempt.grade.verdict_reason
 
@@ -127,15 +129,15 @@ def _look_at_files(judged: Judged, attack: Attack) -> None:
         assert path.name.isprintable()
         total += path.stat().st_size
     assert total <= limits.output_bytes
-    for path in (workspace.record, workspace.evaluation):
-        if path.exists():
+    for written in (workspace.record, workspace.evaluation):
+        if written.exists():
             document = json.dumps(
-                json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse), ensure_ascii=False
+                json.loads(written.read_text(encoding="utf-8"), parse_constant=_refuse), ensure_ascii=False
             )
             assert "\\u0000" not in document
             document.encode("utf-8")
-    for log in judged.attempt.logs:
-        assert "\0" not in str(log)
+    for streams in judged.attempt.logs:
+        assert "\0" not in str(streams)
 
 
 def _refuse(constant: str) -> object:

@@ -23,19 +23,19 @@ from starlette.testclient import TestClient
 
 from grader.catalog.tasks import load_task
 from grader.model.submission import SourceFile, Submission
-from grader.settings import Settings
-from grader.store import claims, courses, endings, enrolments, people, schema, submissions, tokens
+from grader.settings.schema import Settings
+from grader.store import attempt_endings, claims, courses, enrolments, people, schema, submissions, tokens
+from grader.store.attempt_endings import StoredFile
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
-from grader.store.endings import StoredFile
 from grader.store.files import FileStore
-from grader.store.grades import Judged
-from grader.store.submissions import Accepted
+from grader.store.grades import NewGrade
+from grader.store.submissions import Receipt
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from grader.web.app import create_app
-from grader.web.doors import csrf
-from grader.web.site import Site, open_site
+from grader.web.security import csrf
+from grader.web.service import WebService, open_service
 from tests.store.campus import verdict_of
 
 PASSWORD = "correct horse battery"
@@ -74,7 +74,7 @@ class School:
     admin, `robot` is a program that takes part in `course`.
     """
 
-    site: Site
+    service: WebService
     app: FastAPI
     course: int
     other_course: int
@@ -85,11 +85,11 @@ class School:
 
     @property
     def store(self) -> Store:
-        return self.site.store
+        return self.service.store
 
     @property
     def files(self) -> FileStore:
-        return self.site.files
+        return self.service.files
 
     @property
     def task(self) -> int:
@@ -101,14 +101,14 @@ class School:
         unique = f"print({next(self.numbers)})\n" if text is None else text
         submission = Submission("train", (SourceFile("train.py", unique),))
         answer = submissions.submit(self.store, self.people[login], task or self.task, submission)
-        assert isinstance(answer, Accepted), answer
+        assert isinstance(answer, Receipt), answer
         return answer.attempt_id
 
     def judge(
         self,
         login: str = "anna",
         text: str | None = None,
-        grade: Judged | None = None,
+        grade: NewGrade | None = None,
         *,
         task: int | None = None,
         files: dict[str, bytes] | None = None,
@@ -121,7 +121,7 @@ class School:
         left = [
             StoredFile(name, self.files.put(content), len(content)) for name, content in (files or {}).items()
         ]
-        endings.finish(self.store, attempt_id, claimed.lease_token, grade or verdict_of(), left)
+        attempt_endings.finish(self.store, attempt_id, claimed.lease_token, grade or verdict_of(), left)
         return attempt_id
 
     def token(self, login: str, scope: Scope = Scope.MANAGE, lifetime_s: float | None = None) -> str:
@@ -135,7 +135,7 @@ class School:
         if login is not None:
             account = people.account(self.store, self.people[login])
             assert account is not None
-            browser.sign_in_as(self.site, account)
+            browser.sign_in_as(self.service, account)
         return browser
 
     def program(self, token: str | None) -> TestClient:
@@ -147,28 +147,28 @@ class School:
 class Browser(TestClient):
     """A client with a cookie jar that sends the forgery token of its session along, as our pages' forms do."""
 
-    site: Site | None = None
+    service: WebService | None = None
 
-    def sign_in_as(self, site: Site, account: people.Account) -> None:
+    def sign_in_as(self, service: WebService, account: people.Account) -> None:
         from starlette.responses import Response
 
         response = Response()
-        site.sessions.start(response, account, secure=False)
+        service.sessions.start(response, account, secure=False)
         name, value = response.headers["set-cookie"].split(";")[0].split("=", 1)
         self.cookies.set(name, value)
-        self.site = site
+        self.service = service
         self.headers["X-CSRF-Token"] = self.csrf()
 
     def csrf(self) -> str:
         """The forgery token of this session."""
         from starlette.requests import Request
 
-        assert self.site is not None
+        assert self.service is not None
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         request = Request({"type": "http", "headers": [(b"cookie", cookies.encode())]})
-        session = self.site.sessions.read(request, secure=False)
+        session = self.service.sessions.read(request, secure=False)
         assert session is not None
-        return csrf.token(self.site.secret, session.nonce)
+        return csrf.token(self.service.secret, session.nonce)
 
     def form(self, page: str) -> dict[str, str]:
         """The hidden fields of a page's forms."""
@@ -179,12 +179,12 @@ class Browser(TestClient):
 def make_school(database: Path | str, folder: Path, **more: Any) -> School:
     """The two courses over a database that has our tables."""
     url = database if isinstance(database, str) else f"sqlite:///{database}"
-    site = open_site(
+    service = open_service(
         Settings(
             state_dir=folder, database_url=url, **{"secret_key": "s" * 40, "submits_per_minute": 0, **more}
         )
     )
-    store = site.store
+    store = service.store
     ids = {
         login: people.add_person(store, login, login.title(), role, password=PASSWORD)
         for login, role in (
@@ -209,7 +209,7 @@ def make_school(database: Path | str, folder: Path, **more: Any) -> School:
     ):
         enrolments.enrol(store, where, ids[login], role)
     set_tasks = {name: _set(store, course, name) for name in TASKS}
-    return School(site, create_app(site), course, other, set_tasks, _set(store, other, TASKS[0]), ids)
+    return School(service, create_app(service), course, other, set_tasks, _set(store, other, TASKS[0]), ids)
 
 
 def _set(store: Store, course_id: int, name: str) -> int:

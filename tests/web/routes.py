@@ -9,9 +9,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from grader.web.visit import Door
+from grader.web.security.access import AccessRule
 
-_WIDER = (Door.PUBLIC, Door.SIGNED_IN)
+_WIDER = (AccessRule.PUBLIC, AccessRule.SIGNED_IN)
 """Doors that narrower ones stand behind."""
 
 
@@ -21,7 +21,7 @@ class Way:
 
     method: str
     path: str
-    door: Door | None
+    access_rule: AccessRule | None
 
     @property
     def changes(self) -> bool:
@@ -47,10 +47,12 @@ def ways(app: FastAPI) -> list[Way]:
         if dependant is None:
             # The one route that FastAPI itself adds.
             assert context.path == "/api/v1/openapi.json", context.path
-            found.append(Way("GET", context.path, Door.PUBLIC))
+            found.append(Way("GET", context.path, AccessRule.PUBLIC))
             continue
-        narrow = {door for door in _doors(dependant) if door not in _WIDER} or set(_doors(dependant))
-        narrow -= {Door.PUBLIC} if len(narrow) > 1 else set()
+        narrow = {
+            access_rule for access_rule in _access_rules(dependant) if access_rule not in _WIDER
+        } or set(_access_rules(dependant))
+        narrow -= {AccessRule.PUBLIC} if len(narrow) > 1 else set()
         assert len(narrow) <= 1, f"{context.path} names several doors: {sorted(narrow)}"
         assert context.path is not None
         for method in sorted(context.methods or ()):
@@ -58,8 +60,8 @@ def ways(app: FastAPI) -> list[Way]:
     return found
 
 
-def _doors(dependant: Any) -> list[Door]:
-    found = [door] if (door := getattr(dependant.call, "door", None)) is not None else []
+def _access_rules(dependant: Any) -> list[AccessRule]:
+    found = [access_rule] if (access_rule := getattr(dependant.call, "access_rule", None)) is not None else []
     for one in dependant.dependencies:
-        found += _doors(one)
+        found += _access_rules(one)
     return found

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.store import claims, endings, enrolments, people, reviews
-from grader.store.events import tell
+from grader.store import attempt_endings, claims, enrolments, people, reviews
+from grader.store.events import add_live_events
 from grader.store.tables.person import Role
 from tests.web.conftest import PASSWORD, School, make_school
-from tests.web.graded import graded
+from tests.web.grades import graded
 from tests.web.routes import ways
 
 HTML = "<script>alert(1)</script><img src=x onerror=alert(2)><svg/onload=alert(3)>"
@@ -56,8 +56,10 @@ def campus(
         ("log", {"rank": 0, "stream": "stdout", "text": ALL}),
         ("phase", {"phase": HTML, "elapsed_s": 1.0}),
     ]
-    assert tell(store, attempt, claimed.lease_token, told)
-    endings.finish(store, attempt, claimed.lease_token, graded(name=HTML + QUOTED, message=HTML + HIDDEN))
+    assert add_live_events(store, attempt, claimed.lease_token, told)
+    attempt_endings.finish(
+        store, attempt, claimed.lease_token, graded(name=HTML + QUOTED, message=HTML + HIDDEN)
+    )
     reviews.comment(store, attempt, ALL, author_id=school.people["ines"], path="train.py", line=1)
     yield (
         school,

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from grader.store import claims, endings, events, submissions
+from grader.store import attempt_endings, claims, events, submissions
 from grader.store.claims import Claimed
 from grader.store.tables.attempt import AttemptState
-from grader.web.live.hub import MOST_OF_ONE, Alive, Ended, FullError, Hub
-from grader.web.live.picture import picture
-from grader.web.live.told import told
+from grader.web.live.attempt_progress import attempt_progress
+from grader.web.live.event_hub import MOST_OF_ONE, AttemptEnded, EventHub, KeepAlive, TooManyWatchersError
+from grader.web.live.public_events import public_event
 from tests.store.campus import verdict_of
 from tests.web.conftest import School, Served
 
+Told = list[tuple[str, dict[str, Any]]]
 LOGS = [("log", {"rank": 0, "stream": "stdout", "text": f"line {number}\n"}) for number in range(20)]
 
 
@@ -46,9 +47,13 @@ def judged(school: School) -> int:
     """An attempt that ran and ended, with all kinds of signs on the way."""
     attempt = school.hand_in("anna")
     lease = claimed(school, attempt)
-    told_live = [("phase", {"phase": "run", "elapsed_s": 1.0}), *LOGS, ("secret", {"hidden": "labels"})]
-    events.tell(school.store, attempt, lease.lease_token, told_live)
-    endings.finish(school.store, attempt, lease.lease_token, verdict_of())
+    told_live: Told = [
+        ("phase", {"phase": "run", "elapsed_s": 1.0}),
+        *LOGS,
+        ("secret", {"hidden": "labels"}),
+    ]
+    events.add_live_events(school.store, attempt, lease.lease_token, told_live)
+    attempt_endings.finish(school.store, attempt, lease.lease_token, verdict_of())
     return attempt
 
 
@@ -113,10 +118,10 @@ def test_events_arrive_while_they_happen(served: Served) -> None:
 
     watching = threading.Thread(target=watch)
     watching.start()
-    events.tell(school.store, attempt, lease.lease_token, LOGS[:1])
+    events.add_live_events(school.store, attempt, lease.lease_token, LOGS[:1])
     assert first.wait(30), came
-    events.tell(school.store, attempt, lease.lease_token, LOGS[1:])
-    endings.finish(school.store, attempt, lease.lease_token, verdict_of())
+    events.add_live_events(school.store, attempt, lease.lease_token, LOGS[1:])
+    attempt_endings.finish(school.store, attempt, lease.lease_token, verdict_of())
     watching.join(30)
     kinds = [one["kind"] for one in messages("\n".join(came))]
     assert kinds.count("log") == len(LOGS)
@@ -125,30 +130,34 @@ def test_events_arrive_while_they_happen(served: Served) -> None:
 
 def test_many_watchers_cost_one_look_a_second(school: School) -> None:
     attempts = [school.hand_in("anna") for _ in range(4)]
-    hub = Hub(school.store)
+    hub = EventHub(school.store)
 
     async def watch(attempt: int, person: int) -> list[int]:
-        return [one.seq async for one in hub.follow(attempt, 0, person) if isinstance(one, events.Happened)]
+        return [
+            one.seq async for one in hub.follow(attempt, 0, person) if isinstance(one, events.StoredEvent)
+        ]
 
     async def everybody() -> tuple[list[list[int]], float]:
         began = time.monotonic()
         watchers = [asyncio.create_task(watch(attempt, n)) for n in range(25) for attempt in attempts]
         for attempt in attempts:
             lease = await asyncio.to_thread(claimed, school, attempt)
-            await asyncio.to_thread(events.tell, school.store, attempt, lease.lease_token, LOGS)
-            await asyncio.to_thread(endings.finish, school.store, attempt, lease.lease_token, verdict_of())
+            await asyncio.to_thread(events.add_live_events, school.store, attempt, lease.lease_token, LOGS)
+            await asyncio.to_thread(
+                attempt_endings.finish, school.store, attempt, lease.lease_token, verdict_of()
+            )
         return await asyncio.gather(*watchers), time.monotonic() - began
 
     seen, took_s = asyncio.run(everybody())
     assert len(seen) == 100
     assert all(numbers == list(range(1, len(LOGS) + 4)) for numbers in seen)
-    assert hub.num_looks <= took_s + 2
+    assert hub.num_queries <= took_s + 2
     assert hub.num_watchers == 0
 
 
 def test_one_person_cannot_take_all_places(school: School) -> None:
     attempt = school.hand_in("anna")
-    hub = Hub(school.store)
+    hub = EventHub(school.store)
 
     async def crowd() -> None:
         async def first(stream: AsyncIterator[object]) -> object:
@@ -157,7 +166,7 @@ def test_one_person_cannot_take_all_places(school: School) -> None:
         streams = [hub.follow(attempt, 0, 1) for _ in range(MOST_OF_ONE)]
         for stream in streams:
             await first(stream)
-        with pytest.raises(FullError):
+        with pytest.raises(TooManyWatchersError):
             hub.admit(1)
         hub.admit(2)
         for stream in streams:
@@ -172,41 +181,47 @@ def test_a_store_that_is_away_makes_watchers_wait_and_not_lose(
     school: School, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt = judged(school)
-    hub = Hub(school.store)
+    hub = EventHub(school.store)
     path = school.store.url.database
     assert path is not None
 
     async def watch() -> list[object]:
         # A real fault: the table is gone for a moment, as it is while a backup is put back.
-        return [one async for one in hub.follow(attempt, 0, 1) if not isinstance(one, Alive)]
+        return [one async for one in hub.follow(attempt, 0, 1) if not isinstance(one, KeepAlive)]
 
-    monkeypatch.setattr("grader.web.live.hub.PERIOD_S", 0.05)
+    monkeypatch.setattr("grader.web.live.event_hub.PERIOD_S", 0.05)
 
     async def both() -> list[object]:
         with school.store.write() as connection:
             connection.exec_driver_sql("ALTER TABLE events RENAME TO events_away")
         watching = asyncio.create_task(watch())
-        while hub.num_looks < 2:
+        while hub.num_queries < 2:
             await asyncio.sleep(0.01)
         with school.store.write() as connection:
             connection.exec_driver_sql("ALTER TABLE events_away RENAME TO events")
         return await asyncio.wait_for(watching, 30)
 
     seen = asyncio.run(both())
-    assert seen[-1] == Ended(AttemptState.JUDGED)
+    assert seen[-1] == AttemptEnded(AttemptState.JUDGED)
     assert len(seen) == len(LOGS) + 6
 
 
 def test_the_picture_is_that_of_the_last_try(school: School) -> None:
     attempt = school.hand_in("anna")
     lease = claimed(school, attempt)
-    told_first = [("phase", {"phase": "run"}), ("epoch", {"epoch": 3, "of": 6, "loss": 0.5}), *LOGS]
-    events.tell(school.store, attempt, lease.lease_token, told_first)
-    running = picture(events.events_of(school.store, attempt))
+    told_first: Told = [
+        ("phase", {"phase": "run"}),
+        ("epoch", {"epoch": 3, "of": 6, "loss": 0.5}),
+        *LOGS,
+    ]
+    events.add_live_events(school.store, attempt, lease.lease_token, told_first)
+    running = attempt_progress(events.events_of(school.store, attempt))
     assert [step.state for step in running.steps] == ["done", "done", "now", "ahead", "ahead"]
     assert (running.epoch and running.epoch.number, len(running.logs[0].pieces)) == (3, len(LOGS))
-    endings.fail(school.store, attempt, lease.lease_token, "the disk is full: /var/secret", backoff_s=0)
-    waiting = picture(events.events_of(school.store, attempt))
+    attempt_endings.fail(
+        school.store, attempt, lease.lease_token, "the disk is full: /var/secret", backoff_s=0
+    )
+    waiting = attempt_progress(events.events_of(school.store, attempt))
     assert [step.state for step in waiting.steps] == ["now", "ahead", "ahead", "ahead", "ahead"]
     assert (waiting.epoch, waiting.logs) == (None, ())
     page = school.client("anna").get(f"/attempts/{attempt}").text
@@ -220,20 +235,20 @@ def test_logs_are_shown_by_their_end_and_act_on_nothing(school: School) -> None:
     lease = claimed(school, attempt)
     hostile = "\x1b[2J</pre><script>alert(1)</script>\u202egnp\n\ndata: x\nevent: end\n\n"
     flood = ("log", {"rank": 1, "stream": "stderr", "text": "x" * 200_000})
-    told_live = [
+    told_live: Told = [
         ("log", {"rank": 0, "stream": "stdout", "text": hostile}),
         flood,
         ("log", {"rank": "0", "text": 7}),
     ]
-    events.tell(school.store, attempt, lease.lease_token, told_live)
-    endings.cancel(school.store, attempt, actor_id=school.people["anna"])
+    events.add_live_events(school.store, attempt, lease.lease_token, told_live)
+    attempt_endings.cancel(school.store, attempt, actor_id=school.people["anna"])
     browser = school.client("anna")
     page = browser.get(f"/attempts/{attempt}").text
     assert "<script>alert" not in page
     assert "\u202e" not in page
     assert page.count("x" * 1000) <= 17
     assert "is being ended" in page
-    endings.give_up(school.store, attempt, lease.lease_token)
+    attempt_endings.give_up(school.store, attempt, lease.lease_token)
     seen = messages(browser.get(f"/attempts/{attempt}/live").text)
     assert [one["kind"] for one in seen if one["kind"] == "end"] == ["end"]
     (log,) = [one for one in seen if one["kind"] == "log" and one["data"]["rank"] == 0]
@@ -244,7 +259,7 @@ def test_logs_are_shown_by_their_end_and_act_on_nothing(school: School) -> None:
 def test_every_kind_that_the_store_writes_is_known_or_kept_back(school: School) -> None:
     attempt = judged(school)
     for event in events.events_of(school.store, attempt):
-        shown = told(event)
+        shown = public_event(event)
         if shown is not None:
             assert not {"actor_id", "worker", "verdict", "points", "reason"} & shown[1].keys()
     assert submissions.source_of(school.store, attempt) is not None

@@ -17,11 +17,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from grader.errors import UsageError
-from grader.settings import Settings
-from grader.web.doors.secret import service_secret
+from grader.settings.schema import Settings
+from grader.web.security.secret_key import service_secret
 from tests.ports import free_port
 from tests.web.conftest import make_school
-from tests.web.graded import graded
+from tests.web.grades import graded
 
 
 def _environment(folder: Path, **more: str) -> dict[str, str]:

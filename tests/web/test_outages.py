@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import event
 from starlette.testclient import TestClient
 
 from grader.store import database, schema
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.database import Store
 from grader.store.tables.api_token import Scope
 from grader.web.api import courses
@@ -22,9 +22,9 @@ from tests.store.conftest import Server, running_server, server_programs
 from tests.web.conftest import SCRIPT, School, make_school
 
 
-def _submit(school: School, program: TestClient, number: int) -> httpx.Response:
+def _submit(school: School, program: TestClient, number: int) -> httpx2.Response:
     body = {"files": [{"path": "train.py", "text": f"# {number}\n{SCRIPT}"}]}
-    answer: httpx.Response = program.post(f"/api/v1/course-tasks/{school.task}/submissions", json=body)
+    answer: httpx2.Response = program.post(f"/api/v1/course-tasks/{school.task}/submissions", json=body)
     return answer
 
 
@@ -48,7 +48,7 @@ def test_a_locked_database_is_said_to_be_away_and_nothing_is_half_done(
     other.execute("ROLLBACK")
     other.close()
     assert _submit(school, program, 2).status_code == 202
-    assert len(attempts(school.store, Filter())) == 2
+    assert len(attempts(school.store, AttemptFilter())) == 2
     school.store.close()
 
 
@@ -73,7 +73,7 @@ def test_a_full_disk_is_no_ones_lost_submission(empty_database: Path, tmp_path: 
     full = False
     school.store.close()
     assert program.post(address, json=body).status_code == 202
-    assert len(attempts(school.store, Filter())) == 2
+    assert len(attempts(school.store, AttemptFilter())) == 2
     school.store.close()
 
 
@@ -111,7 +111,7 @@ def test_a_database_that_restarts_is_waited_for(server: Server, tmp_path: Path) 
     assert _submit(school, program, 2).status_code == 202
     assert browser.get("/").status_code == 200
     assert browser.get("/readyz").status_code == 200
-    assert len(attempts(school.store, Filter())) == 2
+    assert len(attempts(school.store, AttemptFilter())) == 2
     school.store.close()
 
 

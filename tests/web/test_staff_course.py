@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import claims, courses, endings, enrolments, people, queue, regrades, submissions
-from grader.store.courses import SetTask
+from grader.store import attempt_endings, claims, courses, enrolments, people, queue, regrades, submissions
+from grader.store.courses import AssignedTask
 from grader.store.limits import Refusal
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role
-from grader.web.staff.versions import folder_of
+from grader.web.staff.task_versions import folder_state
 from tests.store.campus import script, verdict_of
 from tests.web.conftest import PASSWORD, School
 
@@ -33,7 +33,7 @@ FORM = {
 }
 
 
-def task_of(school: School, task_id: int | None = None) -> SetTask:
+def task_of(school: School, task_id: int | None = None) -> AssignedTask:
     return next(
         one for one in courses.tasks_of(school.store, school.course) if one.id == (task_id or school.task)
     )
@@ -61,7 +61,7 @@ def test_attempts_that_failed_on_our_side_are_told_where_a_course_opens(school: 
         number = school.hand_in(login)
         lease = claims.claim(school.store, "w1", ("cpu",))
         assert isinstance(lease, claims.Claimed)
-        endings.fail(school.store, number, lease.lease_token, "no space left", retry=False)
+        attempt_endings.fail(school.store, number, lease.lease_token, "no space left", retry=False)
         return number
 
     ines, home = school.client("ines"), f"/courses/{school.course}"
@@ -84,7 +84,7 @@ def test_attempts_that_failed_on_our_side_are_told_where_a_course_opens(school: 
     regrades.regrade(school.store, [bens], actor_id=school.people["ines"])
     lease = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(lease, claims.Claimed)
-    endings.finish(school.store, lease.attempt_id, lease.lease_token, verdict_of())
+    attempt_endings.finish(school.store, lease.attempt_id, lease.lease_token, verdict_of())
     assert "fault of ours" not in ines.get(home).text, "his was judged again"
 
 
@@ -156,7 +156,7 @@ def test_a_changed_folder_is_told_and_taken_over_on_demand(school: School) -> No
     ines = school.client("ines")
     assert "newer in folder" in ines.get(at(school, "settings")).text
     ines.post(at(school, f"settings/{school.task}/update"))
-    assert task_of(school).terms.version == folder_of(task_of(school)).task.version  # type: ignore[union-attr]
+    assert task_of(school).terms.version == folder_state(task_of(school)).task.version  # type: ignore[union-attr]
     told = ines.get(at(school, f"settings/{school.task}")).text
     assert "judged by another version" in told
     place = ines.post(at(school, f"settings/{school.task}/regrade")).headers["location"]
@@ -239,7 +239,7 @@ def test_what_workers_say_of_their_hosts_stands_beside_them(school: School) -> N
     ines = school.client("ines")
     queue.report_worker(school.store, "older", ["cpu"], 1)
     assert "no leases" not in ines.get("/queue").text
-    host = queue.Host(num_gpus=2, num_leases=1, num_waiting=3, num_containers=4)
+    host = queue.WorkerHost(num_gpus=2, num_leases=1, num_waiting=3, num_containers=4)
     queue.report_worker(school.store, "host-1", ["cpu", "gpu2"], 2, host)
     told = ines.get("/queue").text
     for words in (
@@ -249,7 +249,7 @@ def test_what_workers_say_of_their_hosts_stands_beside_them(school: School) -> N
         "4 containers, warm and in use",
     ):
         assert words in told
-    queue.report_worker(school.store, "host-1", ["cpu"], 2, queue.Host(num_gpus=0, num_leases=0))
+    queue.report_worker(school.store, "host-1", ["cpu"], 2, queue.WorkerHost(num_gpus=0, num_leases=0))
     assert "no devices, no leases" in ines.get("/queue").text
 
 
@@ -294,7 +294,7 @@ def test_a_course_is_founded_from_its_file(school: School) -> None:
     course_id = int(made.headers["location"].split("/")[2])
     set_tasks = courses.tasks_of(school.store, course_id)
     assert set_tasks
-    assert {one.terms.version for one in set_tasks} == {folder_of(one).task.version for one in set_tasks}  # type: ignore[union-attr]
+    assert {one.terms.version for one in set_tasks} == {folder_state(one).task.version for one in set_tasks}  # type: ignore[union-attr]
     assert any(
         one.course_id == course_id for one in enrolments.courses_of(school.store, school.people["otto"])
     )

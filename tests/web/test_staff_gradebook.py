@@ -16,11 +16,11 @@ from grader.model.grade import Verdict
 from grader.store import certificates, courses, enrolments, people, reviews
 from grader.store.courses import TaskTerms
 from grader.store.tables.course_task import LatePolicy
-from grader.web.staff.book import PAGE
+from grader.web.staff.gradebook_table import PAGE
 from tests.report.document import Document
 from tests.store.campus import VERSION, verdict_of
 from tests.web.conftest import School
-from tests.web.graded import graded
+from tests.web.grades import graded
 
 HOSTILE = "<img src=x onerror=alert(1)> \u202eevil"
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "  =1", "＝1", '"=1', "'=1", "\r=1"]
@@ -216,7 +216,7 @@ def test_certificates_come_in_one_pile(school: School) -> None:
     assert "Issue 1 and print all" in ines.get(at).text
     assert ines.post(f"{at}/certificates").status_code == 303
     pile = ines.get(f"{at}/certificates").text
-    (one,) = certificates.issued(school.store, school.course)
+    (one,) = certificates.certificates_of(school.store, school.course)
     assert one.public_id in pile
     assert pile.count('class="certificate"') == 1
     assert "Anna" in pile

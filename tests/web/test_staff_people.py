@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from grader.store import enrolments, invitations, people
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.tables.person import Role
 from grader.web.staff.roster import MAX_BYTES, read_roster
 from tests.web.conftest import PASSWORD, School
@@ -148,7 +148,7 @@ def test_erasing_takes_the_login_typed_and_takes_everything(school: School) -> N
     assert people.account_by_login(school.store, "anna") is not None
     assert ines.post(f"{place}/erase", data={"confirm": " Anna "}).status_code == 303
     assert people.account_by_login(school.store, "anna") is None
-    assert [one.id for one in attempts(school.store, Filter())] == [bens]
+    assert [one.id for one in attempts(school.store, AttemptFilter())] == [bens]
 
 
 def test_nobody_locks_themselves_out(school: School) -> None:

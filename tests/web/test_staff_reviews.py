@@ -8,13 +8,13 @@ import re
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import claims, endings, regrades, reviews
-from grader.store.attempts import Filter, attempts
+from grader.store import attempt_endings, claims, regrades, reviews
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.gradebook import gradebook
-from grader.store.grades import Judged, grade_of
+from grader.store.grades import NewGrade, grade_of
 from tests.store.campus import verdict_of
 from tests.web.conftest import School
-from tests.web.graded import FOR_STAFF, graded
+from tests.web.grades import FOR_STAFF, graded
 
 SOURCE = "import torch\nmodel = make()\nprint('<b>bold</b>')\n"
 
@@ -24,10 +24,10 @@ def counts(school: School, login: str = "anna") -> tuple[Verdict | None, float]:
     return row.cells[school.task].verdict, row.cells[school.task].points
 
 
-def judge_next(school: School, grade: Judged) -> int:
+def judge_next(school: School, grade: NewGrade) -> int:
     claimed = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(claimed, claims.Claimed)
-    endings.finish(school.store, claimed.attempt_id, claimed.lease_token, grade)
+    attempt_endings.finish(school.store, claimed.attempt_id, claimed.lease_token, grade)
     return claimed.attempt_id
 
 
@@ -153,7 +153,7 @@ def test_everything_that_matches_is_judged_again(school: School) -> None:
 def test_attempts_of_another_course_are_never_judged_again_from_here(school: School) -> None:
     theirs = school.judge("olga", task=school.other_task)
     ines = school.client("ines")
-    before = len(attempts(school.store, Filter()))
+    before = len(attempts(school.store, AttemptFilter()))
     answer = ines.post(
         f"/courses/{school.course}/regrades", data={"which": "chosen", "attempt": [str(theirs)]}
     )
@@ -161,7 +161,7 @@ def test_attempts_of_another_course_are_never_judged_again_from_here(school: Sch
     ines.post(
         f"/courses/{school.course}/regrades", data={"which": "matching", "task": str(school.other_task)}
     )
-    assert len(attempts(school.store, Filter())) == before
+    assert len(attempts(school.store, AttemptFilter())) == before
     batch = regrades.regrade(school.store, [theirs], actor_id=school.people["otto"])
     assert ines.get(f"/regrades/{batch}").status_code == 404
     assert ines.post(f"/regrades/{batch}/apply").status_code == 404

@@ -11,9 +11,9 @@ import pytest
 
 from grader.errors import UsageError
 from grader.store import enrolments, people
-from grader.web.similar import asking
-from grader.web.similar.asking import ask
-from grader.web.similar.work import Question, Work
+from grader.web.similarity import comparison_process
+from grader.web.similarity.comparison import ComparedSubmission, ComparisonRequest
+from grader.web.similarity.comparison_process import compare_in_process
 from tests.web.conftest import School
 
 SHARED = """
@@ -54,14 +54,16 @@ def renamed(text: str) -> str:
     )
 
 
-def works(*texts: str) -> tuple[Work, ...]:
-    return tuple(Work(number, (("train.py", text),)) for number, text in enumerate(texts, start=1))
+def submissions(*texts: str) -> tuple[ComparedSubmission, ...]:
+    return tuple(
+        ComparedSubmission(number, (("train.py", text),)) for number, text in enumerate(texts, start=1)
+    )
 
 
 def test_renaming_hides_nothing_and_the_lines_are_named(school: School) -> None:
     base = skeleton(school)
     first, second = f"{base}\n{SHARED}", f"{OWN}\n\n{base}\n{renamed(SHARED)}"
-    answer = ask(Question(works(first, second, f"{base}\n{OWN}"), (base,)))
+    answer = compare_in_process(ComparisonRequest(submissions(first, second, f"{base}\n{OWN}"), (base,)))
     pair = answer.pairs[0]
     assert {pair.a, pair.b} == {1, 2}
     assert pair.share > 0.8
@@ -79,7 +81,9 @@ def test_renaming_hides_nothing_and_the_lines_are_named(school: School) -> None:
 
 def test_the_skeleton_alone_is_no_resemblance(school: School) -> None:
     base = skeleton(school)
-    assert not ask(Question(works(base, base, f"{base}\n# mine\n"), (base,))).pairs
+    assert not compare_in_process(
+        ComparisonRequest(submissions(base, base, f"{base}\n# mine\n"), (base,))
+    ).pairs
 
 
 def test_what_much_of_the_class_writes_is_no_resemblance() -> None:
@@ -90,7 +94,7 @@ def test_what_much_of_the_class_writes_is_no_resemblance() -> None:
         )
         for who in range(12)
     ]
-    answer = ask(Question(works(*(f"{SHARED}\n{text}" for text in own)), ()))
+    answer = compare_in_process(ComparisonRequest(submissions(*(f"{SHARED}\n{text}" for text in own)), ()))
     assert not any(pair.num_lines > 8 for pair in answer.pairs), (
         "the idiom of a whole class is not two people's"
     )
@@ -98,7 +102,9 @@ def test_what_much_of_the_class_writes_is_no_resemblance() -> None:
 
 def test_a_group_that_hands_in_the_same_is_no_idiom() -> None:
     own = [f"{OWN}\nalone_{who} = [{who}] * {who + 3} + list(range({who}))\n" for who in range(6)]
-    answer = ask(Question(works(*[SHARED] * 5, *[renamed(SHARED)] * 5, *own), ()))
+    answer = compare_in_process(
+        ComparisonRequest(submissions(*[SHARED] * 5, *[renamed(SHARED)] * 5, *own), ())
+    )
     assert {(pair.a, pair.b) for pair in answer.pairs} >= {(1, 2), (1, 6), (9, 10)}
 
 
@@ -116,7 +122,7 @@ def test_a_group_that_hands_in_the_same_is_no_idiom() -> None:
     ],
 )
 def test_any_text_can_be_compared(text: str) -> None:
-    answer = ask(Question(works(text, text + SHARED, SHARED), ()))
+    answer = compare_in_process(ComparisonRequest(submissions(text, text + SHARED, SHARED), ()))
     assert answer.num_compared == 3
     for pair in answer.pairs:
         for passage in (*pair.passages_a, *pair.passages_b):
@@ -124,14 +130,16 @@ def test_any_text_can_be_compared(text: str) -> None:
 
 
 def test_what_is_huge_is_left_out_and_said() -> None:
-    answer = ask(Question(works("x = 1\n" * 100_000, SHARED, SHARED), ()))
+    answer = compare_in_process(ComparisonRequest(submissions("x = 1\n" * 100_000, SHARED, SHARED), ()))
     assert answer.too_large == (1,)
     assert [(pair.a, pair.b) for pair in answer.pairs] == [(2, 3)]
 
 
 def test_more_than_the_cap_is_refused() -> None:
     with pytest.raises(UsageError, match="at most"):
-        ask(Question(works(*["x"] * (asking.MAX_WORKS + 1)), ()))
+        compare_in_process(
+            ComparisonRequest(submissions(*["x"] * (comparison_process.MAX_SUBMISSIONS + 1)), ())
+        )
 
 
 def test_comparing_draws_nothing_opens_no_browser_and_reads_no_folder() -> None:
@@ -142,13 +150,13 @@ def test_comparing_draws_nothing_opens_no_browser_and_reads_no_folder() -> None:
         "import sys, webbrowser\n"
         "def refuse(*a, **k): raise SystemExit('opened a browser')\n"
         "webbrowser.open = refuse\n"
-        "import grader.web.similar.__main__\n"
-        "from grader.web.similar.compare import compare\n"
-        "from grader.web.similar.work import Question, Work\n"
-        f"works = tuple(Work(n, (('train.py', {SHARED!r}),)) for n in (1, 2))\n"
+        "import grader.web.similarity.__main__\n"
+        "from grader.web.similarity.fingerprints import compare\n"
+        "from grader.web.similarity.comparison import ComparedSubmission, ComparisonRequest\n"
+        f"works = tuple(ComparedSubmission(n, (('train.py', {SHARED!r}),)) for n in (1, 2))\n"
         "seen = []\n"
         "sys.addaudithook(lambda event, args: seen.append(args[0]) if event == 'open' else None)\n"
-        "assert compare(Question(works, ())).pairs\n"
+        "assert compare(ComparisonRequest(works, ())).pairs\n"
         "opened = [one for one in seen if isinstance(one, str) and not one.endswith(('.py', '.pyc'))]\n"
         "assert not opened, opened\n"
         "assert not hasattr(sys.modules['matplotlib.pyplot'], 'figure')\n"

@@ -12,7 +12,7 @@ import pytest
 from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
 from grader.store import courses, enrolments
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
 from grader.store.submissions import source_of
 from tests.report.factory import SOURCE
@@ -35,7 +35,7 @@ def terms(school: School, name: str = "ddp-toy", **more: Any) -> str:
 
 
 def handed_in(school: School, login: str = "anna") -> int:
-    return len(attempts(school.store, Filter(person_id=school.people[login])))
+    return len(attempts(school.store, AttemptFilter(person_id=school.people[login])))
 
 
 def script(text: str, name: str = "train.py") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grader.store import courses, enrolments, events
 from grader.store.courses import CourseFacts
-from grader.web.staff.sent import Sent, local
+from grader.web.staff.form import SubmittedForm, local_field
 from tests.web.conftest import School
 
 TERMS = {"title": "A toy", "weight": "1", "late_policy": "closed"}
@@ -97,8 +97,8 @@ def test_only_the_course_s_staff_sets_it(school: School) -> None:
 def test_what_a_field_takes_it_shows_again(minutes: int, name: str) -> None:
     at = (datetime(2001, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)).replace(tzinfo=None)
     zone = CourseFacts(1, "c", "C", False, name).zone
-    form = Sent({"at": [at.isoformat()]}, {})
+    form = SubmittedForm({"at": [at.isoformat()]}, {})
     meant = form.time("at", zone)
     assert (meant is None) is bool(form.errors)
     if meant is not None:
-        assert local(meant, zone) == at.strftime("%Y-%m-%dT%H:%M")
+        assert local_field(meant, zone) == at.strftime("%Y-%m-%dT%H:%M")

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import httpx2
 import pytest
 
 from grader.catalog.submissions import MAX_FILES
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.submissions import source_of
 from grader.store.tables.api_token import Scope
-from grader.web.doors import bodies
+from grader.web.security import body_limits
 from tests.web import archives
 from tests.web.archives import SCRIPT
 from tests.web.conftest import School, Served
@@ -27,9 +28,9 @@ def _files(**named: bytes) -> Parts:
     return [("files", (name, content)) for name, content in named.items()]
 
 
-def _upload(school: School, parts: Parts, data: dict[str, str] | None = None) -> httpx.Response:
+def _upload(school: School, parts: Parts, data: dict[str, str] | None = None) -> httpx2.Response:
     program = school.program(school.token("anna", Scope.SUBMIT))
-    answer: httpx.Response = program.post(
+    answer: httpx2.Response = program.post(
         f"/api/v1/course-tasks/{school.task}/submissions", files=parts, data=data
     )
     return answer
@@ -49,7 +50,7 @@ def _refused(school: School, parts: Parts, *words: str, status: int = 400) -> No
     message = answer.json()["error"]["message"]
     for word in words:
         assert word in message, message
-    assert not attempts(school.store, Filter()), "something was kept"
+    assert not attempts(school.store, AttemptFilter()), "something was kept"
 
 
 HELPER = b"VALUE = 1\n"
@@ -167,7 +168,7 @@ def test_no_archive_takes_more_memory_than_a_submission_may_have(school: School)
     ]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for content in attacks:
-        assert len(content) < school.site.max_upload_bytes
+        assert len(content) < school.service.max_upload_bytes
         assert _upload(school, _files(**{"upload.zip": content})).status_code == 400
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
     assert grown < 64 << 20, f"{grown >> 20} MiB more"
@@ -217,15 +218,15 @@ def test_strangers_may_not_bring_much(school: School) -> None:
 
 
 def test_very_many_parts_are_refused(school: School) -> None:
-    parts = [("files", (f"m{n}.py", b"x")) for n in range(500)]
+    parts: Parts = [("files", (f"m{n}.py", b"x")) for n in range(500)]
     assert _upload(school, parts).status_code == 400
     fields = {f"f{n}": "x" for n in range(500)}
     assert _upload(school, _files(**{"train.py": SCRIPT}), fields).status_code == 400
-    assert not attempts(school.store, Filter())
+    assert not attempts(school.store, AttemptFilter())
 
 
 def test_a_slow_upload_is_ended_and_holds_up_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "IDLE_S", 0.3)
+    monkeypatch.setattr(body_limits, "IDLE_S", 0.3)
     school = served.school
     host, port = served.url.removeprefix("http://").split(":")
     token = school.token("anna", Scope.SUBMIT)

@@ -8,8 +8,8 @@ from grader.model.grade import Verdict
 from grader.store import certificates, courses, events, submissions
 from grader.store.gradebook import gradebook
 from grader.store.limits import Limit, Refusal
-from grader.store.withdrawal import Withdrawal, removed_tasks, withdraw
-from grader.web.staff.book import total_of
+from grader.store.task_withdrawal import Withdrawal, removed_tasks, withdraw_task
+from grader.web.staff.gradebook_table import total_of
 from tests.store.campus import script, verdict_of
 from tests.web.conftest import School
 
@@ -93,7 +93,7 @@ def test_tasks_are_moved_past_each_other_as_they_are_seen(school: School) -> Non
         school.store, school.course, "fsdp", "cpu", courses.TaskTerms("Sharded", "f" * 64)
     )
     ines.post(f"{place(school, school.tasks['ddp-fashion'])}/withdraw")
-    assert withdraw(school.store, school.course, school.task, actor_id=None) is Withdrawal.WITHDRAWN
+    assert withdraw_task(school.store, school.course, school.task, actor_id=None) is Withdrawal.WITHDRAWN
     fourth = courses.set_task(
         school.store, school.course, "large-batch", "cpu", courses.TaskTerms("Large", "f" * 64)
     )
@@ -112,4 +112,4 @@ def test_only_a_course_s_own_staff_takes_its_tasks_out(school: School) -> None:
     other = f"/courses/{school.course}/settings/{school.other_task}/withdraw"
     assert school.client("ines").post(other).status_code == 404
     assert not any(one.withdrawn for one in courses.tasks_of(school.store, school.course))
-    assert withdraw(school.store, school.course, 987_654, actor_id=None) is Withdrawal.UNKNOWN
+    assert withdraw_task(school.store, school.course, 987_654, actor_id=None) is Withdrawal.UNKNOWN

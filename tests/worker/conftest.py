@@ -50,8 +50,8 @@ def site(tmp_path: Path, data: Path) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Iterator[Rig]:
-    """One site with a relay and a worker of one slot, for tests that leave them as they are."""
+def shared_rig(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Iterator[Rig]:
+    """One site with a relay and a worker of one slot; see `rig`."""
     folder = tmp_path_factory.mktemp("shared")
     made = Rig(folder, data, f"sqlite:///{folder / 'grader.db'}")
     made.metrics_port = free_port()
@@ -59,3 +59,10 @@ def rig(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Iterator[Rig]:
     made.worker("w1", "--metrics-port", str(made.metrics_port))
     yield made
     made.close()
+
+
+@pytest.fixture
+def rig(shared_rig: Rig) -> Iterator[Rig]:
+    """The site that tests share which leave it as it is: what one that fails leaves running, the next does not meet."""
+    yield shared_rig
+    shared_rig.cancel_all()

@@ -15,21 +15,25 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
+from sqlalchemy import select
 
-from grader.catalog import load_task, read_submission
+from grader.catalog import load_task
 from grader.model.submission import SourceFile, Submission
-from grader.store import attempts, courses, enrolments, events, people, schema, submissions
-from grader.store.attempts import AttemptFacts
+from grader.store import attempt_endings, attempts, courses, enrolments, events, people, schema, submissions
+from grader.store.attempts import StoredAttempt
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
-from grader.store.events import Happened
-from grader.store.submissions import Accepted
+from grader.store.events import StoredEvent
+from grader.store.submissions import Receipt
+from grader.store.tables import AttemptRow
 from grader.store.tables.attempt import FINAL, AttemptState
 from grader.store.tables.person import Role
+from tests import promised
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LEASE_S = 6.0
@@ -88,7 +92,7 @@ class Rig:
 
     def toy(self, name: str = "accepted/flat_script") -> Submission:
         """One of the task's own submissions, with a comment that makes it a text of its own."""
-        read = read_submission(self.task.folder / "submissions" / f"{name}.py")
+        read = promised.submission(self.task.name, name)
         (file,) = read.files
         return Submission(read.name, (SourceFile(file.path, f"{file.text}\n# {next(_numbers)}\n"),))
 
@@ -99,30 +103,30 @@ class Rig:
         answer = submissions.submit(
             self.store, person or self.anna, self.course_task, submission or self.toy(), **options
         )
-        assert isinstance(answer, Accepted), answer
+        assert isinstance(answer, Receipt), answer
         return answer.attempt_id
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def facts(self, attempt_id: int) -> AttemptFacts:
+    def facts(self, attempt_id: int) -> StoredAttempt:
         found = attempts.attempt(self.store, attempt_id)
         assert found is not None
         return found
 
-    def events(self, attempt_id: int, kind: str = "") -> list[Happened]:
+    def events(self, attempt_id: int, kind: str = "") -> list[StoredEvent]:
         found = events.events_of(self.store, attempt_id, limit=5000)
         return [one for one in found if kind in ("", one.kind)]
 
-    def wait(self, attempt_id: int, *states: AttemptState, within_s: float = WITHIN_S) -> AttemptFacts:
+    def wait(self, attempt_id: int, *states: AttemptState, within_s: float = WITHIN_S) -> StoredAttempt:
         wanted = states or FINAL
 
-        def there() -> AttemptFacts | None:
+        def there() -> StoredAttempt | None:
             found = self.facts(attempt_id)
             assert found.state in wanted or found.state not in FINAL, (found, self.logs())
             return found if found.state in wanted else None
 
         try:
-            reached: AttemptFacts = wait_until(there, f"attempt {attempt_id} {wanted}", within_s)
+            reached: StoredAttempt = wait_until(there, f"attempt {attempt_id} {wanted}", within_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.facts(attempt_id)}\n{self.logs()}") from None
         return reached
@@ -148,6 +152,22 @@ class Rig:
         for path in sorted(self.folder.glob("*.log")):
             texts.append(f"--- {path.name}\n{path.read_text(errors='replace')[-6000:]}")
         return "\n".join(texts)
+
+    def cancel_all(self) -> None:
+        """Cancel what waits or runs, and wait until nothing does."""
+        with self.store.read() as connection:
+            left = (
+                connection.execute(select(AttemptRow.id).where(AttemptRow.state.not_in(FINAL)))
+                .scalars()
+                .all()
+            )
+        for attempt_id in left:
+            attempt_endings.cancel(self.store, attempt_id, actor_id=None)
+        for attempt_id in left:
+            wait_until(partial(self._is_final, attempt_id), f"attempt {attempt_id} ends")
+
+    def _is_final(self, attempt_id: int) -> bool:
+        return self.facts(attempt_id).state in FINAL
 
     # -- processes ---------------------------------------------------------------------------------------------------
 
@@ -187,8 +207,8 @@ class Rig:
     def relay(self, name: str = "relay", **env: str) -> subprocess.Popen[bytes]:
         return self.start(name, "relay", "--every", "1", **env)
 
-    def slots(self, name: str = "w1") -> list[psutil.Process]:
-        """The slots' processes of a worker, once they are there."""
+    def worker_processes(self, name: str = "w1") -> list[psutil.Process]:
+        """The processes of a worker that judge, once they are there."""
 
         def named() -> list[psutil.Process]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -197,7 +217,7 @@ class Rig:
                 return [child for child in below if "celeryd" in " ".join(child.cmdline())]
             return []
 
-        found: list[psutil.Process] = wait_until(named, f"slots of {name}")
+        found: list[psutil.Process] = wait_until(named, f"processes of {name}")
         return found
 
     def end(self, name: str, how: signal.Signals = signal.SIGTERM) -> int:

@@ -6,17 +6,18 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
 
-from grader.judgement import regrade
+from grader.judging.judge import regrade
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
-from grader.store import attempts, endings, grades
+from grader.store import attempt_endings, attempts, grades
 from grader.store.courses import TaskTerms, set_task
 from grader.store.files import open_files
 from grader.store.queue import drain_worker, queue_state
@@ -55,7 +56,8 @@ def test_a_submission_is_judged_and_its_reports_are_kept(rig: Rig, tmp_path: Pat
     # What is kept of the evidence is enough to judge again, to the byte.
     with tarfile.open(fileobj=io.BytesIO(files.get(kept["evidence.tar.gz"].digest))) as archive:
         # The first Pythons 3.11 know no filter; it is our own archive.
-        archive.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        archive.extractall(tmp_path, **safe)
     again = regrade(Workspace(tmp_path / "attempt"), rig.task)
     assert to_json(again.grade, audience=Audience.STAFF) == staff
 
@@ -89,7 +91,7 @@ def test_what_a_run_prints_is_seen_while_it_runs(rig: Rig) -> None:
     assert (facts.state, facts.phase) == (AttemptState.RUNNING, "run")
     said = rig.events(attempt_id, "log")
     assert {(one.data["rank"], one.data["stream"]) for one in said} >= {(0, "stdout"), (1, "stdout")}
-    endings.cancel(rig.store, attempt_id, actor_id=None)
+    attempt_endings.cancel(rig.store, attempt_id, actor_id=None)
     rig.wait(attempt_id, AttemptState.CANCELLED)
 
 
@@ -97,11 +99,14 @@ def test_a_cancel_ends_the_run_and_its_processes(rig: Rig) -> None:
     attempt_id = rig.hand_in(rig.script(SLOW))
     pid = rig.wait_running(attempt_id)
     assert psutil.pid_exists(pid)
-    assert endings.cancel(rig.store, attempt_id, actor_id=rig.anna) is endings.Cancelling.REQUESTED
+    assert (
+        attempt_endings.cancel(rig.store, attempt_id, actor_id=rig.anna)
+        is attempt_endings.CancelResult.REQUESTED
+    )
     rig.wait(attempt_id, AttemptState.CANCELLED)
     assert not psutil.pid_exists(pid), "the learner's process runs on"
     assert grades.grade_of(rig.store, attempt_id) is None
-    # The slot is free again, and as good as before.
+    # The worker is free again, and as good as before.
     assert rig.wait(rig.hand_in()).verdict is Verdict.ACCEPTED
 
 
@@ -221,7 +226,7 @@ def test_figures_of_a_worker(rig: Rig) -> None:
 
 
 def test_one_name_is_one_worker(rig: Rig) -> None:
-    rig.slots()
+    rig.worker_processes()
     second = rig.start("again", "worker", "--name", "w1", "--no-gpus")
     assert second.wait(60) == 2
     assert "runs here already" in (rig.folder / "again.log").read_text()

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
-from grader.checks.told.fall import shown
+from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.rank_failure import shown
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 30
@@ -25,14 +25,14 @@ _WORDS = re.compile(
 _USAGE = 2
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where a rank ended with the exit code of a usage error and said so."""
-    if case.cause is None or case.cause.exit_code != _USAGE:
+    if run.cause is None or run.cause.exit_code != _USAGE:
         return None
-    found = case.logged(_WORDS)
+    found = run.logged(_WORDS)
     if found is None:
         return None
-    return case.crash(
+    return run.crash(
         title="The script wanted arguments",
         what=f"was stopped while reading its arguments (“{shown(found['text'] or found['click'])}”)",
         why="The script is started without arguments, so everything it needs must have a default",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -25,13 +25,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of attributes read through a wrapper."""
-    found = case.saying(_WORDS, "AttributeError")
+    found = run.saying(_WORDS, "AttributeError")
     if found is None:
         return None
     name = found["name"]
-    return case.crash(
+    return run.crash(
         title=f"`{name}` belongs to the network inside the wrapper",
         what=f"asked the `{found['wrapper']}` wrapper for `{name}`, which it does not have,",
         why="The wrapper only passes on what every module has; the network itself, with its own names, is its `module`",

@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 
 from grader.checks.quote import count, listed
-from grader.checks.told.case import Case
-from grader.checks.told.fall import shown
+from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.rank_failure import shown
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -32,19 +32,19 @@ _SHAPE = re.compile(r"torch\.Size\((.*)\)")
 _PREFIX = "module."
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of the keys and shapes, the `module.` prefix apart."""
-    found = case.saying(_WORDS)
-    if found is None or case.cause is None:
+    found = run.saying(_WORDS)
+    if found is None or run.cause is None:
         return None
-    message = case.cause.message
+    message = run.cause.message
     keys = {m["kind"]: _NAME.findall(m["names"]) for m in _KEYS.finditer(message)}
     missing, unexpected = keys.get("Missing", []), keys.get("Unexpected", [])
     sizes = [(m["name"], _shape(m["found"]), _shape(m["expected"])) for m in _SIZE.finditer(message)]
     details = {"missing": missing[:20], "unexpected": unexpected[:20], "sizes": [list(s) for s in sizes[:20]]}
     network = found["network"]
     if unexpected and all(name.startswith(_PREFIX) for name in unexpected):
-        return case.crash(
+        return run.crash(
             title="The checkpoint has `module.` in front of every name",
             what=f"loaded into the bare network `{network}` what was saved from the wrapped one",
             why=(
@@ -58,14 +58,14 @@ def diagnose(case: Case) -> Diagnosis | None:
             details=details,
         )
     if missing and not sizes and all(name.startswith(_PREFIX) for name in missing):
-        return case.crash(
+        return run.crash(
             title="The wrapped network was given names without `module.`",
             what="loaded into the wrapped network what was saved from the bare one",
             why="The wrapper's names all begin with `module.`, the checkpoint's do not",
             hint="Load it into the network inside: `model.module.load_state_dict(state)`, or before wrapping.",
             details=details,
         )
-    return case.crash(
+    return run.crash(
         title="The checkpoint does not fit the network",
         what=f"loaded a checkpoint that does not fit `{network}`: {_difference(missing, unexpected, sizes)},",
         why="Every rank loads the same file, so all of them end at this line, or wait for the one that did",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -31,13 +31,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="A data file was read that is not whole",
-        what=f"read a data file that is not whole (“{case.words}”)",
+        what=f"read a data file that is not whole (“{run.words}”)",
         why=("This is what a file looks like while another rank downloads or unpacks it to the same place"),
         hint=(
             "Let one rank per machine download and unpack while the others wait: `if local_rank"

@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
 _WORDS = re.compile(r"device_ids and output_device arguments only work with")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="`device_ids` was given for a network on the CPU",
         what="wrapped a network on the CPU with `device_ids`",
         why=("`device_ids` names the GPU that the network lies on, and on the CPU there is none"),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 22
@@ -25,15 +25,15 @@ _WORDS = re.compile(
 _SAVES = 2
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of full disks and over-large files, and of how many ranks wrote."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    saving = [r.rank for r in case.seen.trace.ranks if r.saves]
-    many = f", after {sum(len(r.saves) for r in case.seen.trace.ranks)} checkpoints of {len(saving)} ranks"
-    return case.crash(
+    saving = [r.rank for r in run.evidence.trace.ranks if r.saves]
+    many = f", after {sum(len(r.saves) for r in run.evidence.trace.ranks)} checkpoints of {len(saving)} ranks"
+    return run.crash(
         title="There was no room left to write",
-        what=f"could not write any more (“{case.words}”)" + (many if len(saving) >= _SAVES else ""),
+        what=f"could not write any more (“{run.words}”)" + (many if len(saving) >= _SAVES else ""),
         why="What one run may write is limited, and every rank that saves a copy of its own uses it up faster",
         hint="Save on rank 0 only, and only what is needed: `model.module.state_dict()` of the last or the best epoch.",
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -25,11 +25,11 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="Two ranks used the same GPU",
         what="shared a GPU with another rank in one NCCL group",
         why=(

@@ -16,8 +16,8 @@ then `if stop.item(): break` on every rank.
 from __future__ import annotations
 
 from grader.checks.quote import count, place, ranks
-from grader.checks.told.case import Case, named, told
-from grader.checks.told.parting import exits, left_epoch, stopped_training
+from grader.checks.run.failed_run import FailedRun, named, positions_text
+from grader.checks.run.loop_divergence import exits, left_epoch, stopped_training
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -32,21 +32,21 @@ _HINT = (
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of ranks that were out of the loop over epochs, or out of an epoch before its end."""
-    return (_stopped(case) or _broke_off(case)) if case.parted else None
+    return (_stopped(run) or _broke_off(run)) if run.parted else None
 
 
-def _stopped(case: Case) -> Diagnosis | None:
-    apart = stopped_training(case)
+def _stopped(run: FailedRun) -> Diagnosis | None:
+    apart = stopped_training(run)
     if apart is None:
         return None
-    lines = _exits(case, apart.ahead[0].rank)
+    lines = _exits(run, apart.ahead[0].rank)
     gone = [s.rank for s in apart.behind]
-    return case.parting(
+    return run.parting(
         title=f"{ranks(gone)} stopped training before the others",
         what=f"{ranks(gone)} left the training loop after {count(apart.finished, 'epoch')}{named(lines)} and "
-        f"{_now(case, gone)}; one epoch further on, {told(apart.ahead)}",
+        f"{_now(run, gone)}; one epoch further on, {positions_text(apart.ahead)}",
         why=_WHY,
         hint=_HINT,
         where=lines,
@@ -55,8 +55,8 @@ def _stopped(case: Case) -> Diagnosis | None:
     )
 
 
-def _broke_off(case: Case) -> Diagnosis | None:
-    found = left_epoch(case)
+def _broke_off(run: FailedRun) -> Diagnosis | None:
+    found = left_epoch(run)
     if found is None:
         return None
     epoch, gone, still = found
@@ -64,12 +64,12 @@ def _broke_off(case: Case) -> Diagnosis | None:
     if not early:
         return None
     numbers, batches = [s.rank for s in early], count(early[0].num_batches, "batch", "batches")
-    rest = [case.stands[s.rank] for s in still]
-    lines = _exits(case, still[0].rank, of_epoch=True) or place(early[0].site)
-    return case.parting(
+    rest = [run.positions[s.rank] for s in still]
+    lines = _exits(run, still[0].rank, of_epoch=True) or place(early[0].site)
+    return run.parting(
         title=f"{ranks(numbers)} broke off an epoch that the others went on with",
         what=f"{ranks(numbers)} left epoch {epoch.number} after {batches}{named(lines)} and "
-        f"{_now(case, numbers)}; {told(rest)}",
+        f"{_now(run, numbers)}; {positions_text(rest)}",
         why=_WHY,
         hint=_HINT,
         where=lines,
@@ -77,15 +77,15 @@ def _broke_off(case: Case) -> Diagnosis | None:
     )
 
 
-def _now(case: Case, gone: list[int]) -> str:
-    text = told([case.stands[r] for r in gone])
+def _now(run: FailedRun, gone: list[int]) -> str:
+    text = positions_text([run.positions[r] for r in gone])
     return text.partition(" ")[2].partition(" ")[2] if len(gone) == 1 else f"then {text}"
 
 
-def _exits(case: Case, ahead: int, *, of_epoch: bool = False) -> tuple[Location, ...]:
+def _exits(run: FailedRun, ahead: int, *, of_epoch: bool = False) -> tuple[Location, ...]:
     """The line that leaves the loop, where only one can have been meant."""
-    script = case.seen.script
-    leaving = exits(case, case.stands[ahead], of_epoch=of_epoch)
+    script = run.evidence.script
+    leaving = exits(run, run.positions[ahead], of_epoch=of_epoch)
     guarded = [n for n in leaving if script.guards.partial(n) is not None]
     likely = guarded or list(leaving)
     return (script.location(likely[0]),) if len(likely) == 1 or guarded else ()

@@ -14,21 +14,21 @@ Start with the rank that failed first.
 from __future__ import annotations
 
 from grader.checks.quote import ranks
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 95
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of any exception that no other explanation knows."""
-    cause = case.cause
+    cause = run.cause
     if cause is None:
         return None
-    fallen = [f.rank for f in case.alike]
+    fallen = [f.rank for f in run.alike]
     name = cause.type or "an error"
-    said = f" (“{case.words}”)" if case.words else ""
-    if len(fallen) == case.seen.world_size:
+    said = f" (“{run.words}”)" if run.words else ""
+    if len(fallen) == run.evidence.world_size:
         everyone = "All ranks raised" if len(fallen) > 1 else "The script raised"
         title = f"{everyone} {name}"
         why = "Every rank ran into it, so it has nothing to do with the rank: the line, or what reaches it, is wrong"
@@ -40,4 +40,4 @@ def diagnose(case: Case) -> Diagnosis | None:
             "all, and what the others report is only the consequence"
         )
         hint = "Mend this line first, and ask what was different there: its data, its number, its device."
-    return case.crash(title=title, what=f"raised {name}{said}", why=why, hint=hint)
+    return run.crash(title=title, what=f"raised {name}{said}", why=why, hint=hint)

@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
 _WORDS = re.compile(r"File exists")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="A folder or file was there already",
-        what=f"tried to make something that was there already (“{case.words}”)",
+        what=f"tried to make something that was there already (“{run.words}”)",
         why=(
             "All ranks run the same line at nearly the same time, so between a test for a "
             "folder and its making another rank can make it"

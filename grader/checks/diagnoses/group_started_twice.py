@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
 _WORDS = re.compile(r"trying to initialize the default process group twice")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="The process group was started twice",
         what="called `init_process_group` although the process group existed already",
         why=("There is one default group per process, and `accelerate` and `Fabric` start it themselves"),

@@ -14,31 +14,31 @@ Call it on all ranks; put under the test only what one rank does alone, such as 
 from __future__ import annotations
 
 from grader.checks.quote import ranks
-from grader.checks.told.blocked import guarded_ranks, stuck_ranks
-from grader.checks.told.case import Case, named, told
-from grader.checks.told.stand import operation_name
+from grader.checks.run.failed_run import FailedRun, named, positions_text
+from grader.checks.run.rank_position import operation_name
+from grader.checks.run.stuck_ranks import guarded_ranks, stuck_ranks
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
 ORDER = 32
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of ranks that wait in a collective which a rank test keeps from the others."""
-    if not case.parted:
+    if not run.parted:
         return None
-    numbers = {s.rank for s in guarded_ranks(stuck_ranks(case.seen))}
-    guarded = [s for s in case.stands if s.rank in numbers and not s.inside_wrapper]
+    numbers = {s.rank for s in guarded_ranks(stuck_ranks(run.evidence))}
+    guarded = [s for s in run.positions if s.rank in numbers and not s.inside_wrapper]
     if not guarded:
         return None
     first = guarded[0]
     test = first.guard
-    under = _under(case, test, first.where) if test is not None else ""
-    rest = [s for s in case.stands if s.rank not in numbers]
+    under = _under(run, test, first.where) if test is not None else ""
+    rest = [s for s in run.positions if s.rank not in numbers]
     who = ranks(numbers)
-    return case.parting(
+    return run.parting(
         title=f"{who} called a collective that the others never reach",
-        what=f"{who} waited in {operation_name(first.operation)}{named(first.where)}{under}; {told(rest)}",
+        what=f"{who} waited in {operation_name(first.operation)}{named(first.where)}{under}; {positions_text(rest)}",
         why="A collective ends only when every rank has called it, and the test keeps the other ranks from this one",
         hint="Move the call out of the test, so that all ranks make it, and keep under the test what one rank does "
         "alone (printing, saving).",
@@ -47,9 +47,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     )
 
 
-def _under(case: Case, test: Location, where: tuple[Location, ...]) -> str:
+def _under(run: FailedRun, test: Location, where: tuple[Location, ...]) -> str:
     """The test as written, and whether it leads there by being false."""
-    script = case.seen.script
+    script = run.evidence.script
     line = script.line(test.path, test.line).strip().replace("`", "'")
     tree = next(t for t in script.trees if t.path == test.path)
     other = any(

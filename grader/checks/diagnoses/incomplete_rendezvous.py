@@ -15,9 +15,9 @@ from __future__ import annotations
 import ast
 
 from grader.checks.quote import listed, ranks
-from grader.checks.text.collectives import INIT
-from grader.checks.told.case import Case, named, told
-from grader.checks.told.stand import Stand
+from grader.checks.run.failed_run import FailedRun, named, positions_text
+from grader.checks.run.rank_position import RankPosition
+from grader.checks.source.collectives import INIT
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.run import Ending
@@ -27,19 +27,20 @@ _VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 _JOINING = "rendezvous (init_process_group)"
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a standstill or a time limit in which only some ranks had come to the meeting."""
-    if case.cause is not None or case.ending not in (Ending.DEADLOCKED, Ending.TIMED_OUT):
+    if run.cause is not None or run.ending not in (Ending.DEADLOCKED, Ending.TIMED_OUT):
         return None
-    joining = [s for s in case.stands if s.operation == _JOINING]
-    rest = [s for s in case.stands if s.operation != _JOINING]
+    joining = [s for s in run.positions if s.operation == _JOINING]
+    rest = [s for s in run.positions if s.operation != _JOINING]
     if not joining:
         return None
     if not rest:
-        return _elsewhere(case, joining)
-    return case.parting(
+        return _elsewhere(run, joining)
+    return run.parting(
         title="The process group never came together",
-        what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}; {told(rest)}",
+        what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}; "
+        f"{positions_text(rest)}",
         why="A process group exists only once every rank has joined it, at the same address and under its own number",
         hint=(
             "Call `dist.init_process_group(backend)` at the start of every rank, under no test of the rank, and let "
@@ -50,12 +51,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     )
 
 
-def _elsewhere(case: Case, joining: list[Stand]) -> Diagnosis:
+def _elsewhere(run: FailedRun, joining: list[RankPosition]) -> Diagnosis:
     """All ranks are at the meeting, and it does not begin: they look for each other in the wrong place."""
-    own = _own_settings(case)
+    own = _own_settings(run)
     settings = listed(f"{name} (`{place.path}:{place.line}`)" for name, place in own.items())
     setting = f", with the script's own {settings}" if own else ""
-    return case.parting(
+    return run.parting(
         title="All ranks looked for each other in the wrong place",
         what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}{setting}, and "
         "the group never came together",
@@ -73,9 +74,9 @@ def _elsewhere(case: Case, joining: list[Stand]) -> Diagnosis:
     )
 
 
-def _own_settings(case: Case) -> dict[str, Location]:
+def _own_settings(run: FailedRun) -> dict[str, Location]:
     """What the script sets although the launcher does: variables, and arguments of `init_process_group`."""
-    script = case.seen.script
+    script = run.evidence.script
     found: dict[str, Location] = {}
     for tree in script.trees:
         for node in ast.walk(tree.root):

@@ -17,8 +17,8 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.checks.text.source import Script
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
+from grader.checks.source.script import Script
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -29,18 +29,18 @@ _NONE = re.compile(r"NoneType|cuda:None|cuda:-1|Invalid device string|Device ind
 _NAMES = ("--local-rank", "--local_rank")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of the argument, whether argparse said so or its default led astray."""
-    if case.logged(_REQUIRED):
+    if run.logged(_REQUIRED):
         what = "was stopped by `argparse`, because `--local-rank` was not given"
-    elif case.logged(_UNKNOWN):
+    elif run.logged(_UNKNOWN):
         what = "was stopped by `argparse`, because it does not know `--local-rank`"
-    elif case.saying(_NONE) and case.cause is not None and _reads_argument(case):
-        what = f"used `--local-rank`, which nobody passed (“{case.words}”),"
+    elif run.saying(_NONE) and run.cause is not None and _reads_argument(run):
+        what = f"used `--local-rank`, which nobody passed (“{run.words}”),"
     else:
         return None
-    added = _added(case.seen.script)
-    return case.crash(
+    added = _added(run.evidence.script)
+    return run.crash(
         title="`--local-rank` was expected as an argument",
         what=what,
         why=(
@@ -62,6 +62,6 @@ def _added(script: Script) -> tuple[Location, ...]:
     return tuple(found)
 
 
-def _reads_argument(case: Case) -> bool:
-    frame = case.cause.site if case.cause is not None else None
-    return frame is not None and "local_rank" in case.seen.script.line(frame.path, frame.line)
+def _reads_argument(run: FailedRun) -> bool:
+    frame = run.cause.site if run.cause is not None else None
+    return frame is not None and "local_rank" in run.evidence.script.line(frame.path, frame.line)

@@ -13,24 +13,24 @@ were still in it.
 
 from __future__ import annotations
 
-from grader.checks.told.case import Case, told
+from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 94
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a crash in which every fall is a consequence."""
-    if case.ending is not Ending.CRASHED or case.cause is not None or not case.falls:
+    if run.ending is not Ending.CRASHED or run.cause is not None or not run.failures:
         return None
-    text = told(case.stands)
-    return case.parting(
+    text = positions_text(run.positions)
+    return run.parting(
         title="The ranks lost the connection to each other",
         what=text[:1].upper() + text[1:],
         why="A connection is closed when the rank at its other end leaves the group, on purpose or not, while it is "
         "still needed",
         hint="Let all ranks finish the same collectives, then `dist.barrier()`, then `dist.destroy_process_group()`.",
         where=(),
-        ranks=tuple(f.rank for f in case.falls),
+        ranks=tuple(f.rank for f in run.failures),
     )

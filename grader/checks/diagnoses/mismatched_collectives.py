@@ -14,24 +14,24 @@ same length, decisions on values that all ranks share.
 from __future__ import annotations
 
 from grader.checks.quote import ranks
-from grader.checks.told.case import Case, told
-from grader.checks.told.stand import Fate
+from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 50
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a standstill at more than one place."""
-    waiting = [s for s in case.stands if s.fate is Fate.WAITED]
-    if case.ending is not Ending.DEADLOCKED or case.cause is not None or len(waiting) < 2:
+    waiting = [s for s in run.positions if s.fate is Fate.WAITED]
+    if run.ending is not Ending.DEADLOCKED or run.cause is not None or len(waiting) < 2:
         return None
     if len({(s.operation, s.where) for s in waiting}) < 2:
         return None
-    return case.parting(
+    return run.parting(
         title=f"{ranks(s.rank for s in waiting)} waited for each other in different calls",
-        what=_sentence(told(case.stands)),
+        what=_sentence(positions_text(run.positions)),
         why=(
             "A collective ends only when every rank has made the same call, so ranks that stand in different ones wait "
             "for each other for ever"

@@ -15,22 +15,22 @@ The same calls in the same order, with equal shapes; gather lengths first and pa
 from __future__ import annotations
 
 from grader.checks.quote import ranks
-from grader.checks.told.case import Case, told
+from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 45
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the backend itself says that sizes or calls do not fit."""
-    if not case.disagreed or case.cause is None:
+    if not run.disagreed or run.cause is None:
         return None
-    fallen = case.alike
-    rest = [s for s in case.stands if s.rank not in {f.rank for f in fallen}]
+    fallen = run.alike
+    rest = [s for s in run.positions if s.rank not in {f.rank for f in fallen}]
     line = f" at `{fallen[0].site.path}:{fallen[0].site.line}`" if fallen[0].site is not None else ""
     how = f"ended by {fallen[0].signal}" if fallen[0].signal else f"ended by {fallen[0].type}"
-    others = f"; {told(rest, then=True)}" if rest else ""
-    return case.parting(
+    others = f"; {positions_text(rest, then=True)}" if rest else ""
+    return run.parting(
         title="What one rank sent was not what another expected",
         what=f"{ranks(f.rank for f in fallen)} got data of another size than expected in a collective{line} and was "
         f"{how}{others}",
@@ -44,5 +44,5 @@ def diagnose(case: Case) -> Diagnosis | None:
         ),
         where=tuple(p for f in fallen for p in f.where),
         ranks=tuple(f.rank for f in fallen),
-        details={"message": case.cause.message[:400]},
+        details={"message": run.cause.message[:400]},
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -31,18 +31,18 @@ _FILE = re.compile(
 _CHECKPOINT = re.compile(r"\.(pt|pth|ckpt|safetensors|tar|bin)$")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of data sets, downloads and variables that name a folder."""
     what = ""
-    if case.saying(_WORDS) is not None:
-        what = f"found no data (“{case.words}”)"
-    elif case.saying(_KEY, "KeyError") is not None:
-        what = f"asked for the folder in the environment variable {case.words}, which is not set"
-    elif (found := case.saying(_FILE, "FileNotFoundError")) and not _CHECKPOINT.search(found["path"]):
-        what = f"opened a data file that is not there (“{case.words}”)"
+    if run.saying(_WORDS) is not None:
+        what = f"found no data (“{run.words}”)"
+    elif run.saying(_KEY, "KeyError") is not None:
+        what = f"asked for the folder in the environment variable {run.words}, which is not set"
+    elif (found := run.saying(_FILE, "FileNotFoundError")) and not _CHECKPOINT.search(found["path"]):
+        what = f"opened a data file that is not there (“{run.words}”)"
     if not what:
         return None
-    return case.crash(
+    return run.crash(
         title="The data was not where the script looked",
         what=what,
         why=(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -29,12 +29,12 @@ _KEY = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a missing key that is a launcher's."""
-    found = case.saying(_TOLD) or case.saying(_KEY, "KeyError")
+    found = run.saying(_TOLD) or run.saying(_KEY, "KeyError")
     if found is None:
         return None
-    return case.crash(
+    return run.crash(
         title="A launcher's variable was missing",
         what=f"looked for the environment variable `{found['name']}`, which was not set",
         why=(

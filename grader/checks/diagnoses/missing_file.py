@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 40
@@ -24,14 +24,14 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a missing file, and of the ranks that could have been too early for it."""
-    if case.saying(_WORDS) is None or case.cause is None or case.cause.type == "ProcessRaisedException":
+    if run.saying(_WORDS) is None or run.cause is None or run.cause.type == "ProcessRaisedException":
         return None
-    some = len(case.alike) < case.seen.world_size
-    return case.crash(
+    some = len(run.alike) < run.evidence.world_size
+    return run.crash(
         title="A file was not there" + (" yet" if some else ""),
-        what=f"used a path that does not exist (“{case.words}”)",
+        what=f"used a path that does not exist (“{run.words}”)",
         why=(
             "A file that one rank writes is there for the others only after a meeting point behind the write, so a "
             "fast rank can come too early"

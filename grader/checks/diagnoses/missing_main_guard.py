@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 
 from grader.checks.quote import places
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.trace import Event
 
@@ -25,12 +25,12 @@ ORDER = 8
 _WORDS = re.compile(r"before the\s+current process has finished its bootstrapping phase|freeze_support\(\)")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the interpreter itself said that the guard is missing."""
-    if case.saying(_WORDS) is None and case.logged(_WORDS) is None:
+    if run.saying(_WORDS) is None and run.logged(_WORDS) is None:
         return None
-    started = [e for r in case.seen.trace.ranks for e in r.events("process") if _spawned(e)]
-    return case.crash(
+    started = [e for r in run.evidence.trace.ranks for e in r.events("process") if _spawned(e)]
+    return run.crash(
         title='`if __name__ == "__main__":` is missing',
         what="started a process that ran the whole script again, up to this same start,",
         why=(

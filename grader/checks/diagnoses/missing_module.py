@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -24,13 +24,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of packages and names that cannot be imported."""
-    found = case.saying(_WORDS, "ModuleNotFoundError", "ImportError")
+    found = run.saying(_WORDS, "ModuleNotFoundError", "ImportError")
     if found is None or (found["of"] or "").startswith("torch"):
         return None
     name = found["name"] or f"{found['of']}.{found['part']}"
-    return case.crash(
+    return run.crash(
         title=f"`{name}` could not be imported",
         what=f"imported `{name}`, which is not there",
         why=(

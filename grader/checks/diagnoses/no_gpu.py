@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -30,11 +30,11 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="The script wants a GPU, and there is none",
         what="asked for a CUDA device where there is none",
         why=(

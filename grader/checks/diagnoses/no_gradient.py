@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 40
@@ -26,13 +26,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="The loss has no gradient to follow",
-        what=f"asked for gradients where there are none (“{case.words}”)",
+        what=f"asked for gradients where there are none (“{run.words}”)",
         why=(
             "Gradients flow only through operations on parameters that require them, so "
             "`torch.no_grad()`, `.detach()`, `.item()` or a frozen model leave nothing to "

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -23,13 +23,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of refused files and folders."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="A file could not be opened for writing",
-        what=f"was refused a file (“{case.words}”)",
+        what=f"was refused a file (“{run.words}”)",
         why="Only the folder that `OUTPUT_DIR` names is there to be written to; data and code are not",
         hint='Save below it, on rank 0: `os.path.join(os.environ["OUTPUT_DIR"], "model.pt")`.',
     )

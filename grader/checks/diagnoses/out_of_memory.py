@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 
 from grader.checks.quote import ranks
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -36,52 +36,52 @@ _HINT = (
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of memory: a GPU's, one allocation, or the sum of all ranks."""
-    cause = case.cause
-    if cause is not None and (case.saying(_CUDA) or cause.type == "OutOfMemoryError"):
-        return case.crash(
+    cause = run.cause
+    if cause is not None and (run.saying(_CUDA) or cause.type == "OutOfMemoryError"):
+        return run.crash(
             title="A GPU ran out of memory",
-            what=f"ran out of GPU memory (“{case.words}”)",
+            what=f"ran out of GPU memory (“{run.words}”)",
             why=(
                 "A GPU holds the model, its gradients and optimizer state and one rank's batch, and a second rank on "
                 "the same GPU, as without `torch.cuda.set_device(local_rank)`, needs all of that again"
             ),
             hint=f"{_HINT} Check that every rank uses a GPU of its own.",
         )
-    if case.ending is not Ending.OUT_OF_MEMORY:
+    if run.ending is not Ending.OUT_OF_MEMORY:
         return None
-    grown = _growth(case)
+    grown = _growth(run)
     if cause is not None and cause.type:
-        return case.crash(
+        return run.crash(
             title="An allocation failed",
-            what=f"asked for memory that is not there (“{case.words}”)",
+            what=f"asked for memory that is not there (“{run.words}”)",
             why=f"One tensor is larger than the memory that is left{grown}",
             hint="Check the sizes that reach this line. " + _HINT,
         )
-    peaks = {r.rank: r.peak_rss_bytes for r in case.seen.record.ranks}
+    peaks = {r.rank: r.peak_rss_bytes for r in run.evidence.record.ranks}
     by_rank = ", ".join(f"rank {r} up to {size / _MIB:,.0f} MiB" for r, size in list(peaks.items())[:8])
-    limit = _LIMIT.search(case.seen.record.ending_reason)
+    limit = _LIMIT.search(run.evidence.record.ending_reason)
     what = (
         f"All ranks together used {limit['used']} of {limit['limit']} that they may ({by_rank})"
         if limit
-        else f"{ranks(f.rank for f in case.falls) if case.falls else 'A rank'} was killed because the machine had no "
-        f"memory left ({by_rank})"
+        else f"{ranks(f.rank for f in run.failures) if run.failures else 'A rank'} was killed because the machine had "
+        f"no memory left ({by_rank})"
     )
-    return case.parting(
+    return run.parting(
         title="The run needed more memory than it may",
         what=what,
         why=f"Each rank has its own copy of the model, its batch and its loader's workers{grown}",
         hint=_HINT,
         where=(),
-        ranks=tuple(f.rank for f in case.falls),
+        ranks=tuple(f.rank for f in run.failures),
         details={"peak_bytes": {str(r): size for r, size in peaks.items()}},
     )
 
 
-def _growth(case: Case) -> str:
+def _growth(run: FailedRun) -> str:
     """Said where resident memory grew from step to step."""
-    for rank in case.seen.trace.ranks:
+    for rank in run.evidence.trace.ranks:
         sizes = _sizes(rank)
         if len(sizes) > 1 and sizes[-1][1] > _GROWTH * sizes[0][1]:
             (first, least), (last, most) = sizes[0], sizes[-1]

@@ -15,8 +15,8 @@ share, and add up the counts with `dist.all_reduce`.
 from __future__ import annotations
 
 from grader.checks.quote import place, ranks
-from grader.checks.told.case import Case, named, told
-from grader.checks.told.stand import Stand
+from grader.checks.run.failed_run import FailedRun, named, positions_text
+from grader.checks.run.rank_position import RankPosition
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 from grader.model.trace import RankTrace
@@ -25,23 +25,23 @@ ORDER = 30
 _FORWARD = ("DDP buffer broadcast", "DDP synchronisation")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of forward passes of the wrapper under a rank test, or of an evaluation that only some ranks began."""
-    if not case.parted or case.seen.world_size < 2:
+    if not run.parted or run.evidence.world_size < 2:
         return None
     alone: dict[int, tuple[Location, ...]] = {
         s.rank: s.where
-        for s in case.stands
-        if s.operation in _FORWARD and (s.guard is not None or _evaluates(case, s))
+        for s in run.positions
+        if s.operation in _FORWARD and (s.guard is not None or _evaluates(run, s))
     }
-    alone = alone or _unfinished(case)
-    if not alone or len(alone) == case.seen.world_size:
+    alone = alone or _unfinished(run)
+    if not alone or len(alone) == run.evidence.world_size:
         return None
     lines = tuple(dict.fromkeys(p for places in alone.values() for p in places))
-    rest = [s for s in case.stands if s.rank not in alone]
-    return case.parting(
+    rest = [s for s in run.positions if s.rank not in alone]
+    return run.parting(
         title=f"{ranks(alone)} called the wrapped model without the others",
-        what=f"{ranks(alone)} evaluated through the wrapper{named(lines)}, alone; {told(rest)}",
+        what=f"{ranks(alone)} evaluated through the wrapper{named(lines)}, alone; {positions_text(rest)}",
         why=(
             "A forward pass of the wrapped model is a meeting of all ranks, which exchanges buffers such as "
             "BatchNorm's statistics, so a rank that makes one alone waits for the others or takes their next "
@@ -56,9 +56,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     )
 
 
-def _evaluates(case: Case, stand: Stand) -> bool:
+def _evaluates(run: FailedRun, stand: RankPosition) -> bool:
     """Whether the innermost function that the rank stands in switches gradients or training off."""
-    script = case.seen.script
+    script = run.evidence.script
     frame = stand.site
     if frame is None or frame.function in ("<module>", "main"):
         return False
@@ -75,9 +75,9 @@ def _evaluates(case: Case, stand: Stand) -> bool:
     return any(word in text for word in ("no_grad", "inference_mode", ".eval()"))
 
 
-def _unfinished(case: Case) -> dict[int, tuple[Location, ...]]:
+def _unfinished(run: FailedRun) -> dict[int, tuple[Location, ...]]:
     """Ranks whose last evaluation was through the wrapper, where another rank had begun fewer."""
-    begun = {r.rank: _begun(r) for r in case.seen.trace.ranks}
+    begun = {r.rank: _begun(r) for r in run.evidence.trace.ranks}
     fewest = min(len(found) for found in begun.values())
     return {rank: found[-1] for rank, found in begun.items() if len(found) > fewest}
 

@@ -13,7 +13,7 @@ Find out what ended this one rank; the others only followed.
 
 from __future__ import annotations
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 80
@@ -33,29 +33,27 @@ _SIGNALS = {
 }
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of signals and of exits that no exception explains."""
-    cause = case.cause
+    cause = run.cause
     if cause is None or (cause.type not in ("", "SystemExit") and (not cause.signal or cause.frames)):
         return None
-    some = len(case.alike) < case.seen.world_size
+    some = len(run.alike) < run.evidence.world_size
     needs = "; the others cannot finish a collective without it" if some else ""
     if cause.signal:
         what, why = _SIGNALS.get(
             cause.signal, (f"was ended by {cause.signal}", "comes from outside the script")
         )
-        said = f" (“{case.words}”)" if case.words else ""
-        return case.crash(
+        said = f" (“{run.words}”)" if run.words else ""
+        return run.crash(
             title="A rank was killed" if some else "All ranks were killed",
             what=f"{what}{said}",
             why=f"This signal {why}{needs}",
             hint="Look at what this rank printed last; run it with less memory, fewer workers, or one process.",
         )
     way = "called `sys.exit`" if cause.type == "SystemExit" else "left without an exception"
-    said = (
-        f" (“{case.words}”)" if cause.type == "SystemExit" and not case.words.isdigit() and case.words else ""
-    )
-    return case.crash(
+    said = f" (“{run.words}”)" if cause.type == "SystemExit" and not run.words.isdigit() and run.words else ""
+    return run.crash(
         title="A rank left with an error" if some else "The script left with an error",
         what=f"{way}{said}, with exit code {cause.exit_code},",
         why=(

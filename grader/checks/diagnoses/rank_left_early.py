@@ -14,23 +14,23 @@ Let all ranks run the same collectives to the end; end them with `dist.barrier()
 from __future__ import annotations
 
 from grader.checks.quote import ranks
-from grader.checks.told.case import Case, told
-from grader.checks.told.stand import Fate
+from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 60
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where some ranks ended by themselves and all others waited or lost their partner."""
-    ended = [s for s in case.stands if s.fate is Fate.ENDED]
-    rest = [s for s in case.stands if s.fate in (Fate.WAITED, Fate.LOST)]
-    if not case.parted or not ended or not rest:
+    ended = [s for s in run.positions if s.fate is Fate.ENDED]
+    rest = [s for s in run.positions if s.fate in (Fate.WAITED, Fate.LOST)]
+    if not run.parted or not ended or not rest:
         return None
     gone = [s.rank for s in ended]
-    return case.parting(
+    return run.parting(
         title=f"{ranks(gone)} ended while the others waited for {'it' if len(gone) == 1 else 'them'}",
-        what=f"{ranks(gone)} had ended with exit code 0; {told(rest)}",
+        what=f"{ranks(gone)} had ended with exit code 0; {positions_text(rest)}",
         why="A collective ends only when every rank has called it, and a rank that has ended never will",
         hint=(
             "Let all ranks take the same way through the script: no collective or training step in a branch that only "

@@ -14,29 +14,29 @@ Share the work among the ranks, shorten it, or do it before the process group is
 from __future__ import annotations
 
 from grader.checks.quote import ranks
-from grader.checks.told.case import Case, told
-from grader.checks.told.stand import Fate
+from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 40
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a time limit at which some ranks worked and others had been waiting for them."""
-    if case.ending is not Ending.TIMED_OUT or case.cause is not None:
+    if run.ending is not Ending.TIMED_OUT or run.cause is not None:
         return None
-    busy = [s for s in case.stands if s.fate is Fate.WORKED and s.where]
-    waiting = [s for s in case.stands if s.fate is Fate.WAITED]
-    steps = {s.rank: case.seen.rank(s.rank).last_t for s in case.stands}
-    quiet_s = case.seen.record.wall_s - max((steps[s.rank] for s in waiting), default=0.0)
-    if not busy or not waiting or quiet_s < _LONG_SHARE * case.seen.record.deadline_s:
+    busy = [s for s in run.positions if s.fate is Fate.WORKED and s.where]
+    waiting = [s for s in run.positions if s.fate is Fate.WAITED]
+    steps = {s.rank: run.evidence.rank(s.rank).last_t for s in run.positions}
+    quiet_s = run.evidence.record.wall_s - max((steps[s.rank] for s in waiting), default=0.0)
+    if not busy or not waiting or quiet_s < _LONG_SHARE * run.evidence.record.deadline_s:
         return None
     who = ranks(s.rank for s in busy)
-    return case.parting(
+    return run.parting(
         title=f"{who} kept the others waiting until the time limit",
-        what=f"At the limit of {case.seen.record.deadline_s:g} s {told(busy)}, and {told(waiting)}, where nothing had "
-        f"moved for {quiet_s:.0f} s",
+        what=f"At the limit of {run.evidence.record.deadline_s:g} s {positions_text(busy)}, and "
+        f"{positions_text(waiting)}, where nothing had moved for {quiet_s:.0f} s",
         why="All others wait in their next collective for what one rank does alone, and their patience has a limit",
         hint=(
             "Share this work among the ranks, make it shorter, or do it before the run; an endless loop on one rank "

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 22
@@ -30,19 +30,19 @@ _INSTEAD = {
 }
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of names that torch itself does not know."""
     found = (
-        case.saying(_ATTRIBUTE, "AttributeError")
-        or case.saying(_IMPORT, "ImportError")
-        or (case.saying(_KEYWORD, "TypeError") if _in_library(case) else None)
+        run.saying(_ATTRIBUTE, "AttributeError")
+        or run.saying(_IMPORT, "ImportError")
+        or (run.saying(_KEYWORD, "TypeError") if _in_library(run) else None)
     )
     if found is None:
         return None
-    start = case.seen.rank(0).start
+    start = run.evidence.rank(0).start
     version = f" {start.torch}" if start is not None else ""
     instead = f"Write {_INSTEAD[found['name']]} instead. " if found["name"] in _INSTEAD else ""
-    return case.crash(
+    return run.crash(
         title=f"PyTorch has no `{found['name']}` here (any more)",
         what=f"used `{found['name']}` of `{found['of']}`, which PyTorch{version} does not have,",
         why="Names and arguments of torch.distributed have changed since scripts for PyTorch 1.x were written",
@@ -51,15 +51,15 @@ def diagnose(case: Case) -> Diagnosis | None:
     )
 
 
-def _in_library(case: Case) -> bool:
+def _in_library(run: FailedRun) -> bool:
     """The call at the failing line is one of torch's, not of the script's own functions."""
-    found = case.saying(_KEYWORD)
+    found = run.saying(_KEYWORD)
     if found is None:
         return False
     name = (
         found["of"].rpartition(".")[2] if not found["of"].endswith("__init__") else found["of"].split(".")[-2]
     )
-    own = {d for tree in case.seen.script.trees for d in _defined(tree.root)}
+    own = {d for tree in run.evidence.script.trees for d in _defined(tree.root)}
     return name not in own
 
 

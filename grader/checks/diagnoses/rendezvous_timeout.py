@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 25
@@ -31,13 +31,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="Not all ranks came to the meeting",
-        what=f"waited in vain for the other ranks to join (“{case.words}”)",
+        what=f"waited in vain for the other ranks to join (“{run.words}”)",
         why=(
             "A process group exists only once all `world_size` ranks have called "
             "`init_process_group` with the same address, so one rank that is late, has another "

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 12
@@ -28,17 +28,17 @@ _WORDS = re.compile(
 _FILES = re.compile(r"received 0 items of ancdata|Too many open files")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of shared memory and of the descriptors that it needs, with the number of workers where it is known."""
-    found = case.saying(_WORDS) or (
-        case.logged(_WORDS) if case.cause is not None and case.cause.signal == "SIGBUS" else None
+    found = run.saying(_WORDS) or (
+        run.logged(_WORDS) if run.cause is not None and run.cause.signal == "SIGBUS" else None
     )
     if found is None:
         return None
-    workers = [max((ld.num_workers for ld in r.loaders), default=0) for r in case.seen.trace.ranks]
+    workers = [max((ld.num_workers for ld in r.loaders), default=0) for r in run.evidence.trace.ranks]
     number = f" ({sum(workers)} workers on {len(workers)} ranks)" if any(workers) else ""
     what = "open files" if _FILES.search(found[0]) else "shared memory"
-    return case.crash(
+    return run.crash(
         title=f"The data loaders' workers ran out of {what}",
         what=f"lost a worker of the data loader because {what} ran out{number}",
         why=(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -30,27 +30,27 @@ _CALLS = {
 }  # fmt: skip
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of errors in the call of the spawned function itself: no line of it had run yet."""
-    calls = case.seen.script.calls(*_CALLS)
-    told = case.cause is not None and case.cause.type == "TypeError"
-    if not calls or not told or case.cause is None:
+    calls = run.evidence.script.calls(*_CALLS)
+    told = run.cause is not None and run.cause.type == "TypeError"
+    if not calls or not told or run.cause is None:
         return None
-    where: tuple[Location, ...] = tuple(case.seen.script.location(c) for c in calls[:1])
-    if any(f.in_submission for f in case.cause.frames) and case.cause.where[0].line != where[0].line:
+    where: tuple[Location, ...] = tuple(run.evidence.script.location(c) for c in calls[:1])
+    if any(f.in_submission for f in run.cause.frames) and run.cause.where[0].line != where[0].line:
         return None
-    single = case.saying(_TUPLE)
+    single = run.saying(_TUPLE)
     if single is not None:
         what = f"gave `mp.spawn` one value ({single['type']}) as `args` where it takes a tuple,"
         why = "`args=(x)` is only `x` in brackets, and its parts are passed to the function one by one"
         hint = "A tuple of one has a comma: `args=(world_size,)`. "
-    elif case.saying(_NUMBER) is not None:
-        what = f"called the spawned function with the wrong number of arguments (“{case.words}”)"
+    elif run.saying(_NUMBER) is not None:
+        what = f"called the spawned function with the wrong number of arguments (“{run.words}”)"
         why = "`mp.spawn(fn, args=(a, b))` calls `fn(index, a, b)`: the number of the process always comes first"
         hint = "Let the function take the number first, `def worker(rank, world_size):`. "
     else:
         return None
-    return case.crash(
+    return run.crash(
         title="`mp.spawn` got arguments that do not fit",
         what=what,
         why=why,

@@ -14,8 +14,8 @@ Call the training function directly and take rank and world size from torchrun's
 from __future__ import annotations
 
 from grader.checks.quote import places, ranks
-from grader.checks.told.case import Case
-from grader.checks.told.stand import Fate
+from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace
@@ -37,9 +37,9 @@ _HINT = (
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where ranks that took no part in training themselves had started processes of their own."""
-    spawning = {r.rank: own for r in case.seen.trace.ranks if (own := _own(r))}
+    spawning = {r.rank: own for r in run.evidence.trace.ranks if (own := _own(r))}
     if not spawning:
         return None
     first = next(iter(spawning.values()))[0]
@@ -48,16 +48,16 @@ def diagnose(case: Case) -> Diagnosis | None:
     named = isinstance(target, str) and target and not target.startswith("_")
     what = f"started `{target}` in further processes" if named else "started further processes"
     title = "Each rank started ranks of its own"
-    if case.cause is not None:
-        if case.cause.type in _PLAIN or case.cause.rank not in spawning:
+    if run.cause is not None:
+        if run.cause.type in _PLAIN or run.cause.rank not in spawning:
             return None
-        said = f", and one of them failed (“{case.words}”)" if case.words else ", and one of them failed"
-        return case.crash(title=title, what=f"{what}{said},", why=_WHY, hint=_HINT, where=lines)
-    waiting = [s for s in case.stands if s.rank in spawning and s.fate is Fate.WAITED]
-    if case.ending not in (Ending.DEADLOCKED, Ending.TIMED_OUT) or not waiting:
+        said = f", and one of them failed (“{run.words}”)" if run.words else ", and one of them failed"
+        return run.crash(title=title, what=f"{what}{said},", why=_WHY, hint=_HINT, where=lines)
+    waiting = [s for s in run.positions if s.rank in spawning and s.fate is Fate.WAITED]
+    if run.ending not in (Ending.DEADLOCKED, Ending.TIMED_OUT) or not waiting:
         return None
     line = f" at `{lines[0].path}:{lines[0].line}`" if lines else ""
-    return case.parting(
+    return run.parting(
         title=title,
         what=f"{ranks(spawning)} {what}{line} and waited for them until the run was stopped",
         why=_WHY,

@@ -12,19 +12,19 @@ Look at the line where it waits: who was to send, set or end what it waits for?
 
 from __future__ import annotations
 
-from grader.checks.told.case import Case, told
+from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
 ORDER = 92
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of any standstill."""
-    if case.ending is not Ending.DEADLOCKED or case.cause is not None:
+    if run.ending is not Ending.DEADLOCKED or run.cause is not None:
         return None
-    text = told(case.stands)
-    return case.parting(
+    text = positions_text(run.positions)
+    return run.parting(
         title="The ranks stood still",
         what=text[:1].upper() + text[1:],
         why="Nothing was computed, sent or printed any more, so what they waited for was never going to come",
@@ -33,5 +33,5 @@ def diagnose(case: Case) -> Diagnosis | None:
             "somebody sets, or a process that was to end."
         ),
         where=(),
-        ranks=tuple(s.rank for s in case.stands if s.operation),
+        ranks=tuple(s.rank for s in run.positions if s.operation),
     )

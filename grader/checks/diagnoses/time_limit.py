@@ -13,7 +13,7 @@ Fewer epochs, a loader that keeps up, all ranks sharing the data; or mend the li
 from __future__ import annotations
 
 from grader.checks.quote import count
-from grader.checks.told.case import Case, told
+from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 
@@ -22,22 +22,22 @@ _QUIET_SHARE = 0.2
 _MOST_QUIET_S = 20.0
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of any time limit; whether there was progress decides what is said."""
-    if case.ending is not Ending.TIMED_OUT or case.cause is not None:
+    if run.ending is not Ending.TIMED_OUT or run.cause is not None:
         return None
-    record = case.seen.record
-    steps = {r.rank: len(r.steps) for r in case.seen.trace.ranks}
-    last = max((r.steps[-1].t for r in case.seen.trace.ranks if r.steps), default=None)
+    record = run.evidence.record
+    steps = {r.rank: len(r.steps) for r in run.evidence.trace.ranks}
+    last = max((r.steps[-1].t for r in run.evidence.trace.ranks if r.steps), default=None)
     epochs = max(
-        (len(s.epochs) for s in case.seen.ledger.training if all(e.own for e in s.epochs)), default=0
+        (len(s.epochs) for s in run.evidence.ledger.training if all(e.own for e in s.epochs)), default=0
     )
     quiet_s = record.wall_s - last if last is not None else record.wall_s
     limit = f"the limit of {record.deadline_s:g} s"
     if last is not None and quiet_s <= max(1.0, min(_MOST_QUIET_S, _QUIET_SHARE * record.deadline_s)):
         per_s = max(steps.values()) / max(last, 1e-9)
         during = f", in {'its first epoch' if epochs == 1 else f'epoch {epochs - 1}'}" if epochs else ""
-        return case.parting(
+        return run.parting(
             title="Training was still going on at the time limit",
             what=f"At {limit} the ranks were still training: {count(max(steps.values()), 'optimizer step')} each so "
             f"far, {per_s:.2g} per second{during}",
@@ -53,9 +53,9 @@ def diagnose(case: Case) -> Diagnosis | None:
     since = (
         f"the last optimizer step was {quiet_s:.0f} s before" if last is not None else "no step had been made"
     )
-    return case.parting(
+    return run.parting(
         title="Nothing got on any more before the time limit",
-        what=f"At {limit} {since}; {told(case.stands)}",
+        what=f"At {limit} {since}; {positions_text(run.positions)}",
         why=(
             "The ranks were not in a collective together, so this is no deadlock between them, but they did not train "
             "either"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -34,13 +34,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="Tensors met on different devices",
-        what=f"mixed tensors of two devices in one operation (“{case.words}”)",
+        what=f"mixed tensors of two devices in one operation (“{run.words}”)",
         why=(
             "An operation runs on one device, so the model, the batch and everything computed "
             "beside them have to be on the rank's own"

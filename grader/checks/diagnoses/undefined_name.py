@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -27,13 +27,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS, "NameError", "UnboundLocalError") is None:
+    if run.saying(_WORDS, "NameError", "UnboundLocalError") is None:
         return None
-    return case.crash(
+    return run.crash(
         title="A name was used that does not exist",
-        what=f"used a name that was never given a value (“{case.words}”)",
+        what=f"used a name that was never given a value (“{run.words}”)",
         why=(
             "Python notices only when the line runs, so a misspelt name, a missing import, or a"
             " value that is set on rank 0 only ends the run there"

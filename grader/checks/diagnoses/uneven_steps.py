@@ -15,16 +15,16 @@ Give all ranks shards of one length (`DistributedSampler` pads or drops for that
 from __future__ import annotations
 
 from grader.checks.quote import count, listed, place, ranks
-from grader.checks.told.case import Case, named, told
-from grader.checks.told.parting import left_epoch
+from grader.checks.run.failed_run import FailedRun, named, positions_text
+from grader.checks.run.loop_divergence import left_epoch
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 36
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of an epoch that ran dry on some ranks while others were in a batch more."""
-    found = left_epoch(case) if case.parted else None
+    found = left_epoch(run) if run.parted else None
     if found is None or not all(s.exhausted for s in found[1]):
         return None
     epoch, dry, still = found
@@ -34,12 +34,12 @@ def diagnose(case: Case) -> Diagnosis | None:
     fewest = min(s.num_batches for s in dry)
     batches = count(fewest, "batch", "batches")
     nth = f"batch {max(fewest + 1, still[0].num_batches):,}"
-    return case.parting(
+    return run.parting(
         title="Ranks had different numbers of batches",
         what=(
             f"In epoch {epoch.number} {ranks(numbers).lower()} ran out of data after "
             f"{batches} (loader{named(lines)}) while {ranks(waiting).lower()} went into {nth}; "
-            f"{told(case.stands)}"
+            f"{positions_text(run.positions)}"
         ),
         why=(
             "Every backward pass of the wrapped model is a meeting of all ranks, so a rank with more batches waits for "

@@ -19,7 +19,7 @@ import ast
 import re
 
 from grader.checks.quote import count
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -28,18 +28,18 @@ _WORDS = re.compile(r"Expected to have finished reduction in the prior iteration
 _INDICES = re.compile(r"did not receive grad for rank \d+: (?P<indices>[\d ]+)")
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of unused or frozen parameters; point at a freeze after the wrap where there is one."""
-    if case.saying(_WORDS) is None or case.cause is None:
+    if run.saying(_WORDS) is None or run.cause is None:
         return None
-    found = _INDICES.search(case.cause.message)
+    found = _INDICES.search(run.cause.message)
     indices = [int(n) for n in found["indices"].split()] if found else []
-    wraps = case.seen.rank(case.cause.rank).wraps
+    wraps = run.evidence.rank(run.cause.rank).wraps
     number = f"{count(len(indices), 'parameter tensor')}" if indices else "some parameters"
     of_all = f" of {wraps[-1].num_tensors}" if indices and wraps else ""
-    frozen = _frozen_late(case)
+    frozen = _frozen_late(run)
     late = " (`{0.path}:{0.line}` freezes parameters after wrapping)".format(frozen[0]) if frozen else ""
-    return case.crash(
+    return run.crash(
         title="Parameters of the wrapped model got no gradient",
         what=f"began a new step while {number}{of_all} of the model had got no gradient in the step before{late}",
         why=(
@@ -50,14 +50,14 @@ def diagnose(case: Case) -> Diagnosis | None:
             "Freeze parameters before wrapping, drop layers that the loss does not use (or add their output to it), "
             "and only where steps really differ wrap with `find_unused_parameters=True`."
         ),
-        where=tuple(dict.fromkeys((*frozen, *case.cause.where))),
+        where=tuple(dict.fromkeys((*frozen, *run.cause.where))),
         details={"parameter_indices": indices[:40]},
     )
 
 
-def _frozen_late(case: Case) -> tuple[Location, ...]:
+def _frozen_late(run: FailedRun) -> tuple[Location, ...]:
     """Lines that switch gradients off and lie behind the wrap, in the wrap's own file and scope."""
-    script = case.seen.script
+    script = run.evidence.script
     found = []
     for wrap in script.training.wraps:
         tree = script.names.tree(wrap)

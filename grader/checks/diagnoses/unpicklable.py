@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -28,13 +28,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
-    if case.saying(_WORDS) is None:
+    if run.saying(_WORDS) is None:
         return None
-    return case.crash(
+    return run.crash(
         title="Something could not be sent to another process",
-        what=f"handed something to a new process that cannot be pickled (“{case.words}”)",
+        what=f"handed something to a new process that cannot be pickled (“{run.words}”)",
         why=(
             "Processes started with `spawn` get their data set, collate function and arguments "
             "as pickles, and lambdas, local functions, open files and generators cannot be "

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
-from grader.checks.told.fall import shown
+from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.rank_failure import shown
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -25,21 +25,21 @@ _WORDS = re.compile(r"Caught (?P<type>\w+) in DataLoader worker process \d+")
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+), in ', re.MULTILINE)
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of the line inside the worker, not of the loop that asked for the batch."""
-    found = case.saying(_WORDS)
-    if found is None or case.cause is None:
+    found = run.saying(_WORDS)
+    if found is None or run.cause is None:
         return None
-    message = case.cause.message
+    message = run.cause.message
     inside = [(m["path"], int(m["line"])) for m in _FRAME.finditer(message)]
     own = [
         Location(path, line)
         for path, line in inside
-        if case.seen.script.submission.text(path) is not None and line > 0
+        if run.evidence.script.submission.text(path) is not None and line > 0
     ]
     last = message.strip().splitlines()[-1]
     said = f" (“{shown(last)}”)" if last.startswith(found["type"]) else ""
-    return case.crash(
+    return run.crash(
         title="A data loader's worker raised an exception",
         what=f"got `{found['type']}` from a worker of the data loader{said}",
         why=(
@@ -50,5 +50,5 @@ def diagnose(case: Case) -> Diagnosis | None:
             "Mend the line in the data set, transform or collate function; with `num_workers=0` it fails in the "
             "rank itself, where it is easier to look at."
         ),
-        where=tuple(dict.fromkeys((*own[-1:], *case.cause.where))),
+        where=tuple(dict.fromkeys((*own[-1:], *run.cause.where))),
     )

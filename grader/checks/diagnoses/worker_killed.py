@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.told.case import Case
+from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 14
@@ -24,13 +24,13 @@ _WORDS = re.compile(
 )
 
 
-def diagnose(case: Case) -> Diagnosis | None:
+def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of a worker that ended without an exception."""
-    found = case.saying(_WORDS)
+    found = run.saying(_WORDS)
     if found is None:
         return None
     how = f"was killed ({found['signal'].strip()})" if found["signal"] else "ended without a word"
-    return case.crash(
+    return run.crash(
         title="A data loader's worker was killed",
         what=f"lost a worker of the data loader, which {how},",
         why=(

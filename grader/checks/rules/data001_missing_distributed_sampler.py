@@ -57,15 +57,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, epochs, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.text.training import SAMPLER
-from grader.checks.told.division import Division, Kind, divisions
-from grader.checks.told.ledger import Stream
-from grader.checks.told.shard import Epoch
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
+from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.script import Script
+from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -103,38 +103,38 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which every rank drew (almost) the whole set."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so there was nothing to divide.")
-    judged: list[Division] = []
-    for stream in seen.ledger.training:
-        found = divisions(seen.ledger, stream)
-        whole = [d for d in found if d.kind is Kind.WHOLE]
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so there was nothing to divide.")
+    judged: list[EpochPartition] = []
+    for stream in evidence.ledger.training:
+        found = epoch_partitions(evidence.ledger, stream)
+        whole = [d for d in found if d.kind is PartitionKind.WHOLE]
         if whole:
             return flagged(_hit(stream, whole))
         judged += found
-    divided = [d for d in judged if d.kind in (Kind.DISJOINT, Kind.OVERLAP)]
+    divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
     if divided:
         return verified(_shares(divided[0].epoch, divided[0].num_distinct))
     # Whatever its samples are called, a rank that draws far fewer than there are does not draw them all.
-    total = seen.ledger.num_train
+    total = evidence.ledger.num_train
     parts = [d.epoch for d in judged if d.epoch.known and d.epoch.own and d.epoch.complete]
     if total and parts and all(s.num_distinct < 0.9 * total for e in parts for s in e.shards):
         return verified(_shares(parts[0], total))
     if judged:
-        return unseen(f"The shards could not be compared: {judged[0].reason}.")
-    return unseen("No epoch was seen in which two or more ranks trained.")
+        return not_observable(f"The shards could not be compared: {judged[0].reason}.")
+    return not_observable("No epoch was seen in which two or more ranks trained.")
 
 
-def _shares(epoch: Epoch, total: int) -> str:
+def _shares(epoch: EpochShards, total: int) -> str:
     shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in epoch.shards[:8])
     return (
         f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share ({shares})."
     )
 
 
-def _hit(stream: Stream, whole: list[Division]) -> Hit:
+def _hit(stream: Stream, whole: list[EpochPartition]) -> Hit:
     first = whole[0].epoch
     numbers = [d.epoch.number for d in whole]
     same = first.num_shared == first.num_distinct

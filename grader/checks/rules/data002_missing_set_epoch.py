@@ -61,17 +61,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, epochs, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.source import Script
-from grader.checks.told.ledger import Stream
-from grader.checks.told.shard import Shard
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.epoch_shards import Shard
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
 
-MIN_SAMPLES = 16
+_MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
 
 
@@ -146,11 +146,11 @@ def _source_hit(script: Script, sampler: ast.Call, calls: list[ast.Attribute]) -
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that met their samples in the same order in two or more epochs."""
     reasons: list[str] = []
     renewed: list[str] = []
-    for stream in seen.ledger.training:
+    for stream in evidence.ledger.training:
         repeated = {rank: _repeated(stream.shards(rank)) for rank in stream.ranks}
         repeated = {rank: numbers for rank, numbers in repeated.items() if numbers}
         if repeated:
@@ -158,7 +158,7 @@ def check_trace(seen: Seen) -> Look:
         _clean(stream, renewed, reasons)
     if renewed:
         return verified(renewed[0])
-    return unseen(reasons[0] if reasons else "No training epoch was seen.")
+    return not_observable(reasons[0] if reasons else "No training epoch was seen.")
 
 
 def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
@@ -189,7 +189,7 @@ def _repeated(shards: tuple[Shard, ...]) -> list[int]:
     whole = [(n, s) for n, s in known if s.exhausted]
     pool = whole if len(whole) > 1 else known
     shortest = min((s.num_samples for _, s in pool), default=0)
-    if shortest < MIN_SAMPLES:
+    if shortest < _MIN_SAMPLES:
         return []
     for number, shard in pool:
         groups.setdefault(_order(shard, shortest), []).append(number)

@@ -42,13 +42,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, epochs, listed, place, ranks, share
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.deals import misdeals
-from grader.checks.text.source import Script
-from grader.checks.told.division import Division, Kind, divisions
-from grader.checks.told.ledger import Stream
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.sampler_shares import wrong_shares
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -57,7 +57,7 @@ EXPLAINED_BY = ("DATA001", "DATA007", "DIST008")
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag samplers and streams that deal the same samples twice."""
-    for found in misdeals(script) if script.joins_group else ():
+    for found in wrong_shares(script) if script.joins_group else ():
         yield Hit(
             message=f"{script.at(found.call)} {found.what}. Shared samples are learned twice, and others less or not "
             "at all.",
@@ -67,36 +67,38 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which some ranks shared samples though each did not have everything."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so shards can't overlap.")
-    copies = _worker_copies(seen)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so shards can't overlap.")
+    copies = _worker_copies(evidence)
     if copies is not None:
         return flagged(copies)
-    judged: list[Division] = []
-    for stream in seen.ledger.training:
-        found = divisions(seen.ledger, stream)
-        if any(d.kind is Kind.WHOLE for d in found):
-            return unseen("Every rank drew the whole set (DATA001), so there are no shards to compare.")
-        overlapping = [d for d in found if d.kind is Kind.OVERLAP]
+    judged: list[EpochPartition] = []
+    for stream in evidence.ledger.training:
+        found = epoch_partitions(evidence.ledger, stream)
+        if any(d.kind is PartitionKind.WHOLE for d in found):
+            return not_observable(
+                "Every rank drew the whole set (DATA001), so there are no shards to compare."
+            )
+        overlapping = [d for d in found if d.kind is PartitionKind.OVERLAP]
         if overlapping:
             return flagged(_hit(stream, overlapping))
         judged += found
-    disjoint = [d for d in judged if d.kind is Kind.DISJOINT]
+    disjoint = [d for d in judged if d.kind is PartitionKind.DISJOINT]
     if disjoint:
         padded = max(d.num_excess for d in disjoint)
         padding = f", but for {count(padded, 'sample')} of padding" if padded else ""
         many = count(len(disjoint), "epoch")
         return verified(f"No sample was drawn by two ranks in the same epoch{padding} ({many}).")
     if judged:
-        return unseen(f"The shards could not be compared: {judged[0].reason}.")
-    return unseen("No epoch was seen in which two or more ranks trained.")
+        return not_observable(f"The shards could not be compared: {judged[0].reason}.")
+    return not_observable("No epoch was seen in which two or more ranks trained.")
 
 
-def _worker_copies(seen: Seen) -> Hit | None:
+def _worker_copies(evidence: Evidence) -> Hit | None:
     """A stream whose workers all yield the same: each sample comes as often as there are workers."""
-    for rank in seen.trace.ranks:
+    for rank in evidence.trace.ranks:
         for loader in rank.loaders:
             if not loader.iterable or loader.num_workers < 2:
                 continue
@@ -119,7 +121,7 @@ def _worker_copies(seen: Seen) -> Hit | None:
     return None
 
 
-def _hit(stream: Stream, overlapping: list[Division]) -> Hit:
+def _hit(stream: Stream, overlapping: list[EpochPartition]) -> Hit:
     worst = max(overlapping, key=lambda d: d.epoch.num_shared)
     epoch = worst.epoch
     numbers = [d.epoch.number for d in overlapping]

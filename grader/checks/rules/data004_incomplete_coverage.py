@@ -35,25 +35,25 @@ all epochs together have seen.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, epochs, place, share
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.division import Division, Kind, divisions, expected_size
-from grader.checks.told.ledger import Stream
-from grader.checks.told.shard import first
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions, expected_size
+from grader.checks.run.epoch_shards import first
+from grader.checks.run.sample_ledger import Stream
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("DATA003", "DATA007")
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran; what the ranks cover together is not the question.")
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran; what the ranks cover together is not the question.")
     reason = "No epoch was seen in which two or more ranks trained."
-    for stream in seen.ledger.training:
-        judged = divisions(seen.ledger, stream)
+    for stream in evidence.ledger.training:
+        judged = epoch_partitions(evidence.ledger, stream)
         lacking = [d for d in judged if d.num_missing is not None and d.num_missing > d.num_droppable]
         if lacking:
             return flagged(_hit(stream, lacking))
@@ -64,25 +64,27 @@ def check_trace(seen: Seen) -> Look:
             whole = count(complete[0].num_expected or 0, "training sample")
             return verified(f"All {whole} were drawn in each of {count(len(complete), 'epoch')}{dropped}.")
         if judged:
-            look, reason = _over_all(seen, stream, judged)
-            if look is not None:
-                return look
-    return unseen(reason)
+            observation, reason = _over_all(evidence, stream, judged)
+            if observation is not None:
+                return observation
+    return not_observable(reason)
 
 
-def _over_all(seen: Seen, stream: Stream, judged: tuple[Division, ...]) -> tuple[Look | None, str]:
+def _over_all(
+    evidence: Evidence, stream: Stream, judged: tuple[EpochPartition, ...]
+) -> tuple[Observation | None, str]:
     """No epoch ran to its end: what all of them together have drawn can still show that nothing is left out."""
-    known = [d for d in judged if d.kind is not Kind.UNKNOWN]
+    known = [d for d in judged if d.kind is not PartitionKind.UNKNOWN]
     if not known:
         return None, f"What was drawn could not be compared: {judged[0].reason}."
-    expected = expected_size(seen.ledger, stream, known[0].epoch)
+    expected = expected_size(evidence.ledger, stream, known[0].epoch)
     drawn = frozenset().union(*(d.epoch.union for d in known))
     if expected is not None and len(drawn) + known[0].num_droppable >= expected:
         return verified(f"{count(len(judged), 'epoch')} together drew all {expected:,} training samples."), ""
     return None, "No epoch ran to its end, so what it would have left out is not known."
 
 
-def _hit(stream: Stream, lacking: list[Division]) -> Hit:
+def _hit(stream: Stream, lacking: list[EpochPartition]) -> Hit:
     worst = max(lacking, key=lambda d: d.num_missing or 0)
     epoch, missing, expected = worst.epoch, worst.num_missing or 0, worst.num_expected or 0
     ever = frozenset().union(*(e.union for e in stream.epochs))

@@ -57,17 +57,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, listed, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import LOOPS
-from grader.checks.text.source import UNKNOWN, Script
-from grader.checks.text.training import Draw
-from grader.checks.text.unequal import bounds as literal_bounds
-from grader.checks.text.unequal import differs, last_takes_rest, made_apart
-from grader.checks.told.ledger import Stream
-from grader.checks.told.shard import Epoch
-from grader.checks.told.steps import compare_finals, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.replica_comparison import compare_finals, trainers
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
+from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import LOOPS
+from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -173,29 +173,32 @@ def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severit
     return Hit(message=f"{seen_text} {_WHY}", hint=_EVEN, where=(script.location(node),), severity=severity)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran.")
-    ranks = trainers(seen.trace)
-    completed = seen.record.ending is Ending.COMPLETED
-    for stream in seen.ledger.training:
-        uneven = next((e for e in stream.epochs if _is_uneven(e) or _waits_alone(seen, e)), None)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran.")
+    ranks = trainers(evidence.trace)
+    completed = evidence.record.ending is Ending.COMPLETED
+    for stream in evidence.ledger.training:
+        uneven = next((e for e in stream.epochs if _is_uneven(e) or _waits_alone(evidence, e)), None)
         if uneven is not None and not (completed and _evened(ranks)):
-            return flagged(_epoch_hit(seen, stream, uneven))
+            return flagged(_epoch_hit(evidence, stream, uneven))
     if len(ranks) < 2:
-        return unseen("Fewer than two ranks took optimizer steps.")
+        return not_observable("Fewer than two ranks took optimizer steps.")
     steps = {r.rank: len(r.steps) for r in ranks}
     if not completed:
         # Epochs that all ranks went through to the end count, whatever happened later.
         whole = [
-            e for s in seen.ledger.training for e in s.epochs if e.own and e.complete and len(e.shards) > 1
+            e
+            for s in evidence.ledger.training
+            for e in s.epochs
+            if e.own and e.complete and len(e.shards) > 1
         ]
         if whole:
             return verified(
                 f"All ranks had equal numbers of batches in {count(len(whole), 'complete epoch')}."
             )
-        return unseen("The run ended within its first epoch, where ranks stop at different steps.")
+        return not_observable("The run ended within its first epoch, where ranks stop at different steps.")
     if len(set(steps.values())) == 1:
         return verified(
             f"All {len(ranks)} training ranks took {count(min(steps.values()), 'optimizer step')}."
@@ -204,10 +207,10 @@ def check_trace(seen: Seen) -> Look:
         return verified(
             f"Ranks took {listed(steps.values())} steps and still ended with equal replicas, as under `join()`."
         )
-    return flagged(_run_hit(seen, steps))
+    return flagged(_run_hit(evidence, steps))
 
 
-def _is_uneven(epoch: Epoch) -> bool:
+def _is_uneven(epoch: EpochShards) -> bool:
     """True when one rank's loader ran dry while another's had more batches to give."""
     if not epoch.own or len(epoch.shards) < 2:
         return False
@@ -215,15 +218,15 @@ def _is_uneven(epoch: Epoch) -> bool:
     return bool(dry) and max(s.num_batches for s in epoch.shards) > min(dry)
 
 
-def _waits_alone(seen: Seen, epoch: Epoch) -> bool:
+def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
     """True when a rank of a deadlock waits inside the wrapper, in a batch that another rank's shard does not have.
 
     The other rank has taken all its steps, and so has this one: what it waits in belongs to one batch more.
     """
     dry = [s for s in epoch.shards if s.exhausted]
-    if seen.record.ending is not Ending.DEADLOCKED or not epoch.own or not dry:
+    if evidence.record.ending is not Ending.DEADLOCKED or not epoch.own or not dry:
         return False
-    waiting = {r.rank for r in seen.record.ranks if r.waiting and r.waiting.operation.startswith("DDP ")}
+    waiting = {r.rank for r in evidence.record.ranks if r.waiting and r.waiting.operation.startswith("DDP ")}
     least = min(s.num_batches for s in dry)
     return any(s.exhausted is None and s.rank in waiting and s.num_batches >= least for s in epoch.shards)
 
@@ -236,7 +239,7 @@ def _evened(ranks: tuple[RankTrace, ...]) -> bool:
     return len(steps) == 1 or all(compare_finals(ranks[0], other) == () for other in ranks[1:])
 
 
-def _epoch_hit(seen: Seen, stream: Stream, epoch: Epoch) -> Hit:
+def _epoch_hit(evidence: Evidence, stream: Stream, epoch: EpochShards) -> Hit:
     batches = {s.rank: s.num_batches for s in epoch.shards}
     fewest, most = min(batches, key=lambda r: batches[r]), max(batches, key=lambda r: batches[r])
     even = batches[fewest] == batches[most]
@@ -247,7 +250,7 @@ def _epoch_hit(seen: Seen, stream: Stream, epoch: Epoch) -> Hit:
         batches[most] += 1
     per_rank = listed(f"{b:,} on rank {r}" for r, b in batches.items())
     waiting = ""
-    if seen.record.ending is Ending.DEADLOCKED:
+    if evidence.record.ending is Ending.DEADLOCKED:
         waiting = (
             f" Rank {fewest} has left its loop; rank {most} waits for it in batch {batches[fewest] + 1:,}."
         )
@@ -260,8 +263,8 @@ def _epoch_hit(seen: Seen, stream: Stream, epoch: Epoch) -> Hit:
     )
 
 
-def _run_hit(seen: Seen, steps: dict[int, int]) -> Hit:
-    stream = next(iter(seen.ledger.training), None)
+def _run_hit(evidence: Evidence, steps: dict[int, int]) -> Hit:
+    stream = next(iter(evidence.ledger.training), None)
     per_rank = listed(f"{n:,} on rank {r}" for r, n in steps.items())
     return _hit(
         f"Ranks took different numbers of optimizer steps: {per_rank}.",

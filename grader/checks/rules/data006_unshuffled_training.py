@@ -59,13 +59,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.making import parts_of
-from grader.checks.text.nodes import name_of
-from grader.checks.text.source import Script
-from grader.checks.told.ledger import Stream
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.dataset_inputs import parts_of
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -154,10 +154,10 @@ def _is_none(script: Script, node: ast.expr) -> bool:
     return script.values.constant(node) is None
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag training streams whose shards only ever rise."""
     mixed: list[str] = []
-    for stream in seen.ledger.training:
+    for stream in evidence.ledger.training:
         shards = [s for e in stream.epochs for s in e.shards]
         if stream.hashed or not all(e.own for e in stream.epochs) or any(s.samples is None for s in shards):
             continue
@@ -168,13 +168,13 @@ def check_trace(seen: Seen) -> Look:
             continue
         if not all(s.in_order for s in long):
             mixed.append(f"The samples of {count(len(stream.epochs), 'training epoch')} came in mixed order.")
-        elif _shuffled_before(seen.script):
-            return unseen(
+        elif _shuffled_before(evidence.script):
+            return not_observable(
                 "Indices only rise, but the script may have shuffled the data before it numbered them."
             )
         else:
             return flagged(_hit(stream))
-    return verified(mixed[0]) if mixed else unseen("No training epoch with known samples was seen.")
+    return verified(mixed[0]) if mixed else not_observable("No training epoch with known samples was seen.")
 
 
 def _shuffled_before(script: Script) -> bool:

@@ -51,15 +51,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, listed, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.making import in_order, parts_of
-from grader.checks.text.nodes import LOOPS
-from grader.checks.text.seeding import Seeded, Seeding
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.told.membership import Disagreement, Leak, different_roots, different_splits, leaks
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.split_membership import Disagreement, Leak, different_roots, different_splits, leaks
+from grader.checks.source.dataset_inputs import in_order, parts_of
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.random_seeds import Seeded, Seeding
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import LOOPS
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -206,24 +206,24 @@ def _orders_set(script: Script, call: ast.Call) -> bool:
     return isinstance(above, ast.comprehension) or (isinstance(above, LOOPS) and above.iter is call)  # type: ignore[union-attr]
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag sample sets that ranks do not agree on."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran.")
-    found = leaks(seen.ledger)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran.")
+    found = leaks(evidence.ledger)
     if found:
         return flagged(_leak_hit(found[0]))
-    splits = different_splits(seen.ledger)
+    splits = different_splits(evidence.ledger)
     if splits:
         return flagged(_disagreement_hit(splits[0], Severity.ERROR))
-    roots = different_roots(seen.ledger)
+    roots = different_roots(evidence.ledger)
     if roots:
-        ordered = any(h.severity is None for h in check_source(seen.script))
+        ordered = any(h.severity is None for h in check_source(evidence.script))
         return flagged(_root_hit(roots[0], Severity.ERROR if ordered else Severity.WARNING))
-    known = [s for s in seen.ledger.training if not s.hashed and any(e.known for e in s.epochs)]
+    known = [s for s in evidence.ledger.training if not s.hashed and any(e.known for e in s.epochs)]
     if not known or max(len(s.ranks) for s in known) < 2:
-        return unseen("No training epoch with known samples was seen on two or more ranks.")
-    if seen.ledger.validation:
+        return not_observable("No training epoch with known samples was seen on two or more ranks.")
+    if evidence.ledger.validation:
         return verified("No rank validated on a sample that another one trained on.")
     return verified("The samples that ranks drew fit one common training set.")
 

@@ -56,14 +56,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import listed, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.making import parts_of
-from grader.checks.text.nodes import name_of
-from grader.checks.text.seeding import Seeded, Seeding
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.dataset_inputs import parts_of
+from grader.checks.source.random_seeds import Seeded, Seeding
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
 from grader.model.trace import RankTrace
 
@@ -161,12 +161,12 @@ def _family(script: Script, call: ast.Call) -> str:
     return {"numpy": "numpy", "random": "python"}.get(head, "torch")
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag generators that are in the same state on all training ranks and are drawn from between steps."""
-    ranks_seen = trainers(seen.trace)
+    ranks_seen = trainers(evidence.trace)
     states = [_states(r) for r in ranks_seen]
     if len(states) < 2 or not all(states):
-        return unseen("The random generators of two or more training ranks were not seen.")
+        return not_observable("The random generators of two or more training ranks were not seen.")
     steps = sorted(set.intersection(*(set(s) for s in states)))
     equal = {
         family for n in steps for family in states[0][n][0] if len({s[n][0].get(family) for s in states}) == 1
@@ -177,13 +177,13 @@ def check_trace(seen: Seen) -> Look:
         )
     drawn = {f for n in steps for s in states for f in s[n][1] if len({t[n][0].get(f) for t in states}) == 1}
     if drawn:
-        return flagged(_hit(seen, ranks_seen, sorted(drawn), "were drawn from between the first steps"))
+        return flagged(_hit(evidence, ranks_seen, sorted(drawn), "were drawn from between the first steps"))
     workers = any(
         loader.num_workers for r in ranks_seen for loader in r.loaders if loader.split != "validation"
     )
-    if workers and "torch" in equal and _draws(seen.script):
+    if workers and "torch" in equal and _draws(evidence.script):
         # Workers are seeded from torch's generator, and what they draw is theirs alone.
-        return flagged(_hit(seen, ranks_seen, ["torch"], "seed the loaders' workers"))
+        return flagged(_hit(evidence, ranks_seen, ["torch"], "seed the loaders' workers"))
     return verified(
         f"{listed(_IN_WORDS.get(f, f) for f in sorted(equal))} generator is in the same state on all ranks, but "
         "nothing was drawn from it for the training data."
@@ -199,12 +199,12 @@ def _states(rank: RankTrace) -> dict[int, tuple[dict[str, str], list[str]]]:
     return found
 
 
-def _hit(seen: Seen, who: tuple[RankTrace, ...], families: list[str], how: str) -> Hit:
+def _hit(evidence: Evidence, who: tuple[RankTrace, ...], families: list[str], how: str) -> Hit:
     words = listed(_IN_WORDS.get(f, f) for f in families)
     seeded = [e for r in who[:1] for e in r.events("seeded") if e.site is not None]
     place = tuple(dict.fromkeys(Location(e.site.path, e.site.line) for e in seeded if e.site is not None))
-    draws = [c for c in _draws(seen.script) if name_of(c)]
-    lines = tuple(seen.script.location(c) for c in draws[:1])
+    draws = [c for c in _draws(evidence.script) if name_of(c)]
+    lines = tuple(evidence.script.location(c) for c in draws[:1])
     many = "generators" if len(families) > 1 else "generator"
     numbers = tuple(r.rank for r in who)
     return Hit(

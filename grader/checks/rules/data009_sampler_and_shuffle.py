@@ -38,12 +38,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import UNKNOWN
-from grader.checks.text.source import Script
-from grader.checks.told.raised import raised_at
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.exception_places import exception_places
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.model.finding import Location, Severity
 
 SEVERITY = Severity.ERROR
@@ -75,15 +75,15 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
     return bool(origins) and all(isinstance(o, ast.Call) for o in origins)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs that ended with the loader's own complaint."""
     hit: list[int] = []
     where: list[Location] = []
-    for rank in seen.trace.ranks:
+    for rank in evidence.trace.ranks:
         for event in rank.events("exception"):
             if event.fields.get("type") == "ValueError" and _SAID in str(event.fields.get("message", "")):
                 hit.append(rank.rank)
-                where += places(raised_at(event)[:1])
+                where += places(exception_places(event)[:1])
     if hit:
         return flagged(
             Hit(
@@ -94,6 +94,6 @@ def check_trace(seen: Seen) -> Look:
                 ranks=tuple(hit),
             )
         )
-    if any(rank.loaders for rank in seen.trace.ranks):
+    if any(rank.loaders for rank in evidence.trace.ranks):
         return verified("Every loader could be built.")
-    return unseen("No loader was built.")
+    return not_observable("No loader was built.")

@@ -52,16 +52,16 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.devices import device_numbers
-from grader.checks.text.literal_ranks import environment_writes
-from grader.checks.text.nodes import start
-from grader.checks.text.ranks import Strength
-from grader.checks.text.source import UNKNOWN, Script
-from grader.checks.text.training import DDP
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.cuda_indices import device_numbers
+from grader.checks.source.literal_ranks import environment_writes
+from grader.checks.source.ranks import Strength
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import start
+from grader.checks.source.training_loops import DDP
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 
@@ -241,16 +241,16 @@ def _starts_cuda(script: Script, call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of one node whose models live on the same GPU."""
-    if seen.profile == "cpu" or not _gpus(seen):
-        return unseen("Ranks trained on the CPU, where there is no device to choose.")
-    if any("CUDA_VISIBLE_DEVICES" in f.text for f in seen.script.submission.files):
-        return unseen(
+    if evidence.profile == "cpu" or not _gpus(evidence):
+        return not_observable("Ranks trained on the CPU, where there is no device to choose.")
+    if any("CUDA_VISIBLE_DEVICES" in f.text for f in evidence.script.submission.files):
+        return not_observable(
             "The script chooses which GPUs a rank can see, so equal numbers may be different devices."
         )
     placed: dict[str, list[RankTrace]] = {}
-    for rank in seen.trace.ranks:
+    for rank in evidence.trace.ranks:
         for device in {d for w in rank.wraps for d in w.param_devices if d.startswith("cuda")}:
             placed.setdefault(device, []).append(rank)
     for device, sharing in sorted(placed.items()):
@@ -261,8 +261,8 @@ def check_trace(seen: Seen) -> Look:
     return verified(f"Each rank trained on a device of its own: {pairs}.")
 
 
-def _gpus(seen: Seen) -> bool:
-    return any(d.startswith("cuda") for r in seen.trace.ranks for w in r.wraps for d in w.param_devices)
+def _gpus(evidence: Evidence) -> bool:
+    return any(d.startswith("cuda") for r in evidence.trace.ranks for w in r.wraps for d in w.param_devices)
 
 
 def _run_hit(device: str, sharing: list[RankTrace]) -> Hit:

@@ -47,13 +47,13 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import DISPLAYS, UNKNOWN, start
-from grader.checks.text.placement import Placement
-from grader.checks.text.source import Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, start
+from grader.checks.source.tensor_placement import Placement
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.ERROR
 _REFUSED = re.compile(
@@ -154,12 +154,12 @@ def _built_here(script: Script, module: ast.expr) -> bool:
     return True
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag wrappers that refused where the parameters were, and models wrapped on the CPU beside NCCL."""
-    lines = {(seen.script.location(w).path, n) for w in seen.script.training.wraps
+    lines = {(evidence.script.location(w).path, n) for w in evidence.script.training.wraps
              for n in range(w.lineno, (w.end_lineno or w.lineno) + 1)}  # fmt: skip
     refused = []
-    for rank in seen.record.ranks:
+    for rank in evidence.record.ranks:
         frame = next((f for f in rank.failure.frames if f.in_submission), None) if rank.failure else None
         known = frame is not None and (frame.path, frame.line) in lines
         if rank.failure is not None and known and _REFUSED.search(rank.failure.message):
@@ -174,16 +174,19 @@ def check_trace(seen: Seen) -> Look:
                 where=places(f for _, f in refused),
                 ranks=tuple(r.rank for r, _ in refused),
                 details={"message": words[:400]},
-                evidence=Evidence.OUTSIDE,
+                evidence=EvidenceKind.OUTSIDE,
             )
         )
-    wraps = [w for r in seen.trace.ranks for w in r.wraps if w.kind == "ddp"]
+    wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind == "ddp"]
     if not wraps:
-        return unseen("No model was wrapped.")
-    if seen.profile == "cpu" or not any(d.startswith("cuda") for w in wraps for d in w.param_devices):
-        return unseen("Everything stayed on the CPU, where moving after wrapping changes nothing.")
+        return not_observable("No model was wrapped.")
+    if evidence.profile == "cpu" or not any(d.startswith("cuda") for w in wraps for d in w.param_devices):
+        return not_observable("Everything stayed on the CPU, where moving after wrapping changes nothing.")
     behind = [
-        (r.rank, w) for r in seen.trace.ranks for w in r.wraps if w.kind == "ddp" and "cpu" in w.param_devices
+        (r.rank, w)
+        for r in evidence.trace.ranks
+        for w in r.wraps
+        if w.kind == "ddp" and "cpu" in w.param_devices
     ]
     if behind:
         first = behind[0][1]

@@ -44,11 +44,11 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, listed, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.paths import of_others
-from grader.checks.text.source import UNKNOWN, Script
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.rank_paths import of_others
+from grader.checks.source.script import UNKNOWN, Script
 from grader.model.finding import Severity
 from grader.model.trace import Event
 
@@ -134,12 +134,12 @@ def _only_some_ranks(script: Script, call: ast.Call) -> bool:
     return bool(sites) and all(script.guards.partial(s.call) is not None for s in sites)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose loaded tensors came to lie on another rank's GPU."""
-    loads = [(r.rank, e) for r in seen.trace.ranks for e in r.events("load")]
+    loads = [(r.rank, e) for r in evidence.trace.ranks for e in r.events("load")]
     if not loads:
-        return unseen("No rank loaded a checkpoint.")
-    own = {r.rank: {d for w in r.wraps for d in w.param_devices} for r in seen.trace.ranks}
+        return not_observable("No rank loaded a checkpoint.")
+    own = {r.rank: {d for w in r.wraps for d in w.param_devices} for r in evidence.trace.ranks}
     wrong = [
         (n, e)
         for n, e in loads
@@ -162,7 +162,9 @@ def check_trace(seen: Seen) -> Look:
         told = all(e.fields.get("map_location") for _, e in loads)
         if told:
             return verified("Every load of a checkpoint said where to: the tensors came to lie on the CPU.")
-        return unseen("What was loaded had been saved from the CPU, where no rank is in another's way.")
+        return not_observable(
+            "What was loaded had been saved from the CPU, where no rank is in another's way."
+        )
     return verified("Each rank loaded its checkpoint onto its own device.")
 
 

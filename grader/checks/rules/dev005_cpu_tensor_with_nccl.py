@@ -43,13 +43,13 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.placement import Made, Placement
-from grader.checks.text.source import UNKNOWN, Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.tensor_placement import MadeOn, Placement
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
 ON_PROFILE = {"gpu": Severity.ERROR, "cpu": Severity.HINT}
@@ -79,11 +79,11 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         for parameter in _TENSORS.get(name, ()):
             given = script.argument(call, parameter)
-            made = placement.of(given) if given is not None else Made.UNKNOWN
-            if made is Made.NUMBER and given is not None:
+            made = placement.of(given) if given is not None else MadeOn.UNKNOWN
+            if made is MadeOn.NUMBER and given is not None:
                 yield _no_tensor(script, call, given)
                 break
-            if made is Made.ON_CPU and given is not None and "nccl" in backends:
+            if made is MadeOn.ON_CPU and given is not None and "nccl" in backends:
                 yield _on_cpu(script, call, given)
                 break
     yield from _gloo(script, backends)
@@ -157,14 +157,14 @@ def _on_gpu(script: Script, module: ast.expr) -> bool:
     return False
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that stopped in a collective because of what they gave it, and gloo groups for models on GPUs."""
     for pattern, what in (
         (_ON_CPU, "a tensor that lies on the CPU"),
         (_NO_TENSOR, "something that is no tensor"),
     ):
         stopped = []
-        for rank in seen.record.ranks:
+        for rank in evidence.record.ranks:
             frames = rank.failure.frames if rank.failure is not None else ()
             inside = any("distributed_c10d" in f.path or "c10d_logger" in f.path for f in frames)
             if rank.failure is not None and inside and pattern.search(rank.failure.message):
@@ -180,12 +180,12 @@ def check_trace(seen: Seen) -> Look:
                     ranks=tuple(r.rank for r, _ in stopped),
                     details={"message": words[:400]},
                     severity=Severity.ERROR,
-                    evidence=Evidence.OUTSIDE,
+                    evidence=EvidenceKind.OUTSIDE,
                 )
             )
     slow = [
         (r, w)
-        for r in seen.trace.ranks
+        for r in evidence.trace.ranks
         for w in r.wraps
         if any(g.backend == "gloo" for g in r.groups) and any(d.startswith("cuda") for d in w.param_devices)
     ]
@@ -201,7 +201,7 @@ def check_trace(seen: Seen) -> Look:
                 severity=Severity.HINT,
             )
         )
-    called = sum(len(r.collectives) for r in seen.trace.ranks)
-    if any("nccl" in g.backend for r in seen.trace.ranks for g in r.groups) and called:
+    called = sum(len(r.collectives) for r in evidence.trace.ranks)
+    if any("nccl" in g.backend for r in evidence.trace.ranks for g in r.groups) and called:
         return verified(f"NCCL took all it was given ({called:,} calls by name).")
-    return unseen("The group was not NCCL's, so what NCCL would refuse did not show.")
+    return not_observable("The group was not NCCL's, so what NCCL would refuse did not show.")

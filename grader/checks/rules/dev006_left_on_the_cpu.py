@@ -50,12 +50,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, first_known, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.placement import MOVES, Placement
-from grader.checks.text.source import Script
-from grader.checks.text.training import Draw
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.script import Script
+from grader.checks.source.tensor_placement import MOVES, Placement
+from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -151,15 +151,15 @@ def _pair(loop: ast.AST) -> tuple[str, str] | None:
     return first.id, second.id
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """On a GPU, say whether the steps had anything there."""
-    if seen.profile == "cpu":
-        return unseen(
+    if evidence.profile == "cpu":
+        return not_observable(
             "There is no GPU here, so where the tensors would have been was read in the text alone."
         )
-    steps = [step for rank in seen.trace.ranks for step in rank.steps]
+    steps = [step for rank in evidence.trace.ranks for step in rank.steps]
     if not steps:
-        return unseen("No training steps were seen.")
+        return not_observable("No training steps were seen.")
     if any(step.device_bytes for step in steps):
         return verified(f"The GPU held tensors at {count(len(steps), 'step')}.")
     site = first_known([step.site for step in steps])

@@ -52,14 +52,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, place, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import ALL
-from grader.checks.text.nodes import start
-from grader.checks.text.source import Script
-from grader.checks.text.training import SAMPLER
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import ALL
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
+from grader.checks.source.training_loops import SAMPLER
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import RankRecord
 from grader.model.trace import RankTrace
 
@@ -135,28 +135,30 @@ def _environment_reads(script: Script) -> list[ast.AST]:
     return found
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs of several ranks in which ranks trained, or ended, without a process group."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so no group was needed.")
-    joined = [r.rank for r in seen.trace.ranks if any(g.op == "init" for g in r.groups)]
-    if len(joined) == seen.trace.world_size:
-        group = next(g for r in seen.trace.ranks for g in r.groups if g.op == "init")
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so no group was needed.")
+    joined = [r.rank for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
+    if len(joined) == evidence.trace.world_size:
+        group = next(g for r in evidence.trace.ranks for g in r.groups if g.op == "init")
         return verified(
             f"All {len(joined)} ranks joined a process group ({group.backend or 'unknown backend'})."
         )
     failed = [
-        r for r in seen.record.ranks if r.failure and "process group has not been init" in r.failure.message
+        r
+        for r in evidence.record.ranks
+        if r.failure and "process group has not been init" in r.failure.message
     ]
     if failed:
         return flagged(_failed_hit(failed))
-    alone = [r for r in seen.trace.ranks if r.rank not in joined]
+    alone = [r for r in evidence.trace.ranks if r.rank not in joined]
     # A rank that failed on its way there says nothing about what it would have done.
-    over = {r.rank for r in seen.record.ranks if r.exit_code == 0 and not r.killed_by_judge}
+    over = {r.rank for r in evidence.record.ranks if r.exit_code == 0 and not r.killed_by_judge}
     guilty = [r for r in alone if r.steps or r.rank in over]
     if not guilty or any(r.start is None for r in guilty):
-        return unseen("The run ended before ranks could join a process group.")
-    return flagged(_run_hit(seen, guilty, joined))
+        return not_observable("The run ended before ranks could join a process group.")
+    return flagged(_run_hit(evidence, guilty, joined))
 
 
 def _failed_hit(failed: list[RankRecord]) -> Hit:
@@ -170,18 +172,18 @@ def _failed_hit(failed: list[RankRecord]) -> Hit:
         where=places(frames),
         ranks=tuple(r.rank for r in failed),
         details={"messages": {str(r.rank): r.failure.message[:400] for r in failed if r.failure}},
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )
 
 
-def _run_hit(seen: Seen, guilty: list[RankTrace], joined: list[int]) -> Hit:
+def _run_hit(evidence: Evidence, guilty: list[RankTrace], joined: list[int]) -> Hit:
     steps = first_known([s.site for r in guilty for s in r.steps])
     others = f", though {ranks(joined).lower()} did" if joined else ""
     trained = sum(1 for r in guilty if r.steps)
     worked = f"{at(steps)} trained on {count(trained, 'rank')} all the same. " if steps else ""
     return Hit(
         message=(
-            f"{ranks(r.rank for r in guilty)} of {seen.trace.world_size} never joined a process group{others}. "
+            f"{ranks(r.rank for r in guilty)} of {evidence.trace.world_size} never joined a process group{others}. "
             f"{worked}Without a group ranks know nothing of each other: each is a training run of its own."
         ),
         hint=(
@@ -190,5 +192,8 @@ def _run_hit(seen: Seen, guilty: list[RankTrace], joined: list[int]) -> Hit:
         ),
         where=place(steps),
         ranks=tuple(r.rank for r in guilty),
-        details={"joined": joined, "steps_by_rank": {str(r.rank): len(r.steps) for r in seen.trace.ranks}},
+        details={
+            "joined": joined,
+            "steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks},
+        },
     )

@@ -41,12 +41,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.source import Script
-from grader.checks.text.strangers import may_set_up
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.missing_modules import may_set_up
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -82,16 +82,16 @@ def _may_run(script: Script, node: ast.AST) -> bool:
     return bool(script.graph.sites(function) or script.graph.references(function))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
-    begun = [r for r in seen.trace.ranks if any(g.op == "init" for g in r.groups)]
+    begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:
-        return unseen("No process group was created.")
-    if seen.record.ending is not Ending.COMPLETED:
-        return unseen("The run did not reach its end, where groups are destroyed.")
+        return not_observable("No process group was created.")
+    if evidence.record.ending is not Ending.COMPLETED:
+        return not_observable("The run did not reach its end, where groups are destroyed.")
     told = [r for r in begun if r.ended]
     if not told:
-        return unseen(
+        return not_observable(
             "The ranks' last words are missing, so whether they destroyed their group is not known."
         )
     leaking = [r for r in told if not _has_destroyed(r)]

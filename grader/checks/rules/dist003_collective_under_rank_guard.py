@@ -49,28 +49,32 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import Collective
-from grader.checks.text.conditions import Which
-from grader.checks.text.exits import leaves_a_loop
-from grader.checks.text.guards import Guard
-from grader.checks.text.source import Script
-from grader.checks.told.blocked import Stuck, guarded_ranks, stuck_ranks
-from grader.model.finding import Evidence, Location, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
+from grader.checks.source.collectives import CollectiveCall
+from grader.checks.source.early_exits import leaves_a_loop
+from grader.checks.source.rank_guards import Guard
+from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.script import Script
+from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("EVAL005",)
-_WHO = {Which.MAIN: "rank 0 gets", Which.OTHERS: "the ranks other than 0 get", Which.SOME: "some ranks get"}
+_WHO = {
+    RankSet.MAIN: "rank 0 gets",
+    RankSet.OTHERS: "the ranks other than 0 get",
+    RankSet.SOME: "some ranks get",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
     call: ast.Call
     guard: Guard
-    collectives: tuple[Collective, ...]
+    collectives: tuple[CollectiveCall, ...]
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -88,7 +92,7 @@ def _suspects(script: Script) -> Iterable[_Suspect]:
         guard = script.guards.partial(call)
         # A group of some of the processes is legal where its size is given (parameter servers, RPC).
         own_group = script.collectives.direct.get(call) == "init_process_group"
-        if guard is not None and guard.condition.which is Which.SOME and own_group:
+        if guard is not None and guard.condition.which is RankSet.SOME and own_group:
             continue
         if guard is None or not guard.condition.sure or script.guards.alone(call):
             continue
@@ -149,7 +153,7 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
     )
 
 
-def _meets_where_sharded(script: Script, collective: Collective) -> bool:
+def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
     """`accelerator.save_state(path)`, which meets only under FSDP and DeepSpeed, or to agree on folders it names."""
     named = any(k.arg == "automatic_checkpoint_naming" for c in script.all_calls() for k in c.keywords)
     return (
@@ -159,25 +163,25 @@ def _meets_where_sharded(script: Script, collective: Collective) -> bool:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock in which some ranks wait in a collective that a rank test keeps from the others."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so no other could be missing.")
-    stuck = stuck_ranks(seen)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so no other could be missing.")
+    stuck = stuck_ranks(evidence)
     guarded = guarded_ranks(stuck)
     if guarded:
         return flagged(_deadlock_hit(stuck, guarded))
-    if seen.record.ending is Ending.COMPLETED:
-        called = sum(len(r.collectives) for r in seen.trace.ranks)
+    if evidence.record.ending is Ending.COMPLETED:
+        called = sum(len(r.collectives) for r in evidence.trace.ranks)
         return verified(
-            f"All ranks ran to their end, {count(called, 'collective call')} included.", Evidence.OUTSIDE
+            f"All ranks ran to their end, {count(called, 'collective call')} included.", EvidenceKind.OUTSIDE
         )
     if stuck:
-        return unseen("The run was stuck, but not in a collective under a test of the rank.")
-    return unseen("The run did not reach its end, so later collectives were not seen.")
+        return not_observable("The run was stuck, but not in a collective under a test of the rank.")
+    return not_observable("The run did not reach its end, so later collectives were not seen.")
 
 
-def _deadlock_hit(stuck: tuple[Stuck, ...], guarded: tuple[Stuck, ...]) -> Hit:
+def _deadlock_hit(stuck: tuple[StuckRank, ...], guarded: tuple[StuckRank, ...]) -> Hit:
     who = tuple(s.rank for s in guarded)
     first = guarded[0]
     test = first.guard
@@ -199,5 +203,5 @@ def _deadlock_hit(stuck: tuple[Stuck, ...], guarded: tuple[Stuck, ...]) -> Hit:
                 for s in stuck
             }
         },
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )

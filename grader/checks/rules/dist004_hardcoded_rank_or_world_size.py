@@ -39,13 +39,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, listed, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.literal_ranks import Literal, literals
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.literal_ranks import Literal, literals
+from grader.checks.source.script import Script
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending
 from grader.model.trace import Loader
 
@@ -78,35 +78,37 @@ def _why(found: Literal) -> str:
     return "With any other number of processes the script hangs, leaves data out or computes wrong averages."
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag groups and training samplers of another size than the number of ranks that were started."""
-    started = seen.trace.world_size
-    hit = _stuck_at_the_start(seen, started) or _group(seen, started) or _samplers(seen)
+    started = evidence.trace.world_size
+    hit = _stuck_at_the_start(evidence, started) or _group(evidence, started) or _samplers(evidence)
     if hit is not None:
         return flagged(hit)
-    if not any(g.op == "init" for r in seen.trace.ranks for g in r.groups):
-        return unseen("No rank came out of `init_process_group`.")
-    if any(True for _ in literals(seen.script)):
-        return unseen(f"The number that is written down fits the {started} ranks of this run.")
+    if not any(g.op == "init" for r in evidence.trace.ranks for g in r.groups):
+        return not_observable("No rank came out of `init_process_group`.")
+    if any(True for _ in literals(evidence.script)):
+        return not_observable(f"The number that is written down fits the {started} ranks of this run.")
     return verified(f"The group and the samplers counted the {started} ranks that were started.")
 
 
-def _stuck_at_the_start(seen: Seen, started: int) -> Hit | None:
+def _stuck_at_the_start(evidence: Evidence, started: int) -> Hit | None:
     waiting = [
-        r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")
+        r
+        for r in evidence.record.ranks
+        if r.waiting is not None and r.waiting.operation.startswith("rendezvous")
     ]
     failed = [
-        r for r in seen.record.ranks
+        r for r in evidence.record.ranks
         if r.failure is not None and "world" in r.failure.message.lower() and "rank" in r.failure.message.lower()
     ]  # fmt: skip
-    joined = any(g.op == "init" for r in seen.trace.ranks for g in r.groups)
-    blame = [x for x in literals(seen.script) if x.asked is not None and x.asked != started]
-    stopped = seen.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
+    joined = any(g.op == "init" for r in evidence.trace.ranks for g in r.groups)
+    blame = [x for x in literals(evidence.script) if x.asked is not None and x.asked != started]
+    stopped = evidence.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
     if joined or not blame or not stopped or not (waiting or failed):
         return None
     first = blame[0]
     sites = [r.waiting.site for r in waiting if r.waiting is not None]
-    script = seen.script
+    script = evidence.script
     return Hit(
         message=f"{ranks(r.rank for r in (waiting or failed))} never got past `init_process_group`: "
         f"{script.at(first.node)} asks for {first.asked} processes, {script.quote(first.node)}, but {started} were "
@@ -116,12 +118,12 @@ def _stuck_at_the_start(seen: Seen, started: int) -> Hit | None:
         ranks=tuple(r.rank for r in (waiting or failed)),
         details={"started": started, "asked": first.asked},
         severity=Severity.ERROR,
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )
 
 
-def _group(seen: Seen, started: int) -> Hit | None:
-    inits = {r.rank: next((g for g in r.groups if g.op == "init"), None) for r in seen.trace.ranks}
+def _group(evidence: Evidence, started: int) -> Hit | None:
+    inits = {r.rank: next((g for g in r.groups if g.op == "init"), None) for r in evidence.trace.ranks}
     other = {n: g for n, g in inits.items() if g is not None and g.world_size not in (0, started)}
     if not other:
         return None
@@ -137,13 +139,13 @@ def _group(seen: Seen, started: int) -> Hit | None:
     )
 
 
-def _samplers(seen: Seen) -> Hit | None:
+def _samplers(evidence: Evidence) -> Hit | None:
     """Training samplers that divide by another number than that of the ranks which train."""
-    training = trainers(seen.trace)
-    count = len(training) or seen.trace.world_size
+    training = trainers(evidence.trace)
+    count = len(training) or evidence.trace.world_size
     ids = {
         (s.rank, s.loader.id)
-        for stream in seen.ledger.training
+        for stream in evidence.ledger.training
         for e in stream.epochs
         for s in e.shards
         if s.loader
@@ -151,7 +153,7 @@ def _samplers(seen: Seen) -> Hit | None:
     wrong: dict[int, Loader] = {}
     for rank in training:
         for loader in rank.loaders:
-            divides = loader.num_replicas not in (None, 1, count, seen.trace.world_size)
+            divides = loader.num_replicas not in (None, 1, count, evidence.trace.world_size)
             if divides and (rank.rank, loader.id) in ids:
                 wrong[rank.rank] = loader
     if not wrong:

@@ -41,14 +41,14 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.literal_ranks import environment_writes, falls_back
-from grader.checks.text.nodes import UNKNOWN, start
-from grader.checks.text.source import Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.literal_ranks import environment_writes, falls_back
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN, start
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.HINT
@@ -110,22 +110,26 @@ def _names(script: Script, target: ast.Assign, variable: str) -> bool:
     return any(script.ranks.environment(t) == variable for t in target.targets)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which the ranks never met, or found the port taken, where the text fixes the meeting point."""
-    written = _written(seen.script)
-    joined = [r.rank for r in seen.trace.ranks if any(g.op == "init" for g in r.groups)]
-    if len(joined) == seen.trace.world_size:
+    written = _written(evidence.script)
+    joined = [r.rank for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
+    if len(joined) == evidence.trace.world_size:
         if written:
-            return unseen("The ranks met this time; another job on the same machine would show it.")
+            return not_observable("The ranks met this time; another job on the same machine would show it.")
         return verified("All ranks met where the launcher told them to.")
-    taken = [r for r in seen.record.ranks if r.failure is not None and _TAKEN.search(r.failure.message)]
+    taken = [r for r in evidence.record.ranks if r.failure is not None and _TAKEN.search(r.failure.message)]
     waiting = [
-        r for r in seen.record.ranks if r.waiting is not None and r.waiting.operation.startswith("rendezvous")
+        r
+        for r in evidence.record.ranks
+        if r.waiting is not None and r.waiting.operation.startswith("rendezvous")
     ]
-    late = [r for r in seen.record.ranks if r.failure is not None and _LATE.search(r.failure.message)]
-    stopped = seen.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
+    late = [r for r in evidence.record.ranks if r.failure is not None and _LATE.search(r.failure.message)]
+    stopped = evidence.record.ending in (Ending.DEADLOCKED, Ending.TIMED_OUT, Ending.CRASHED)
     if not written or not stopped or not (taken or waiting or late):
-        return unseen("The run ended before the ranks could meet." if not joined else "Not all ranks met.")
+        return not_observable(
+            "The run ended before the ranks could meet." if not joined else "Not all ranks met."
+        )
     who = taken or waiting or late
     first = written[0]
     what = "found the port taken" if taken else "never met the others"
@@ -137,15 +141,15 @@ def check_trace(seen: Seen) -> Look:
     sites = [r.waiting.site for r in waiting if r.waiting is not None]
     return flagged(
         Hit(
-            message=f"{ranks(r.rank for r in who)} {what}: {seen.script.at(first)} fixes the meeting point, "
-            f"{seen.script.quote(first)}, and {why}.",
+            message=f"{ranks(r.rank for r in who)} {what}: {evidence.script.at(first)} fixes the meeting point, "
+            f"{evidence.script.quote(first)}, and {why}.",
             hint=_HINT,
-            where=(*(seen.script.location(n) for n in written), *places(sites)),
+            where=(*(evidence.script.location(n) for n in written), *places(sites)),
             ranks=tuple(r.rank for r in who),
             details={
                 "messages": {str(r.rank): r.failure.message[:400] for r in who if r.failure is not None}
             },
             severity=Severity.ERROR,
-            evidence=Evidence.OUTSIDE,
+            evidence=EvidenceKind.OUTSIDE,
         )
     )

@@ -48,11 +48,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.source import Script
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
 
@@ -96,10 +96,10 @@ def _joins(script: Script, spawn: ast.Call, starts: list[ast.Call]) -> bool:
     return False
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that start processes to do the training that they were started for."""
     spawning: list[tuple[RankTrace, Event]] = []
-    for rank in seen.trace.ranks:
+    for rank in evidence.trace.ranks:
         # A rank that is in a group or trains by itself may well start helpers.
         if rank.steps or any(g.op == "init" for g in rank.groups):
             continue
@@ -107,9 +107,9 @@ def check_trace(seen: Seen) -> Look:
         spawning += [(rank, own[0])] if own else []
     if spawning:
         return flagged(_run_hit(spawning))
-    if any(r.steps or r.groups for r in seen.trace.ranks):
+    if any(r.steps or r.groups for r in evidence.trace.ranks):
         return verified("Ranks trained in the processes that the launcher started.")
-    return unseen("No rank trained or joined a process group.")
+    return not_observable("No rank trained or joined a process group.")
 
 
 def _is_own(event: Event) -> bool:

@@ -45,13 +45,13 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.removed_apis import Removed, removed
-from grader.checks.text.source import Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.removed_apis import Removed, removed
+from grader.checks.source.script import Script
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Frame, RankRecord
 
 SEVERITY = Severity.WARNING
@@ -127,31 +127,33 @@ def _required(call: ast.Call) -> bool:
     return positional or required
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that stopped at an argument nobody passed, or at a name that torch no longer has."""
     refused = [
-        (n, m) for n, text in enumerate(seen.logs) if (m := _REFUSED.search(text[1])) and _failed(seen, n)
+        (n, m)
+        for n, text in enumerate(evidence.logs)
+        if (m := _REFUSED.search(text[1])) and _failed(evidence, n)
     ]
     if refused:
-        return flagged(_refused_hit(seen, [n for n, _ in refused], refused[0][1][1]))
-    gone = {(script_use.path, script_use.line): use for use in removed(seen.script)
-            for script_use in (seen.script.location(use.node),)}  # fmt: skip
-    for rank in seen.record.ranks:
+        return flagged(_refused_hit(evidence, [n for n, _ in refused], refused[0][1][1]))
+    gone = {(script_use.path, script_use.line): use for use in removed(evidence.script)
+            for script_use in (evidence.script.location(use.node),)}  # fmt: skip
+    for rank in evidence.record.ranks:
         frame = _frame(rank)
         use = gone.get((frame.path, frame.line)) if frame is not None else None
         if rank.failure is not None and use is not None and _ABSENT.search(rank.failure.message):
-            return flagged(_gone_hit(seen, use, frame))
-    if gone or _argument(seen.script) is not None:
-        return unseen("No rank stopped at it in this run.")
-    if any(r.steps for r in seen.trace.ranks):
+            return flagged(_gone_hit(evidence, use, frame))
+    if gone or _argument(evidence.script) is not None:
+        return not_observable("No rank stopped at it in this run.")
+    if any(r.steps for r in evidence.trace.ranks):
         return verified(
             "The ranks read what torchrun tells them, and stopped at nothing that torch has removed."
         )
-    return unseen("No rank came as far as training.")
+    return not_observable("No rank came as far as training.")
 
 
-def _failed(seen: Seen, rank: int) -> bool:
-    return bool(rank < len(seen.record.ranks) and seen.record.ranks[rank].exit_code)
+def _failed(evidence: Evidence, rank: int) -> bool:
+    return bool(rank < len(evidence.record.ranks) and evidence.record.ranks[rank].exit_code)
 
 
 def _frame(rank: RankRecord) -> Frame | None:
@@ -159,32 +161,34 @@ def _frame(rank: RankRecord) -> Frame | None:
     return next((f for f in frames if f.in_submission), None)
 
 
-def _refused_hit(seen: Seen, who: list[int], words: str) -> Hit:
+def _refused_hit(evidence: Evidence, who: list[int], words: str) -> Hit:
     call = next(
-        (c for c in seen.script.all_calls()
+        (c for c in evidence.script.all_calls()
          if isinstance(c.func, ast.Attribute) and c.func.attr == "add_argument"
          and {a.value for a in c.args if isinstance(a, ast.Constant)} & _NAMES),
         None,
     )  # fmt: skip
     where = (
-        f" {seen.script.at(call)} asks for the local rank on the command line." if call is not None else ""
+        f" {evidence.script.at(call)} asks for the local rank on the command line."
+        if call is not None
+        else ""
     )
     return Hit(
         message=f"{ranks(who)} stopped while reading the command line: “{words.strip()[:160]}”.{where} torchrun "
         "tells the local rank by the environment and passes no argument.",
         hint='Drop the argument and read `local_rank = int(os.environ["LOCAL_RANK"])`.',
-        where=(seen.script.location(call),) if call is not None else (),
+        where=(evidence.script.location(call),) if call is not None else (),
         ranks=tuple(who),
         details={"message": words.strip()[:400]},
         severity=Severity.ERROR,
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )
 
 
-def _gone_hit(seen: Seen, use: Removed, frame: Frame | None) -> Hit:
+def _gone_hit(evidence: Evidence, use: Removed, frame: Frame | None) -> Hit:
     who = [
         r
-        for r in seen.record.ranks
+        for r in evidence.record.ranks
         if (f := _frame(r)) is not None and frame is not None and f.line == frame.line
     ]
     words = next((r.failure.message for r in who if r.failure is not None), "")
@@ -197,5 +201,5 @@ def _gone_hit(seen: Seen, use: Removed, frame: Frame | None) -> Hit:
         ranks=tuple(r.rank for r in who),
         details={"messages": {str(r.rank): r.failure.message[:400] for r in who if r.failure is not None}},
         severity=Severity.ERROR,
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )

@@ -63,14 +63,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.exits import Exits, Parting, leaves_a_loop
-from grader.checks.text.nodes import LOOPS
-from grader.checks.text.source import Script
-from grader.checks.told.departures import Departure, departures
-from grader.model.finding import Evidence, Location, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.early_leavers import EarlyLeaver, early_leavers
+from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import LOOPS
+from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.ERROR
@@ -94,14 +94,14 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag exits, skipped rounds and lengths of loops that ranks decide on by themselves."""
     if not script.joins_group or _runs_dry_alone(script):
         return
-    exits = Exits(script)
+    exits = EarlyExits(script)
     for parting in exits.all():
         severity = _severity(script, parting)
         if severity is not None and not _is_for_dist003(script, parting):
             yield _source_hit(script, parting, severity)
 
 
-def _severity(script: Script, parting: Parting) -> Severity | None:
+def _severity(script: Script, parting: EarlyExit) -> Severity | None:
     """None: nothing to say. The whole rule's where ranks surely part, a hint where they only might."""
     in_loop = _loop_around(script, parting.node) is not None
     if parting.fails:
@@ -110,7 +110,7 @@ def _severity(script: Script, parting: Parting) -> Severity | None:
     return Severity.HINT if parting.apart.kind in ("clock", "error") else Severity.ERROR
 
 
-def _is_for_dist003(script: Script, parting: Parting) -> bool:
+def _is_for_dist003(script: Script, parting: EarlyExit) -> bool:
     """A plain early exit before a collective by name: DIST003 points at the collective itself."""
     if parting.word not in ("return", "continue", "sys.exit"):
         return False
@@ -135,7 +135,7 @@ def _loop_around(script: Script, node: ast.AST) -> ast.AST | None:
     return above
 
 
-def _source_hit(script: Script, parting: Parting, severity: Severity) -> Hit:
+def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
     test = f" {script.quote(parting.test)}" if parting.test is not None else ""
     why = {
         "guard": "which holds on some ranks only",
@@ -158,22 +158,22 @@ def _source_hit(script: Script, parting: Parting, severity: Severity) -> Hit:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs that stood still or broke because some ranks had left their training loop, or skipped a step."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so there was nobody to part from.")
-    if seen.record.ending is Ending.COMPLETED:
-        steps = {len(r.steps) for r in seen.trace.ranks if r.steps}
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so there was nobody to part from.")
+    if evidence.record.ending is Ending.COMPLETED:
+        steps = {len(r.steps) for r in evidence.trace.ranks if r.steps}
         if len(steps) == 1:
             return verified(f"All ranks stayed together for {count(steps.pop(), 'step')}.")
-    found = departures(seen)
+    found = early_leavers(evidence)
     if found is None:
-        return unseen("The run gives no sign of a rank that left before the others.")
-    return flagged(_run_hit(seen, found))
+        return not_observable("The run gives no sign of a rank that left before the others.")
+    return flagged(_run_hit(evidence, found))
 
 
-def _run_hit(seen: Seen, left: Departure) -> Hit:
-    lines = _lines(seen.script, left)
+def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:
+    lines = _lines(evidence.script, left)
     where = f" `{lines[0].path}:{lines[0].line}` lets a rank decide that for itself." if lines else ""
     waiting = f"; {left.waiting}" if left.waiting else ""
     return Hit(
@@ -182,16 +182,16 @@ def _run_hit(seen: Seen, left: Departure) -> Hit:
         hint=_HINT,
         where=tuple(dict.fromkeys((*lines, *places(left.sites)))),
         ranks=left.ranks,
-        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in seen.trace.ranks}, "left": left.kind,
+        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}, "left": left.kind,
                  "others": [at(s) for s in left.sites if s is not None]},
-        evidence=Evidence.OUTSIDE if left.kind == "ended" else Evidence.TRACE,
+        evidence=EvidenceKind.OUTSIDE if left.kind == "ended" else EvidenceKind.TRACE,
     )  # fmt: skip
 
 
-def _lines(script: Script, left: Departure) -> list[Location]:
+def _lines(script: Script, left: EarlyLeaver) -> list[Location]:
     """Exits of the text that may be the one the rank took."""
     words = {
         "ended": ("break", "return", "sys.exit", "loop"), "loop": ("break", "return", "loop"),
         "skipped": ("continue", "except"),
     }[left.kind]  # fmt: skip
-    return [script.location(p.node) for p in Exits(script).all() if p.word in words and not p.fails]
+    return [script.location(p.node) for p in EarlyExits(script).all() if p.word in words and not p.fails]

@@ -44,17 +44,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, listed, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.divergence import Divergence
-from grader.checks.text.nodes import FUNCTIONS
-from grader.checks.text.ranks import Strength
-from grader.checks.text.source import Script
-from grader.checks.text.tables import Tables
-from grader.checks.text.unequal import is_unordered
-from grader.checks.told.blocked import Stuck, guarded_ranks, mismatch, stuck_ranks
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, mismatch, stuck_ranks
+from grader.checks.source.divergence import Divergence
+from grader.checks.source.rank_dependent_shares import is_unordered
+from grader.checks.source.ranks import Strength
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import FUNCTIONS
+from grader.checks.source.uneven_dicts import UnevenDicts
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending, RankRecord
 
 SEVERITY = Severity.ERROR
@@ -123,7 +123,7 @@ def _own_roots(script: Script) -> Iterable[Hit]:
 
 def _uneven_tables(script: Script) -> Iterable[Hit]:
     """A loop with a collective over a table into which only some ranks put an entry."""
-    tables = Tables(script)
+    tables = UnevenDicts(script)
     for tree in script.trees:
         for loop in tree.loops:
             if isinstance(loop, ast.While) or not script.collectives.inside(loop):
@@ -186,27 +186,27 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
             child, above = above, tree.parent.get(above)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so collectives had nobody to disagree with.")
-    stuck = stuck_ranks(seen)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so collectives had nobody to disagree with.")
+    stuck = stuck_ranks(evidence)
     if stuck and guarded_ranks(stuck):
-        return unseen("The run was stuck in a collective under a test of the rank (DIST003).")
+        return not_observable("The run was stuck in a collective under a test of the rank (DIST003).")
     if stuck:
         return flagged(_deadlock_hit(stuck))
-    crashed = [(r, mismatch(r)) for r in seen.record.ranks if mismatch(r)]
+    crashed = [(r, mismatch(r)) for r in evidence.record.ranks if mismatch(r)]
     if crashed:
         return flagged(_crash_hit(crashed))
-    if seen.record.ending is Ending.COMPLETED:
-        called = sum(len(r.collectives) for r in seen.trace.ranks)
+    if evidence.record.ending is Ending.COMPLETED:
+        called = sum(len(r.collectives) for r in evidence.trace.ranks)
         return verified(
-            f"Every collective found its partners ({count(called, 'call')} by name).", Evidence.OUTSIDE
+            f"Every collective found its partners ({count(called, 'call')} by name).", EvidenceKind.OUTSIDE
         )
-    return unseen("The run did not reach its end, so later collectives were not seen.")
+    return not_observable("The run did not reach its end, so later collectives were not seen.")
 
 
-def _deadlock_hit(stuck: tuple[Stuck, ...]) -> Hit:
+def _deadlock_hit(stuck: tuple[StuckRank, ...]) -> Hit:
     # Who waited for whom, and why, is the diagnosis's to tell; here stands which calls do not belong together.
     calls = listed(s.call() for s in stuck[:8])
     return Hit(
@@ -225,7 +225,7 @@ def _deadlock_hit(stuck: tuple[Stuck, ...]) -> Hit:
                 for s in stuck
             }
         },
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )
 
 
@@ -243,5 +243,5 @@ def _crash_hit(crashed: list[tuple[RankRecord, str]]) -> Hit:
         where=places(sites),
         ranks=tuple(who),
         details={"messages": {str(r.rank): w[:400] for r, w in crashed}},
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )

@@ -39,10 +39,10 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.text.collectives import INIT
-from grader.checks.text.nodes import UNKNOWN, name_of, start, walk
-from grader.checks.text.source import Script
-from grader.checks.text.training import SAMPLER
+from grader.checks.source.collectives import INIT
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start, walk
+from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -45,12 +45,12 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
-from grader.checks.text.source import Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.ERROR
 _SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
@@ -126,14 +126,14 @@ def _counted(function: Function, given: int) -> str:
     return ""
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag started processes that stopped because their function could not be called."""
-    spawns = seen.script.calls(*_SPAWNS)
-    started = [r for r in seen.trace.ranks if r.events("process")]
-    wrong = [c for c in spawns if _trouble(seen.script, c)]
+    spawns = evidence.script.calls(*_SPAWNS)
+    started = [r for r in evidence.trace.ranks if r.events("process")]
+    wrong = [c for c in spawns if _trouble(evidence.script, c)]
     failed = []
-    for rank in seen.record.ranks:
-        log = seen.logs[rank.rank][1] if rank.rank < len(seen.logs) else ""
+    for rank in evidence.record.ranks:
+        log = evidence.logs[rank.rank][1] if rank.rank < len(evidence.logs) else ""
         words = _REFUSED.search(f"{rank.failure.message}\n{log}") if rank.failure is not None else None
         if words is not None and rank.failure is not None:
             failed.append((rank, words[0], next((f for f in rank.failure.frames if f.in_submission), None)))
@@ -141,20 +141,20 @@ def check_trace(seen: Seen) -> Look:
         return flagged(
             Hit(
                 message=f"{ranks(r.rank for r, _, _ in failed)} started processes that stopped at once "
-                f"(“{failed[0][1]}”): {seen.script.at(wrong[0])} has {seen.script.quote(wrong[0])}, but "
-                f"{_trouble(seen.script, wrong[0])}.",
+                f"(“{failed[0][1]}”): {evidence.script.at(wrong[0])} has {evidence.script.quote(wrong[0])}, but "
+                f"{_trouble(evidence.script, wrong[0])}.",
                 hint=_HINT,
-                where=(*(seen.script.location(c) for c in wrong), *places(f for _, _, f in failed)),
+                where=(*(evidence.script.location(c) for c in wrong), *places(f for _, _, f in failed)),
                 ranks=tuple(r.rank for r, _, _ in failed),
-                evidence=Evidence.OUTSIDE,
+                evidence=EvidenceKind.OUTSIDE,
             )
         )
     if not spawns:
         return (
             verified("The script starts no processes of its own.")
-            if seen.trace.ranks
-            else unseen("No rank ran.")
+            if evidence.trace.ranks
+            else not_observable("No rank ran.")
         )
     if started and not failed:
         return verified("The processes that were started could be called.")
-    return unseen("No process was started.")
+    return not_observable("No process was started.")

@@ -34,9 +34,9 @@ gradients are found to differ, that finding says it better.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import Severity
 from grader.model.run import Ending
 
@@ -45,15 +45,15 @@ EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD002", "GRAD003", "GRAD007"
 _CARRY_NOTHING = {"barrier", "monitored_barrier", "new_group"}
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag a completed run of several ranks with a group in which nothing was exchanged."""
-    if seen.world_size < 2 or seen.record.ending is not Ending.COMPLETED:
-        return unseen("Only a whole run of several ranks shows whether they talk.")
-    formed = [g for r in seen.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
+    if evidence.world_size < 2 or evidence.record.ending is not Ending.COMPLETED:
+        return not_observable("Only a whole run of several ranks shows whether they talk.")
+    formed = [g for r in evidence.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
     if not formed:
-        return unseen("No process group of several ranks was seen.")
-    exchanges = [c for r in seen.trace.ranks for c in r.collectives if c.name not in _CARRY_NOTHING]
-    if wraps := [w for r in seen.trace.ranks for w in r.wraps]:
+        return not_observable("No process group of several ranks was seen.")
+    exchanges = [c for r in evidence.trace.ranks for c in r.collectives if c.name not in _CARRY_NOTHING]
+    if wraps := [w for r in evidence.trace.ranks for w in r.wraps]:
         return verified(f"{count(len(wraps), 'wrapper')} exchanged what the ranks computed.")
     if exchanges:
         return verified(f"Ranks exchanged {count(len(exchanges), 'tensor or object', 'tensors or objects')}.")
@@ -66,6 +66,6 @@ def check_trace(seen: Seen) -> Look:
             ),
             hint="Let each rank compute on its own share, and put the results together with a collective.",
             where=place(site),
-            ranks=tuple(r.rank for r in seen.trace.ranks),
+            ranks=tuple(r.rank for r in evidence.trace.ranks),
         )
     )

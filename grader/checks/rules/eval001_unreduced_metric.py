@@ -63,15 +63,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import name_of
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.text.strangers import may_reduce
-from grader.checks.told.ledger import Stream
-from grader.checks.told.validation import (
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.run.validation_passes import (
     Parts,
     combined_after,
     combining,
@@ -79,6 +75,10 @@ from grader.checks.told.validation import (
     evaluated,
     whole_ranks,
 )
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.missing_modules import may_reduce
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
 from grader.model.run import Ending
 
@@ -138,53 +138,55 @@ def _keeps_own_books(script: Script) -> bool:
     return any(i.split(".")[0] in ("torchmetrics", "torcheval") for t in script.trees for i in t.imports)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so a metric can't be of a share alone.")
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so a metric can't be of a share alone.")
     good: list[str] = []
-    for stream in seen.ledger.validation:
-        parts = divided_passes(seen.ledger, stream)
+    for stream in evidence.ledger.validation:
+        parts = divided_passes(evidence.ledger, stream)
         if not parts:
-            whole = whole_ranks(seen.ledger, stream)
+            whole = whole_ranks(evidence.ledger, stream)
             if whole:
                 good.append(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
             continue
-        joined = combining(seen.ledger, seen.trace, stream)
-        if not joined and seen.record.ending is not Ending.COMPLETED and len(stream.epochs) < 2:
+        joined = combining(evidence.ledger, evidence.trace, stream)
+        if not joined and evidence.record.ending is not Ending.COMPLETED and len(stream.epochs) < 2:
             # The collective that would have joined them may be the very one it stopped in.
-            return unseen("The run ended before the parts of its first validation could be put together.")
+            return not_observable(
+                "The run ended before the parts of its first validation could be put together."
+            )
         if not joined:
             return flagged(_hit(stream, parts))
         first = joined[0]
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
         )
-    return verified(good[0]) if good else _without_loaders(seen)
+    return verified(good[0]) if good else _without_loaders(evidence)
 
 
-def _without_loaders(seen: Seen) -> Look:
+def _without_loaders(evidence: Evidence) -> Observation:
     """Batches that come from no loader: the model itself tells how many samples it was evaluated on."""
-    total = seen.num_validation
-    told = evaluated(seen.ledger, seen.trace)
+    total = evidence.num_validation
+    told = evaluated(evidence.ledger, evidence.trace)
     # A few samples are a look at the model, not a validation.
     most = {rank: max(n for _, n in runs) for rank, runs in told.items()}
     if (
         not total
-        or seen.ledger.validation
-        or max(most.values(), default=0) < 0.5 * total / len(seen.trace.ranks)
+        or evidence.ledger.validation
+        or max(most.values(), default=0) < 0.5 * total / len(evidence.trace.ranks)
     ):
-        return unseen("No complete validation pass was seen.")
+        return not_observable("No complete validation pass was seen.")
     whole = [rank for rank, n in most.items() if n >= 0.9 * total]
     if whole:
         return verified(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
     begins = {rank: tuple(t for t, _ in runs) for rank, runs in told.items()}
-    joined = combined_after(seen.ledger, seen.trace, begins)
+    joined = combined_after(evidence.ledger, evidence.trace, begins)
     if joined:
         return verified(
             f"Validation was divided among ranks and put together by `{joined[0].name}` at {at(joined[0].site)}."
         )
-    site = first_known([e.site for r in seen.trace.ranks for e in r.events("evaluation")])
+    site = first_known([e.site for r in evidence.trace.ranks for e in r.events("evaluation")])
     shares = ", ".join(f"rank {r}: {n:,}" for r, n in most.items())
     return flagged(
         _local(shares, total, at(site, "The validation loop"), place(site), most, len(begins[min(most)]))

@@ -66,16 +66,16 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text import unequal
-from grader.checks.text.nodes import end, name_of, start, walk
-from grader.checks.text.outcomes import undivided
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.text.training import SAMPLER, Draw
-from grader.checks.told.validation import combining, divided_passes
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.validation_passes import combining, divided_passes
+from grader.checks.source import rank_dependent_shares as unequal
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.reduction_results import undivided
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import end, name_of, start, walk
+from grader.checks.source.training_loops import SAMPLER, Draw
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -236,14 +236,14 @@ def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
     return any(ratio in script.values.closure(side) for side in (node.left, node.right))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ratios that the source averages over shares which the run showed to be unequal."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so there were no shares to average over.")
-    hits = list(check_source(seen.script))
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so there were no shares to average over.")
+    hits = list(check_source(evidence.script))
     good = ""
-    for stream in seen.ledger.validation:
-        parts = divided_passes(seen.ledger, stream)
+    for stream in evidence.ledger.validation:
+        parts = divided_passes(evidence.ledger, stream)
         if not parts:
             continue
         sizes = {s.rank: s.num_samples for s in parts[-1].epoch.shards}
@@ -252,12 +252,16 @@ def check_trace(seen: Seen) -> Look:
             good = f"All ranks scored {each}, so an average of their metrics is exact."
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
-        joined = combining(seen.ledger, seen.trace, stream)
+        joined = combining(evidence.ledger, evidence.trace, stream)
         if hits and joined:
             return flagged(*(_measured(h, told, sizes) for h in hits))
         if joined and all((c.numel or 0) > 1 for c in joined):
             good = f"The shares differ ({told}), and several numbers were reduced together, as counts are."
-    return verified(good) if good else unseen("No divided validation whose parts were averaged was seen.")
+    return (
+        verified(good)
+        if good
+        else not_observable("No divided validation whose parts were averaged was seen.")
+    )
 
 
 def _measured(hit: Hit, told: str, sizes: dict[int, int]) -> Hit:

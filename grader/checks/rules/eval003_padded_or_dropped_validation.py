@@ -43,14 +43,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.source import Script
-from grader.checks.text.training import SAMPLER
-from grader.checks.told.ledger import Stream
-from grader.checks.told.validation import Parts, divided_passes
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.sample_ledger import Stream
+from grader.checks.run.validation_passes import Parts, divided_passes
+from grader.checks.source.script import Script
+from grader.checks.source.training_loops import SAMPLER
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("DATA007",)
@@ -122,16 +122,16 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
     return any(script.names.qualified(o.func) == SAMPLER for o in made)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes with samples left out (warning) or repeated (hint)."""
     good: list[str] = []
-    for stream in seen.ledger.validation:
-        parts = divided_passes(seen.ledger, stream)
+    for stream in evidence.ledger.validation:
+        parts = divided_passes(evidence.ledger, stream)
         dropped = [p for p in parts if p.num_missing]
         padded = [p for p in parts if p.num_padded]
         if dropped:
             return flagged(_dropped(stream, dropped))
-        if padded and not _scored_exactly(seen):
+        if padded and not _scored_exactly(evidence):
             return flagged(_padded(stream, padded))
         if padded:
             good.append(
@@ -142,10 +142,14 @@ def check_trace(seen: Seen) -> Look:
             good.append(f"All {total} were scored, each on one rank.")
         elif not parts:
             good += _whole(stream)
-    short = _cut_short(seen)
+    short = _cut_short(evidence)
     if short is not None:
         return flagged(short)
-    return verified(good[0]) if good else unseen("No complete validation pass with known samples was seen.")
+    return (
+        verified(good[0])
+        if good
+        else not_observable("No complete validation pass with known samples was seen.")
+    )
 
 
 def _whole(stream: Stream) -> list[str]:
@@ -161,10 +165,10 @@ def _whole(stream: Stream) -> list[str]:
     return [f"{who} scored all {count(whole[0].num_samples, 'validation sample')} of the set."]
 
 
-def _cut_short(seen: Seen) -> Hit | None:
+def _cut_short(evidence: Evidence) -> Hit | None:
     """A whole pass on one or more ranks whose loader drops the last batch."""
-    for stream in seen.ledger.validation:
-        if divided_passes(seen.ledger, stream):
+    for stream in evidence.ledger.validation:
+        if divided_passes(evidence.ledger, stream):
             continue
         for shard in (s for e in stream.epochs for s in e.shards):
             size = shard.loader.size if shard.loader else None
@@ -180,8 +184,8 @@ def _cut_short(seen: Seen) -> Hit | None:
     return None
 
 
-def _scored_exactly(seen: Seen) -> bool:
-    evaluation = seen.evaluation
+def _scored_exactly(evidence: Evidence) -> bool:
+    evaluation = evidence.evaluation
     if evaluation is None or evaluation.reported is None or "accuracy" not in evaluation.validation:
         return False
     trusted = evaluation.validation["accuracy"]
@@ -228,5 +232,5 @@ def _padded(stream: Stream, parts: list[Parts]) -> Hit:
         ranks=epoch.ranks,
         details={"repeated": padded, "first_repeated": list(epoch.shared), "samples": epoch.num_distinct},
         severity=Severity.HINT,
-        evidence=Evidence.TRACE,
+        evidence=EvidenceKind.TRACE,
     )

@@ -59,12 +59,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.told.validation import divided_passes, whole_ranks
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.validation_passes import divided_passes, whole_ranks
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -102,16 +102,16 @@ def check_source(script: Script) -> Iterable[Hit]:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag validation streams that every rank went through in full."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so no work was done twice.")
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so no work was done twice.")
     good = ""
-    for stream in seen.ledger.validation:
-        whole = whole_ranks(seen.ledger, stream)
-        if divided_passes(seen.ledger, stream):
+    for stream in evidence.ledger.validation:
+        whole = whole_ranks(evidence.ledger, stream)
+        if divided_passes(evidence.ledger, stream):
             return verified("Each rank validated on its own part of the set.")
-        if len(whole) == seen.trace.world_size:
+        if len(whole) == evidence.trace.world_size:
             samples = max((s.num_samples for e in stream.epochs for s in e.shards), default=0)
             return flagged(
                 Hit(
@@ -128,4 +128,4 @@ def check_trace(seen: Seen) -> Look:
             )
         if whole:
             good = f"{ranks(whole)} alone validated on the whole set."
-    return verified(good) if good else unseen("No complete validation pass was seen.")
+    return verified(good) if good else not_observable("No complete validation pass was seen.")

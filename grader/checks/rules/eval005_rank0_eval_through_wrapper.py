@@ -59,16 +59,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.conditions import Which
-from grader.checks.text.lone_forward import LonePass, lone_pass
-from grader.checks.text.modules import Holds
-from grader.checks.text.source import Script
-from grader.checks.told.blocked import Stuck, stuck_ranks
-from grader.checks.told.evaluations import through_wrapper
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.evaluation_passes import through_wrapper
+from grader.checks.run.stuck_ranks import StuckRank, stuck_ranks
+from grader.checks.source.networks import Holds
+from grader.checks.source.partial_forwards import PartialForward, partial_forward
+from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.script import Script
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace, Wrap
 
@@ -77,7 +77,7 @@ _HINT = (
     "Evaluate the network inside the wrapper on that rank (`model.module(x)`), or let every rank evaluate its own "
     "share and add up the counts."
 )
-_WHO = {Which.MAIN: "rank 0", Which.OTHERS: "the ranks other than 0", Which.SOME: "some ranks"}
+_WHO = {RankSet.MAIN: "rank 0", RankSet.OTHERS: "the ranks other than 0", RankSet.SOME: "some ranks"}
 _FORWARD = ("DDP buffer broadcast", "DDP synchronisation")
 
 
@@ -88,7 +88,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     told: set[ast.AST] = set()
     for call in script.all_calls():
-        path = lone_pass(script, call)
+        path = partial_forward(script, call)
         if path is None or path.steps[0] in told:
             continue
         told.add(path.steps[0])
@@ -97,16 +97,16 @@ def check_source(script: Script) -> Iterable[Hit]:
             yield hit
 
 
-def _hit(script: Script, path: LonePass) -> Hit | None:
+def _hit(script: Script, path: PartialForward) -> Hit | None:
     last = path.steps[-1]
-    held = script.modules.buffers(path.network)
+    held = script.networks.buffers(path.network)
     quiet = script.training.gradients_off(last) or _evaluates(script, last)
     if held is Holds.NO and quiet:
         return None
     first = path.steps[0]
     through = "" if first is last else f", which calls {script.quote(last)} at {script.at(last)}"
     which = path.guard.condition.which
-    who = f"{_WHO[which]} {'runs' if which is Which.MAIN else 'run'}"
+    who = f"{_WHO[which]} {'runs' if which is RankSet.MAIN else 'run'}"
     if held is Holds.YES:
         why = (
             "The wrapper broadcasts the network's buffers (BatchNorm's statistics) before the forward pass, and that "
@@ -134,47 +134,49 @@ def _evaluates(script: Script, call: ast.Call) -> bool:
     return any(isinstance(c.func, ast.Attribute) and c.func.attr == "eval" for c in tree.calls_within(outer))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so no other could be missing.")
-    stopped = _stopped(seen)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so no other could be missing.")
+    stopped = _stopped(evidence)
     if stopped is not None:
         return flagged(stopped)
-    through = {r.rank: through_wrapper(r) for r in seen.trace.ranks if r.start is not None}
+    through = {r.rank: through_wrapper(r) for r in evidence.trace.ranks if r.start is not None}
     some = sorted(r for r, events in through.items() if events)
-    others = sorted(r for r, events in through.items() if not events and _came_past(seen, r, some))
+    others = sorted(r for r, events in through.items() if not events and _came_past(evidence, r, some))
     if not some:
-        evaluated = any(r.events("evaluation") for r in seen.trace.ranks)
+        evaluated = any(r.events("evaluation") for r in evidence.trace.ranks)
         return (
             verified("No rank evaluated through the DistributedDataParallel wrapper.")
             if evaluated
-            else unseen("No evaluation was seen.")
+            else not_observable("No evaluation was seen.")
         )
     if not others:
         return verified(f"{ranks(some)} evaluated through the wrapper, and no rank stayed away.")
     first = through[some[0]][0]
-    wrap = _wrap(seen.trace.ranks[some[0]], first)
+    wrap = _wrap(evidence.trace.ranks[some[0]], first)
     if wrap is None:
-        return unseen("Which wrapper the evaluation went through was not told.")
+        return not_observable("RankSet wrapper the evaluation went through was not told.")
     if not wrap.num_buffers or wrap.broadcast_buffers is False:
         return verified(
             f"{ranks(some)} alone evaluated through the wrapper, which has no buffers to broadcast, so nobody waited."
         )
-    return flagged(_run_hit(seen, some, others, through, wrap))
+    return flagged(_run_hit(evidence, some, others, through, wrap))
 
 
-def _stopped(seen: Seen) -> Hit | None:
+def _stopped(evidence: Evidence) -> Hit | None:
     """A run that stood still with ranks inside the wrapper's forward pass, on a line that a rank test guards.
 
     Such a pass never reached the network itself, so the trace has no evaluation to show for it.
     """
     inside = [
-        s for s in stuck_ranks(seen) if s.operation in _FORWARD and s.guard is not None and s.site is not None
+        s
+        for s in stuck_ranks(evidence)
+        if s.operation in _FORWARD and s.guard is not None and s.site is not None
     ]
-    if not inside or len(inside) == seen.world_size or any(_trains_at(seen, s) for s in inside):
+    if not inside or len(inside) == evidence.world_size or any(_trains_at(evidence, s) for s in inside):
         return None
-    rest = [s for s in stuck_ranks(seen) if s not in inside]
+    rest = [s for s in stuck_ranks(evidence) if s not in inside]
     others = "; ".join(s.call() for s in rest[:8])
     return Hit(
         message=(
@@ -186,33 +188,33 @@ def _stopped(seen: Seen) -> Hit | None:
         where=places(s.site for s in inside),
         ranks=tuple(s.rank for s in inside),
         details={"waiting_in": {str(s.rank): s.operation for s in inside}},
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )
 
 
-def _trains_at(seen: Seen, stuck: Stuck) -> bool:
+def _trains_at(evidence: Evidence, stuck: StuckRank) -> bool:
     """Whether the loop around the line that a rank stands at also runs `backward`."""
     site = stuck.site
-    tree = next((t for t in seen.script.trees if site is not None and t.path == site.path), None)
+    tree = next((t for t in evidence.script.trees if site is not None and t.path == site.path), None)
     if tree is None or site is None:
         return False
     around = [n for n in tree.loops if n.lineno <= site.line <= (n.end_lineno or 0)]
-    return bool(around) and seen.script.training.runs_backward(max(around, key=lambda n: n.lineno))
+    return bool(around) and evidence.script.training.runs_backward(max(around, key=lambda n: n.lineno))
 
 
-def _came_past(seen: Seen, rank: int, some: list[int]) -> bool:
+def _came_past(evidence: Evidence, rank: int, some: list[int]) -> bool:
     """Whether a rank had come as far as the others' evaluation: it trained as much, or the run went on to its end."""
-    if not some or seen.record.ending is Ending.COMPLETED:
+    if not some or evidence.record.ending is Ending.COMPLETED:
         return True
-    evaluating, other = seen.trace.ranks[some[0]], seen.trace.ranks[rank]
-    return len(other.steps) >= len(evaluating.steps) and _training_over(seen, rank) >= _training_over(
-        seen, some[0]
+    evaluating, other = evidence.trace.ranks[some[0]], evidence.trace.ranks[rank]
+    return len(other.steps) >= len(evaluating.steps) and _training_over(evidence, rank) >= _training_over(
+        evidence, some[0]
     )
 
 
-def _training_over(seen: Seen, rank: int) -> int:
+def _training_over(evidence: Evidence, rank: int) -> int:
     """Training passes that a rank has been through."""
-    shards = [s for stream in seen.ledger.training for s in stream.shards(rank)]
+    shards = [s for stream in evidence.ledger.training for s in stream.shards(rank)]
     return sum(s.exhausted is not None for s in shards)
 
 
@@ -222,11 +224,11 @@ def _wrap(rank: RankTrace, event: Event) -> Wrap | None:
 
 
 def _run_hit(
-    seen: Seen, some: list[int], others: list[int], through: dict[int, list[Event]], wrap: Wrap
+    evidence: Evidence, some: list[int], others: list[int], through: dict[int, list[Event]], wrap: Wrap
 ) -> Hit:
     events = [e for r in some for e in through[r]]
     site = next((e.site for e in events if e.site), None)
-    finished = seen.record.ending is Ending.COMPLETED
+    finished = evidence.record.ending is Ending.COMPLETED
     end = (
         "This time the broadcasts happened to pair up with later ones of the other ranks, and the run got through; "
         "one collective more in between, and it stands still."

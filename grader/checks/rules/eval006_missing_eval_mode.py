@@ -64,15 +64,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.modes import callers, mode_switches, reaches
-from grader.checks.text.modules import Holds
-from grader.checks.text.nodes import Loop, name_of
-from grader.checks.text.source import Script
-from grader.checks.text.tree import Tree
-from grader.checks.told.evaluations import during_validation, validated_as_training
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.evaluation_passes import during_validation, validated_as_training
+from grader.checks.source.evaluation_mode import callers, mode_switches, reaches
+from grader.checks.source.networks import Holds
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import Loop, name_of
+from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
 from grader.model.trace import Event
 
@@ -108,7 +108,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 
 def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr) -> Hit:
-    minds = script.modules.minds_mode(network)
+    minds = script.networks.minds_mode(network)
     today = " (The layers of this network compute alike in both modes; the next one may not.)"
     return Hit(
         message=f"{script.at(loop)} validates with {script.quote(call)}, and nothing puts the network into evaluation "
@@ -159,7 +159,7 @@ def _named_validation(script: Script, loop: ast.For | ast.AsyncFor) -> bool:
 def _forward(script: Script, tree: Tree, loop: Loop) -> tuple[ast.Call, ast.expr] | None:
     for statement in loop.body:
         for call in tree.calls_within(statement):
-            network = script.modules.called(call)
+            network = script.networks.called(call)
             if network is not None:
                 return call, network
     return None
@@ -177,21 +177,21 @@ def _gradients_named(script: Script) -> bool:
     return bool(script.called("set_grad_enabled", "grad"))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes whose forward passes ran in training mode (warning) or with gradients (hint)."""
     training: dict[int, list[Event]] = {}
     graphs: dict[int, list[Event]] = {}
     looked = 0
-    for rank in seen.trace.ranks:
-        for event in during_validation(seen, rank):
+    for rank in evidence.trace.ranks:
+        for event in during_validation(evidence, rank):
             looked += 1
             if event.fields.get("training_mode") is True:
                 training.setdefault(rank.rank, []).append(event)
             elif event.fields.get("grad_enabled") is True:
                 graphs.setdefault(rank.rank, []).append(event)
     if training:
-        return flagged(_run_hit(seen, training))
-    hidden = _as_training(seen)
+        return flagged(_run_hit(evidence, training))
+    hidden = _as_training(evidence)
     if hidden is not None:
         return flagged(hidden)
     if graphs:
@@ -207,15 +207,15 @@ def check_trace(seen: Seen) -> Look:
             )
         )
     if not looked:
-        return unseen("No forward pass over the validation set was seen.")
+        return not_observable("No forward pass over the validation set was seen.")
     return verified(
         f"{count(looked, 'run', 'runs')} of forward passes over the validation set were in evaluation mode, without "
         "gradients."
     )
 
 
-def _as_training(seen: Seen) -> Hit | None:
-    found, site = validated_as_training(seen)
+def _as_training(evidence: Evidence) -> Hit | None:
+    found, site = validated_as_training(evidence)
     if not found:
         return None
     batches = next(iter(found.values()))
@@ -232,10 +232,10 @@ def _as_training(seen: Seen) -> Hit | None:
     )
 
 
-def _run_hit(seen: Seen, training: dict[int, list[Event]]) -> Hit:
+def _run_hit(evidence: Evidence, training: dict[int, list[Event]]) -> Hit:
     events = [e for found in training.values() for e in found]
-    norms = max((w.num_batchnorm for r in seen.trace.ranks for w in r.wraps), default=0)
-    minds = norms > 0 or "ropout" in "".join(t.text for t in seen.script.trees)
+    norms = max((w.num_batchnorm for r in evidence.trace.ranks for w in r.wraps), default=0)
+    minds = norms > 0 or "ropout" in "".join(t.text for t in evidence.script.trees)
     why = (
         f"Its {count(norms, 'BatchNorm layer')} scored each batch by its own statistics, and learned from the "
         "validation data what then goes into the checkpoint."

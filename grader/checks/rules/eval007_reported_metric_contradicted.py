@@ -30,11 +30,11 @@ sets aside from the training split reports another figure and is not judged.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.validation import divided_passes
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.validation_passes import divided_passes
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -46,33 +46,33 @@ EXPLAINED_BY = (
 )  # fmt: skip
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare every reported validation accuracy with the trusted one."""
-    evaluation = seen.evaluation
+    evaluation = evidence.evaluation
     if evaluation is None or "accuracy" not in evaluation.validation:
-        return unseen(
+        return not_observable(
             "The saved weights were not scored, so there is nothing to hold the reported metric against."
         )
     if evaluation.reported is None:
         why = f": {evaluation.reported_problem}" if evaluation.reported_problem else ""
-        return unseen(f"No metrics were reported{why}.")
+        return not_observable(f"No metrics were reported{why}.")
     values = [e["val_accuracy"] for e in evaluation.reported.epochs if "val_accuracy" in e]
     if not values:
-        return unseen("The reported metrics hold no `val_accuracy`.")
-    if {s.split for s in seen.ledger.validation} == {"train"}:
-        return unseen(
+        return not_observable("The reported metrics hold no `val_accuracy`.")
+    if {s.split for s in evidence.ledger.validation} == {"train"}:
+        return not_observable(
             "The script validates on samples that it sets aside from the training split, so what it reports is another "
             "figure than the one measured here."
         )
     trusted = evaluation.validation["accuracy"]
-    tolerance = _tolerance(seen)
+    tolerance = _tolerance(evidence)
     # Some write percentages; the unit is not what this rule is about.
     gaps = [min(abs(v - trusted), abs(v / 100 - trusted) if v > 1 else 1.0) for v in values]
     closest = min(range(len(values)), key=lambda i: (gaps[i], -i))
     if gaps[closest] <= tolerance:
         return verified(
             f"Reported {values[closest]:.4g} (epoch {closest}), measured {trusted:.4f} with the saved weights.",
-            Evidence.EVALUATION,
+            EvidenceKind.EVALUATION,
         )
     last, best = values[-1], max(values)
     reported = f"{last:.4g}" if last == best else f"{last:.4g} at the end and {best:.4g} at best"
@@ -89,15 +89,17 @@ def check_trace(seen: Seen) -> Look:
                 "with the same weights that are saved."
             ),
             details={"reported": values, "measured": trusted, "tolerance": tolerance},
-            evidence=Evidence.EVALUATION,
+            evidence=EvidenceKind.EVALUATION,
         )
     )
 
 
-def _tolerance(seen: Seen) -> float:
-    assert seen.evaluation is not None
-    base = max(2 / max(1, seen.evaluation.num_validation), 0.01)
+def _tolerance(evidence: Evidence) -> float:
+    assert evidence.evaluation is not None
+    base = max(2 / max(1, evidence.evaluation.num_validation), 0.01)
     # Statistics of BatchNorm are each rank's own unless the wrapper sends rank 0's around before a forward pass.
-    own_statistics = any(w.num_batchnorm > w.num_sync_batchnorm for r in seen.trace.ranks for w in r.wraps)
-    divided = any(divided_passes(seen.ledger, s) for s in seen.ledger.validation)
+    own_statistics = any(
+        w.num_batchnorm > w.num_sync_batchnorm for r in evidence.trace.ranks for w in r.wraps
+    )
+    divided = any(divided_passes(evidence.ledger, s) for s in evidence.ledger.validation)
     return 3 * base if own_statistics and divided else base

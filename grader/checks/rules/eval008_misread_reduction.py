@@ -63,9 +63,9 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.text.outcomes import divided_again, grows, read_elsewhere, reductions, undivided
-from grader.checks.text.source import Script
-from grader.checks.text.temporaries import lost
+from grader.checks.source.reduction_results import divided_again, grows, read_elsewhere, reductions, undivided
+from grader.checks.source.script import Script
+from grader.checks.source.temporary_tensors import lost
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -35,39 +35,39 @@ that did not come to its end is not blamed for what it had no time to write.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.WARNING
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Say about each file that the task asks for what keeps it from being read."""
-    evaluation = seen.evaluation
+    evaluation = evidence.evaluation
     if evaluation is None:
-        return unseen("Nobody looked at what the run left.")
-    if seen.record.ending is not Ending.COMPLETED:
-        return unseen(
+        return not_observable("Nobody looked at what the run left.")
+    if evidence.record.ending is not Ending.COMPLETED:
+        return not_observable(
             "The run did not come to its end, so nothing can be said about what it would have left."
         )
     if not evaluation.unread:
         if not evaluation.answers:
-            return unseen("The task asks for no files besides weights.")
+            return not_observable("The task asks for no files besides weights.")
         return verified(
             f"All files that the task asks for can be read; {count(len(evaluation.answers), 'question')} asked.",
-            Evidence.EVALUATION,
+            EvidenceKind.EVALUATION,
         )
     return flagged(
         *(
             Hit(
                 message=why,
                 hint=f"Write `{name}` below `$OUTPUT_DIR` as the task's statement describes it.",
-                where=seen.written(name),
+                where=evidence.written(name),
                 details={"file": name},
-                evidence=Evidence.EVALUATION,
+                evidence=EvidenceKind.EVALUATION,
             )
             for name, why in sorted(evaluation.unread.items())
         )

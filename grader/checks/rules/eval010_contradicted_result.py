@@ -25,41 +25,43 @@ statement names. How the script came to its numbers is not looked at here.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.evaluation import Answer
-from grader.model.finding import Evidence, Severity
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
 # A file that cannot be read is no wrong one.
 EXPLAINED_BY = ("EVAL009",)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Pass on what the task says about each result that is not wholly right."""
-    answers = seen.evaluation.answers if seen.evaluation is not None else {}
+    answers = evidence.evaluation.answers if evidence.evaluation is not None else {}
     told = {name: answer for name, answer in answers.items() if answer.share is not None}
     if not told:
-        return unseen("No result was handed in that anything could be held against.")
+        return not_observable("No result was handed in that anything could be held against.")
     wrong = {name: answer for name, answer in told.items() if (answer.share or 0.0) < 1}
     if not wrong:
-        return verified(f"{count(len(told), 'result')} agreed with the scorer's own.", Evidence.EVALUATION)
+        return verified(
+            f"{count(len(told), 'result')} agreed with the scorer's own.", EvidenceKind.EVALUATION
+        )
     # One fault may be the answer to several questions; it is told once.
     alike: dict[str, list[str]] = {}
     for name, answer in wrong.items():
         alike.setdefault(answer.said, []).append(name)
     return flagged(
-        *(_hit(seen, said, {name: wrong[name] for name in names}) for said, names in alike.items())
+        *(_hit(evidence, said, {name: wrong[name] for name in names}) for said, names in alike.items())
     )
 
 
-def _hit(seen: Seen, said: str, answers: dict[str, Answer]) -> Hit:
+def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:
     files = tuple(dict.fromkeys(answer.file for answer in answers.values() if answer.file))
     return Hit(
         message=said,
         hint="The task's statement says how each result is defined, and how to check it alone.",
-        where=tuple(dict.fromkeys(place for file in files for place in seen.written(file))),
+        where=tuple(dict.fromkeys(place for file in files for place in evidence.written(file))),
         details={"answers": {name: answer.share for name, answer in answers.items()}, "files": list(files)},
-        evidence=Evidence.EVALUATION,
+        evidence=EvidenceKind.EVALUATION,
     )

@@ -54,13 +54,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, every, first_known, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.nodes import name_of, start
-from grader.checks.text.source import Script
-from grader.checks.told.steps import Comparison, Difference, compare_gradients, sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import Comparison, Difference, compare_gradients, sharded, trainers
+from grader.checks.source.collectives import INIT
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace, Site
@@ -78,7 +78,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     yield from _inside_no_sync(script)
     for accumulation in script.accumulations.all:
-        held = script.rhythm.held_when_stepping(accumulation)
+        held = script.accumulation_rounds.held_when_stepping(accumulation)
         if held is not None and not script.averaging.all:
             yield Hit(
                 message=f"{script.at(accumulation.step)} steps in a round whose exchange {script.at(held)} holds back: "
@@ -189,22 +189,22 @@ def _inside_no_sync(script: Script) -> Iterable[Hit]:
 _MEETINGS = ("barrier", "monitored_barrier")
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so there was nothing to average.")
-    if sharded(seen.trace):
-        return unseen("Parameters are sharded among ranks, so gradients differ by design.")
-    active = trainers(seen.trace)
-    if len(active) == 1 and seen.record.ending is Ending.COMPLETED:
-        return flagged(_alone(seen, active[0]))
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so there was nothing to average.")
+    if sharded(evidence.trace):
+        return not_observable("Parameters are sharded among ranks, so gradients differ by design.")
+    active = trainers(evidence.trace)
+    if len(active) == 1 and evidence.record.ending is Ending.COMPLETED:
+        return flagged(_alone(evidence, active[0]))
     if len(active) < 2:
-        return unseen("No optimizer step was seen on two ranks.")
-    found = compare_gradients(seen.trace)
+        return not_observable("No optimizer step was seen on two ranks.")
+    found = compare_gradients(evidence.trace)
     if found.difference is not None:
         return flagged(_hit(active, found, found.difference))
     if not found.num_steps:
-        return unseen("No step was seen at which two ranks held gradients of the same tensors.")
+        return not_observable("No step was seen at which two ranks held gradients of the same tensors.")
     if all(_sent_nothing(r) for r in active):
         return flagged(_twins(active, found))
     return verified(
@@ -245,18 +245,18 @@ def _hit(active: tuple[RankTrace, ...], found: Comparison, difference: Differenc
     )
 
 
-def _alone(seen: Seen, only: RankTrace) -> Hit:
+def _alone(evidence: Evidence, only: RankTrace) -> Hit:
     site = first_known([s.site for s in only.steps])
     return Hit(
         message=(
             f"Rank {only.rank} took all {count(len(only.steps), 'optimizer step')}; the other "
-            f"{count(seen.trace.world_size - 1, 'rank')} took none, so nothing was averaged. "
+            f"{count(evidence.trace.world_size - 1, 'rank')} took none, so nothing was averaged. "
             f"{at(site, 'The optimizer')} is reached by one rank alone: the others' devices were idle."
         ),
         hint="Let every rank run the training loop on its share of the data; keep only printing and saving to rank 0.",
         where=place(site),
         ranks=(only.rank,),
-        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in seen.trace.ranks}},
+        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
     )
 
 

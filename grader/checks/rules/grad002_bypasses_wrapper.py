@@ -53,16 +53,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import start
-from grader.checks.text.source import Script
-from grader.checks.told.steps import compare_gradients, sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
-WRAPPERS = ("ddp", "fabric", "accelerate")
+_WRAPPERS = ("ddp", "fabric", "accelerate")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -142,18 +142,18 @@ def _before_the_wrap(script: Script, call: ast.Call) -> bool:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag inner forward passes in training, where they left gradients different."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so it makes no difference which module is called.")
-    wraps = [w for r in seen.trace.ranks for w in r.wraps if w.kind in WRAPPERS]
-    if not wraps or sharded(seen.trace):
-        return unseen("No model was wrapped in DDP.")
-    bypasses = [(r.rank, e) for r in seen.trace.ranks for e in r.events("bypass")]
-    found = compare_gradients(seen.trace)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so it makes no difference which module is called.")
+    wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind in _WRAPPERS]
+    if not wraps or sharded(evidence.trace):
+        return not_observable("No model was wrapped in DDP.")
+    bypasses = [(r.rank, e) for r in evidence.trace.ranks for e in r.events("bypass")]
+    found = compare_gradients(evidence.trace)
     if not bypasses:
-        if len(trainers(seen.trace)) < 2:
-            return unseen("No optimizer step was seen on two ranks.")
+        if len(trainers(evidence.trace)) < 2:
+            return not_observable("No optimizer step was seen on two ranks.")
         return verified("Every training forward pass went through the wrapper.")
     if found.num_steps and found.difference is None:
         return verified(
@@ -161,7 +161,7 @@ def check_trace(seen: Seen) -> Look:
             f"at all {count(found.num_steps, 'step')} compared."
         )
     if not found.num_steps:
-        return unseen(
+        return not_observable(
             "The inner module was called in training, but no step was seen to compare gradients at."
         )
     first = bypasses[0][1]

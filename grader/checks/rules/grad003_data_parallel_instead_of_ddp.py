@@ -46,12 +46,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.source import Script
-from grader.checks.text.training import OTHER_WRAPPERS
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.training_loops import OTHER_WRAPPERS
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -95,11 +95,11 @@ def _is_fallback(script: Script, call: ast.Call) -> bool:
     return False
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag `DataParallel` on ranks that trained."""
-    active = trainers(seen.trace)
+    active = trainers(evidence.trace)
     if not active:
-        return unseen("No optimizer step was seen.")
+        return not_observable("No optimizer step was seen.")
     found = [(r.rank, w) for r in active for w in r.wraps if w.kind == "data_parallel"]
     if not found:
         return verified("No training rank wrapped a model in `DataParallel`.")

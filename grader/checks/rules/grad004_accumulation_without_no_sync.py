@@ -51,12 +51,12 @@ import ast
 from collections.abc import Iterable
 from statistics import median
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import start
-from grader.checks.text.source import Script
-from grader.checks.told.steps import sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -136,18 +136,18 @@ def _is_no_sync(script: Script, context: ast.expr) -> bool:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so nothing was exchanged.")
-    active = [r for r in trainers(seen.trace) if any(w.kind == "ddp" for w in r.wraps)]
-    if not active or sharded(seen.trace):
-        return unseen("No model was wrapped in DDP.")
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so nothing was exchanged.")
+    active = [r for r in trainers(evidence.trace) if any(w.kind == "ddp" for w in r.wraps)]
+    if not active or sharded(evidence.trace):
+        return not_observable("No model was wrapped in DDP.")
     if any(len({s.optimizer for s in r.steps}) > 1 for r in active):
-        return unseen("Several optimizers take turns, so backward passes can't be told apart.")
+        return not_observable("Several optimizers take turns, so backward passes can't be told apart.")
     told = [[s for s in r.steps if s.backwards is not None and s.synced is not None] for r in active]
     if not all(told):
-        return unseen("No backward pass through DDP was seen before a step.")
+        return not_observable("No backward pass through DDP was seen before a step.")
     passes = min(median(s.backwards or 0 for s in steps) for steps in told)
     if passes < 2:
         return verified("Each step follows one backward pass, so every exchange is needed.")

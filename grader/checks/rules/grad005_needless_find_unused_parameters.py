@@ -56,12 +56,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import walk
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -151,20 +151,22 @@ def _plain(script: Script, value: ast.expr, depth: int) -> bool:
     return True
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag the flag where every parameter had a gradient at every step looked at."""
-    active = trainers(seen.trace)
+    active = trainers(evidence.trace)
     wraps = [(r, w) for r in active for w in r.wraps if w.kind == "ddp"]
     if not wraps:
-        return unseen("No model was wrapped in DDP.")
+        return not_observable("No model was wrapped in DDP.")
     asked = [(r, w) for r, w in wraps if w.find_unused_parameters]
     if not asked:
         return verified("DDP is not told to look for unused parameters.")
     if any(r.events("changed") for r in active):
-        return unseen("The model was changed after the wrap, so DDP may wait for gradients that never come.")
+        return not_observable(
+            "The model was changed after the wrap, so DDP may wait for gradients that never come."
+        )
     steps = [s for r in active for s in r.steps if s.num_missing is not None]
     if not steps or any(s.num_params is None or s.num_params == 0 for s in steps):
-        return unseen("No step was seen at which gradients could be counted.")
+        return not_observable("No step was seen at which gradients could be counted.")
     unused = [s for s in steps if s.num_missing]
     if unused:
         return verified(
@@ -173,7 +175,7 @@ def check_trace(seen: Seen) -> Look:
     held = sum(w.num_tensors for w in asked[0][0].wraps if w.kind == "ddp")
     known = sum({s.optimizer: s.num_params or 0 for s in asked[0][0].steps if s.num_params}.values())
     if known < held:
-        return unseen("Not all parameters of the wrapped model belong to an optimizer that stepped.")
+        return not_observable("Not all parameters of the wrapped model belong to an optimizer that stepped.")
     wrap = asked[0][1]
     return flagged(
         Hit(

@@ -55,12 +55,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import Loop, start
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import Loop, start
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Step
 
@@ -153,13 +153,13 @@ def _is_scaled(script: Script, backward: ast.Call) -> bool:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag steps after which no backward pass began with cleared gradients."""
-    active = trainers(seen.trace)
+    active = trainers(evidence.trace)
     looked = [(r, s) for r in active for s in r.steps if s.full is not None and s.empty is not None]
     passed = [(r, s) for r, s in looked if (s.full or 0) + (s.empty or 0)]
     if not passed:
-        return unseen("No backward pass was seen between two steps of one optimizer.")
+        return not_observable("No backward pass was seen between two steps of one optimizer.")
     kept = [(r, s) for r, s in passed if not s.empty]
     if len(kept) < max(3, len(passed) // 2):
         return verified(

@@ -52,11 +52,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, every, first_known, listed, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.source import Script
-from grader.checks.told.steps import Comparison, compare_finals, compare_parameters, sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import (
+    Comparison,
+    compare_finals,
+    compare_parameters,
+    sharded,
+    trainers,
+)
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Site
 
@@ -138,17 +144,17 @@ def _in_gradient(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and "grad" in ast.dump(node)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so there was one replica.")
-    if sharded(seen.trace):
-        return unseen("Parameters are sharded among ranks, so there are no replicas to compare.")
-    active = trainers(seen.trace)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so there was one replica.")
+    if sharded(evidence.trace):
+        return not_observable("Parameters are sharded among ranks, so there are no replicas to compare.")
+    active = trainers(evidence.trace)
     if len(active) < 2:
-        return unseen("No optimizer step was seen on two ranks.")
+        return not_observable("No optimizer step was seen on two ranks.")
     site = first_known([w.site for r in active for w in r.wraps])
-    during = compare_parameters(seen.trace)
+    during = compare_parameters(evidence.trace)
     if during.difference is not None:
         return flagged(_during(active, during, site))
     at_end = _at_end(active, during)
@@ -161,7 +167,7 @@ def check_trace(seen: Seen) -> Look:
         )
     if at_end == {}:
         return verified(f"Parameters of {len(active)} ranks were equal when the scripts ended.")
-    return unseen("No parameters of two ranks were seen after the same step.")
+    return not_observable("No parameters of two ranks were seen after the same step.")
 
 
 def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list[str]] | None:

@@ -45,13 +45,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.averaging import Average
-from grader.checks.text.nodes import start, walk
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.gradient_averaging import Average
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -196,23 +196,25 @@ def _hit(script: Script, average: Average, what: str, hint: str) -> Hit:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
-    active = trainers(seen.trace)
-    if seen.trace.world_size < 2 or not active:
-        return unseen("No optimizer steps of several ranks were seen.")
-    hits = list(check_source(seen.script))
+    active = trainers(evidence.trace)
+    if evidence.trace.world_size < 2 or not active:
+        return not_observable("No optimizer steps of several ranks were seen.")
+    hits = list(check_source(evidence.script))
     if not hits:
-        own = seen.script.averaging.all
+        own = evidence.script.averaging.all
         if not own and any(w.kind == "ddp" for r in active for w in r.wraps):
             return verified("Nothing but DDP averages the gradients.")
-        return unseen("Whether the gradients were averaged once can't be told from the collectives alone.")
+        return not_observable(
+            "Whether the gradients were averaged once can't be told from the collectives alone."
+        )
     places = {(p.path, p.line) for h in hits for p in h.where}
     calls = [
         (r.rank, c) for r in active for c in r.collectives if c.site and (c.site.path, c.site.line) in places
     ]
     if not calls:
-        return unseen("The collective that the source is flagged for was never called.")
+        return not_observable("The collective that the source is flagged for was never called.")
     called = max(c.n for _, c in calls)
     steps = len(active[0].steps)
     return flagged(

@@ -47,12 +47,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, listed, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.source import Script
-from grader.checks.text.tree import Tree
-from grader.checks.told.steps import sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 
@@ -240,21 +240,21 @@ def _converted(script: Script) -> Iterable[Hit]:
             )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
-    if seen.trace.world_size < 2 or sharded(seen.trace):
-        return unseen("No model of several ranks was wrapped in DDP.")
-    active = trainers(seen.trace)
-    wrapped = [r for r in seen.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
+    if evidence.trace.world_size < 2 or sharded(evidence.trace):
+        return not_observable("No model of several ranks was wrapped in DDP.")
+    active = trainers(evidence.trace)
+    wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     changed = [r for r in wrapped if r.events("changed")]
     if not changed:
         if not active or not wrapped:
-            return unseen("No step of a model that was wrapped in DDP was seen.")
+            return not_observable("No step of a model that was wrapped in DDP was seen.")
         return verified("The model inside DDP kept the parameters that it had when it was wrapped.")
-    return flagged(_changed(changed, seen))
+    return flagged(_changed(changed, evidence))
 
 
-def _changed(changed: list[RankTrace], seen: Seen) -> Hit:
+def _changed(changed: list[RankTrace], evidence: Evidence) -> Hit:
     event = changed[0].events("changed")[0]
     wrap = next((w for w in changed[0].wraps if w.id == event.fields.get("wrap")), changed[0].wraps[0])
     added = [str(n) for n in event.fields.get("added") or ()]
@@ -272,7 +272,7 @@ def _changed(changed: list[RankTrace], seen: Seen) -> Hit:
         )
     if removed:
         parts.append(f"{count(removed, 'tensor')} that DDP holds {'was' if removed == 1 else 'were'} gone")
-    lines = [p for h in _source_hits(seen.script) for p in h.where]
+    lines = [p for h in _source_hits(evidence.script) for p in h.where]
     site = first_known([wrap.site])
     return Hit(
         message=f"{ranks(r.rank for r in changed)} trained a `{wrap.module}` that was changed after "

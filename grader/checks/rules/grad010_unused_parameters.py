@@ -67,17 +67,17 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, listed, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.source import Script
-from grader.checks.told.raised import raised_at
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.exception_places import exception_places
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
 EXPLAINED_BY = ("GRAD009",)
-MESSAGE = "Expected to have finished reduction in the prior iteration"
+_MESSAGE = "Expected to have finished reduction in the prior iteration"
 
 _INDICES = re.compile(r"did not receive grad for rank \d+: ([\d ]+)")
 _LAYERS = re.compile(
@@ -146,17 +146,19 @@ def _reads_by_name(script: Script, owner: ast.ClassDef) -> bool:
     return any(tree.inside(n, owner) for n in (*reads, *stores, *named))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about gradients that never came."""
-    wrapped = [r for r in seen.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
-    if not wrapped or seen.trace.world_size < 2:
-        return unseen("No model of several ranks was wrapped in DDP.")
+    wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
+    if not wrapped or evidence.trace.world_size < 2:
+        return not_observable("No model of several ranks was wrapped in DDP.")
     failed = [
-        (r, e) for r in wrapped for e in r.events("exception") if MESSAGE in str(e.fields.get("message", ""))
+        (r, e) for r in wrapped for e in r.events("exception") if _MESSAGE in str(e.fields.get("message", ""))
     ]
     if not failed:
-        if len([r for r in trainers(seen.trace) if len(r.steps) > 1]) < len(wrapped):
-            return unseen("No second step through DDP was seen, which is where a missing gradient shows.")
+        if len([r for r in trainers(evidence.trace) if len(r.steps) > 1]) < len(wrapped):
+            return not_observable(
+                "No second step through DDP was seen, which is where a missing gradient shows."
+            )
         return verified(
             "DDP finished every exchange: no gradient was missing, or it was told to look for those."
         )
@@ -166,8 +168,8 @@ def check_trace(seen: Seen) -> Look:
     which = listed([f"`{n}`" for n in names], 4)
     if not which and indices:
         which = f"the parameters with the numbers {listed(indices[1].split(), 6)}"
-    site = next(iter(raised_at(event)), event.site)
-    lines = [p for h in check_source(seen.script) for p in h.where]
+    site = next(iter(exception_places(event)), event.site)
+    lines = [p for h in check_source(evidence.script) for p in h.where]
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r, _ in failed)} stopped because DDP was still waiting for gradients of the "

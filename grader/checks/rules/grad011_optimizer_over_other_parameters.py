@@ -49,12 +49,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, listed, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import name_of, start
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -179,14 +179,14 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
     return None
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose optimizers never met a gradient."""
-    active = trainers(seen.trace)
+    active = trainers(evidence.trace)
     looked = [
         (r, s) for r in active for s in r.steps if s.num_params is not None and s.num_missing is not None
     ]
     if not looked or not any(s.num_params for _, s in looked):
-        return unseen("No step was seen at which the optimizer's gradients could be counted.")
+        return not_observable("No step was seen at which the optimizer's gradients could be counted.")
     empty = [r for r in active if all(s.num_missing == s.num_params for o, s in looked if o is r)]
     passes = sum(s.backwards or 0 for r in empty for s in r.steps)
     if not empty or not passes:
@@ -196,7 +196,7 @@ def check_trace(seen: Seen) -> Look:
         )
     step = next(s for o, s in looked if o is empty[0])
     site = first_known([s.site for r in empty for s in r.steps])
-    lines = [p for h in check_source(seen.script) for p in h.where]
+    lines = [p for h in check_source(evidence.script) for p in h.where]
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "

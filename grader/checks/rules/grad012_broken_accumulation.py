@@ -45,13 +45,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, first_known, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.accumulation import Accumulation
-from grader.checks.text.nodes import name_of, walk
-from grader.checks.text.source import Script
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.gradient_accumulation import Accumulation
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -172,9 +172,9 @@ def _plain_loss(script: Script) -> bool:
     return bool(script.training.backwards)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Confirm in the run that every backward pass began from nothing, where the text says so."""
-    active = trainers(seen.trace)
+    active = trainers(evidence.trace)
     steps = [
         s
         for r in active
@@ -182,15 +182,17 @@ def check_trace(seen: Seen) -> Look:
         if s.empty is not None and s.full is not None and (s.backwards or 0) > 1
     ]
     if not steps:
-        return unseen("No step was seen that several backward passes lead to.")
+        return not_observable("No step was seen that several backward passes lead to.")
     early = [s for s in steps if s.empty == s.backwards]
-    hits = [h for h in check_source(seen.script) if h.severity is None]
+    hits = [h for h in check_source(evidence.script) if h.severity is None]
     if len(early) < max(2, len(steps) // 2):
         if hits:
             return verified("Backward passes between two steps added to each other's gradients.")
-        return unseen("Gradients accumulated; whether they were divided can't be seen from outside the loss.")
+        return not_observable(
+            "Gradients accumulated; whether they were divided can't be seen from outside the loss."
+        )
     if not hits:
-        return unseen(
+        return not_observable(
             "Gradients were cleared between backward passes; an attack on the inputs does so rightly."
         )
     site = first_known([s.site for r in active for s in r.steps])

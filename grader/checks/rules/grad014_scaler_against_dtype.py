@@ -48,8 +48,8 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.text.nodes import name_of
-from grader.checks.text.source import UNKNOWN, Script
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

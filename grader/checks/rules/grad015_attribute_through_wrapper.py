@@ -57,12 +57,12 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import name_of
-from grader.checks.text.source import Script
-from grader.checks.told.raised import raised_at
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.exception_places import exception_places
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -155,11 +155,11 @@ def _tested(script: Script, load: ast.Attribute) -> bool:
     return False
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag scripts that stopped for it."""
-    wrapped = [r for r in seen.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
+    wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
-        return unseen("No model was wrapped in DDP.")
+        return not_observable("No model was wrapped in DDP.")
     failed = [
         (r, e, m)
         for r in wrapped
@@ -169,10 +169,10 @@ def check_trace(seen: Seen) -> Look:
     ]
     if not failed:
         if any(r.events("exception") or not r.ended for r in wrapped):
-            return unseen("The script did not run to its end.")
+            return not_observable("The script did not run to its end.")
         return verified("Nothing was read from the wrapper that only the network inside has.")
     _, event, match = failed[0]
-    site = next(iter(raised_at(event)), event.site)
+    site = next(iter(exception_places(event)), event.site)
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r, _, _ in failed)} stopped at {at(site, 'a line of the script')}: "

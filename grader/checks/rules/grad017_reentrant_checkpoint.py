@@ -48,13 +48,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import name_of
-from grader.checks.text.source import Script
-from grader.checks.told.raised import raised_at
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.exception_places import exception_places
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -91,21 +91,21 @@ def _flag(script: Script, call: ast.Call, name: str) -> object:
     return script.values.constant(given) if given is not None else None
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about a parameter that came twice."""
-    wrapped = [r for r in seen.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
+    wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
-        return unseen("No model was wrapped in DDP.")
+        return not_observable("No model was wrapped in DDP.")
     failed = [
         (r, e) for r in wrapped for e in r.events("exception") if _TWICE in str(e.fields.get("message", ""))
     ]
     if not failed:
-        if not trainers(seen.trace):
-            return unseen("No step through DDP was seen.")
+        if not trainers(evidence.trace):
+            return not_observable("No step through DDP was seen.")
         return verified("DDP met every parameter once per backward pass.")
-    calls = [c for c in seen.script.all_calls() if name_of(c) in ("checkpoint", "checkpoint_sequential")]
-    site = next(iter(raised_at(failed[0][1])), failed[0][1].site)
-    lines = [seen.script.location(c) for c in calls]
+    calls = [c for c in evidence.script.all_calls() if name_of(c) in ("checkpoint", "checkpoint_sequential")]
+    site = next(iter(exception_places(failed[0][1])), failed[0][1].site)
+    lines = [evidence.script.location(c) for c in calls]
     cause = (
         "reentrant checkpointing runs a backward pass of its own"
         if calls

@@ -39,36 +39,36 @@ numbers of tokens in batches of equal size can't be seen.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.steps import compare_gradients, sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
-RATIO = 1.25
+_RATIO = 1.25
 """Above this, the larger batch is clearly larger."""
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which most steps average over clearly unequal numbers of samples."""
-    active = trainers(seen.trace)
-    if len(active) < 2 or sharded(seen.trace):
-        return unseen("No steps of two ranks with whole gradients were seen.")
-    averaged = compare_gradients(seen.trace)
+    active = trainers(evidence.trace)
+    if len(active) < 2 or sharded(evidence.trace):
+        return not_observable("No steps of two ranks with whole gradients were seen.")
+    averaged = compare_gradients(evidence.trace)
     if not averaged.num_steps or averaged.difference is not None:
-        return unseen("Gradients were not seen to be averaged.")
+        return not_observable("Gradients were not seen to be averaged.")
     per_step = list(zip(*(r.steps for r in active), strict=False))
     known = [s for s in per_step if all(x.samples for x in s) and len({x.optimizer for x in s}) == 1]
     if not known:
-        return unseen("How many samples each step used was not seen.")
-    unequal = [s for s in known if max(x.samples for x in s) > RATIO * min(x.samples for x in s)]
+        return not_observable("How many samples each step used was not seen.")
+    unequal = [s for s in known if max(x.samples for x in s) > _RATIO * min(x.samples for x in s)]
     if len(unequal) <= len(known) // 2:
         return verified(
             f"Ranks used about equally many samples at {len(known) - len(unequal)} of {len(known)} steps."
         )
-    if seen.script.averaging.scaled:
-        return unseen(
+    if evidence.script.averaging.scaled:
+        return not_observable(
             "Ranks used unequal numbers of samples, and the script weighs them in a way of its own."
         )
     first = unequal[0]

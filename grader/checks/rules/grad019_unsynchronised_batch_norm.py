@@ -34,32 +34,32 @@ from __future__ import annotations
 
 from statistics import median
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
-FEW = 4
+_FEW = 4
 """Samples per rank and forward pass up to which the statistics are mostly noise."""
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag plain BatchNorm over tiny batches on GPUs."""
-    active = trainers(seen.trace)
+    active = trainers(evidence.trace)
     wraps = [(r, w) for r in active for w in r.wraps if w.kind == "ddp" and w.num_batchnorm]
     if len(active) < 2 or not wraps:
-        return unseen("No model with BatchNorm was trained in DDP by several ranks.")
+        return not_observable("No model with BatchNorm was trained in DDP by several ranks.")
     if any(w.num_sync_batchnorm for _, w in wraps):
         return verified("BatchNorm shares its statistics among the ranks (SyncBatchNorm).")
     if not all(d.startswith("cuda") for _, w in wraps for d in w.param_devices):
-        return unseen("SyncBatchNorm exists for GPUs only.")
+        return not_observable("SyncBatchNorm exists for GPUs only.")
     sizes = [s.samples / max(1, s.backwards or 1) for r, _ in wraps for s in r.steps if s.samples]
     if not sizes:
-        return unseen("How many samples each forward pass had was not seen.")
+        return not_observable("How many samples each forward pass had was not seen.")
     usual = median(sizes)
-    if usual > FEW:
+    if usual > _FEW:
         return verified(f"BatchNorm sees {usual:g} samples per rank at a time, which is enough for a choice.")
     rank, wrap = wraps[0]
     return flagged(

@@ -48,21 +48,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, first_known, listed, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.nodes import start
-from grader.checks.text.paths import same_for_all
-from grader.checks.text.source import Script
-from grader.checks.text.writes import checkpoints, files
-from grader.checks.told.steps import sharded
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import sharded
+from grader.checks.source.collectives import INIT
+from grader.checks.source.file_writes import checkpoints, files
+from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace, Save, Site
 
 SEVERITY = Severity.ERROR
-SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
-METRICS = "metrics.json"
+_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
+_METRICS = "metrics.json"
 _ONE_COPY = "if dist.get_rank() == 0:"
 
 
@@ -96,44 +96,44 @@ def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]])
     return sorted(found, key=lambda c: (script.location(c).path, start(c)))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag checkpoints that two or more ranks wrote, to the same path (error) or each to one of its own (warning)."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so no other could write.")
-    writers = _writers(seen)
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so no other could write.")
+    writers = _writers(evidence)
     clashing = {path: found for path, found in writers.items() if len(found) > 1}
     if clashing:
         return flagged(_clash(clashing))
-    copies = [] if sharded(seen.trace) else _copies(seen)
+    copies = [] if sharded(evidence.trace) else _copies(evidence)
     if copies:
         return flagged(_copied(copies))
     if not writers:
-        return unseen("No checkpoint was written.")
+        return not_observable("No checkpoint was written.")
     who = sorted({rank for found in writers.values() for rank in found})
     paths = listed([f"`{p}`" for p in sorted(writers)], 3)
     return verified(f"{ranks(who)} alone wrote {paths}.")
 
 
-def _writers(seen: Seen) -> dict[str, dict[int, Site | None]]:
+def _writers(evidence: Evidence) -> dict[str, dict[int, Site | None]]:
     """Path → rank → line, for checkpoints and the metrics file; collective saves are right on all ranks."""
     found: dict[str, dict[int, Site | None]] = {}
-    collective = {s.path for r in seen.trace.ranks for s in r.saves if s.api == "dcp"}
-    for rank in seen.trace.ranks:
+    collective = {s.path for r in evidence.trace.ranks for s in r.saves if s.api == "dcp"}
+    for rank in evidence.trace.ranks:
         for save in rank.saves:
             if save.api != "dcp" and save.path:
                 found.setdefault(save.path, {}).setdefault(rank.rank, save.site)
         for file in rank.files:
             inside = any(file.path.startswith(c) for c in collective if c)
             kept = file.out and file.op in ("open", "rename") and not inside
-            if kept and (file.path.endswith(SUFFIXES) or file.path == METRICS):
+            if kept and (file.path.endswith(_SUFFIXES) or file.path == _METRICS):
                 found.setdefault(file.path, {}).setdefault(rank.rank, file.site)
     return found
 
 
-def _copies(seen: Seen) -> list[tuple[int, Save]]:
+def _copies(evidence: Evidence) -> list[tuple[int, Save]]:
     """The same model written by several ranks under different names: (rank, save), the first of each rank."""
     found: list[tuple[int, Save]] = []
-    for rank in seen.trace.ranks:
+    for rank in evidence.trace.ranks:
         save = next((s for s in rank.saves if s.out and s.api != "dcp" and _is_model(rank, s)), None)
         found += [(rank.rank, save)] if save else []
     same = [pair for pair in found if pair[1].num_tensors == found[0][1].num_tensors]
@@ -146,7 +146,7 @@ def _is_model(rank: RankTrace, save: Save) -> bool:
 
 
 def _clash(clashing: dict[str, dict[int, Site | None]]) -> Hit:
-    checkpoints = {p: found for p, found in clashing.items() if p != METRICS}
+    checkpoints = {p: found for p, found in clashing.items() if p != _METRICS}
     path, found = next(iter((checkpoints or clashing).items()))
     site = first_known(list(found.values()))
     also = f" (and {count(len(clashing) - 1, 'other file')})" if len(clashing) > 1 else ""

@@ -50,21 +50,21 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import start
-from grader.checks.text.scopes import leaves
-from grader.checks.text.source import Script
-from grader.checks.text.strangers import may_set_up
-from grader.model.finding import Evidence, Location, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.missing_modules import may_set_up
+from grader.checks.source.reaching_assignments import leaves
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
+from grader.model.finding import EvidenceKind, Location, Severity
 
 SEVERITY = Severity.WARNING
 # Where each rank starts a whole group, each group has a rank 0 that may speak.
 EXPLAINED_BY = ("DIST006",)
-MIN_LINES = 3
+_MIN_LINES = 3
 """One or two lines of a rank are a greeting, not a log."""
-MAX_LINES = 2000
+_MAX_LINES = 2000
 """Lines per rank that are looked at: more of them tell nothing new."""
 _LOG_METHODS = {"debug", "info", "warning", "log"}
 _BARS = {
@@ -205,34 +205,35 @@ def _all_arguments(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(k.value for k in call.keywords)]
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks beside rank 0 that print much the same lines without saying who speaks."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so nothing could be printed twice.")
-    counts = {r.rank: r.stdout_lines for r in seen.record.ranks}
-    chatty = [r for r in counts if r > 0 and counts[r] >= MIN_LINES]
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so nothing could be printed twice.")
+    counts = {r.rank: r.stdout_lines for r in evidence.record.ranks}
+    chatty = [r for r in counts if r > 0 and counts[r] >= _MIN_LINES]
     if not chatty:
         said = count(counts.get(0, 0), "line")
-        return verified(f"Rank 0 printed {said}, the other ranks next to nothing.", Evidence.OUTSIDE)
-    if len(seen.logs) <= max(chatty):
-        return unseen("What the ranks printed was not kept.")
-    base = Counter(_shape(line) for line in _lines(seen.logs[0][0]))
+        return verified(f"Rank 0 printed {said}, the other ranks next to nothing.", EvidenceKind.OUTSIDE)
+    if len(evidence.logs) <= max(chatty):
+        return not_observable("What the ranks printed was not kept.")
+    base = Counter(_shape(line) for line in _lines(evidence.logs[0][0]))
     echoing = []
     for rank in chatty:
-        lines = _lines(seen.logs[rank][0])
+        lines = _lines(evidence.logs[rank][0])
         plain = [line for line in lines if not _is_tagged(line, rank, len(counts))]
         same = sum((base & Counter(_shape(line) for line in plain)).values())
-        if same >= MIN_LINES and 2 * same >= len(lines):
+        if same >= _MIN_LINES and 2 * same >= len(lines):
             echoing.append((rank, same, plain[0]))
     if not echoing:
         return verified(
-            "Lines of other ranks than 0 say which rank speaks, or something of their own.", Evidence.OUTSIDE
+            "Lines of other ranks than 0 say which rank speaks, or something of their own.",
+            EvidenceKind.OUTSIDE,
         )
-    return flagged(replace(_run_hit(counts, echoing), where=_printing(seen.script, echoing[0][2])))
+    return flagged(replace(_run_hit(counts, echoing), where=_printing(evidence.script, echoing[0][2])))
 
 
 def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines()[:MAX_LINES] if line.strip()]
+    return [line.strip() for line in text.splitlines()[:_MAX_LINES] if line.strip()]
 
 
 def _printing(script: Script, line: str) -> tuple[Location, ...]:
@@ -282,5 +283,5 @@ def _run_hit(counts: dict[int, int], echoing: list[tuple[int, int, str]]) -> Hit
         ),
         ranks=who,
         details={"lines_by_rank": {str(r): n for r, n in counts.items()}, "example": example[:200]},
-        evidence=Evidence.OUTSIDE,
+        evidence=EvidenceKind.OUTSIDE,
     )

@@ -49,18 +49,18 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import start
-from grader.checks.text.source import Script
-from grader.checks.text.turns import in_turn
-from grader.checks.told.machines import machines
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.nodes import ranks_by_node
+from grader.checks.source.rank_order import in_turn
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.WARNING
-MEETINGS = (
+_MEETINGS = (
     "barrier",
     "monitored_barrier",
     "all_reduce",
@@ -112,20 +112,20 @@ def _downloads(script: Script) -> Iterable[ast.Call]:
             yield call
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag downloads that two or more ranks ask for with nothing that puts one before the others."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so downloads could not race.")
-    asked = {r.rank: r.events("download") for r in seen.trace.ranks}
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so downloads could not race.")
+    asked = {r.rank: r.events("download") for r in evidence.trace.ranks}
     # Ranks of different machines write to different disks.
-    machine = {rank: number for number, found in enumerate(machines(seen.trace)) for rank in found}
+    machine = {rank: number for number, found in enumerate(ranks_by_node(evidence.trace)) for rank in found}
     roots: dict[tuple[str, str, int], dict[int, Event]] = {}
     for rank, events in asked.items():
         for event in events:
             if event.fields.get("guarded") is not True:
                 roots.setdefault((*_what(event), machine.get(rank, 0)), {}).setdefault(rank, event)
     shared = {what: found for what, found in roots.items() if len(found) > 1}
-    racing = {what: found for what, found in shared.items() if _unordered(seen, found)}
+    racing = {what: found for what, found in shared.items() if _unordered(evidence, found)}
     if racing:
         whats = {what[:2] for what in racing}
         sites = [e.site for found in racing.values() for r in found for e in asked[r] if _what(e) in whats]
@@ -138,8 +138,8 @@ def check_trace(seen: Seen) -> Look:
         return verified(f"{ranks(r for r, e in asked.items() if e)} alone asked for a download.")
     return (
         verified("No rank asked for a download.")
-        if any(r.start for r in seen.trace.ranks)
-        else unseen("No trace.")
+        if any(r.start for r in evidence.trace.ranks)
+        else not_observable("No trace.")
     )
 
 
@@ -147,19 +147,19 @@ def _what(event: Event) -> tuple[str, str]:
     return str(event.fields.get("dataset", "")), str(event.fields.get("root", ""))
 
 
-def _unordered(seen: Seen, found: dict[int, Event]) -> bool:
+def _unordered(evidence: Evidence, found: dict[int, Event]) -> bool:
     """True when no rank asked ahead of all others.
 
     Collectives of the default group are the same series on all ranks, so a rank that has met the others more often
     asked later; ranks that have met equally often were kept apart by nothing.
     """
-    met = [_meetings(seen.trace.ranks[rank], event.t) for rank, event in found.items()]
+    met = [_meetings(evidence.trace.ranks[rank], event.t) for rank, event in found.items()]
     return met.count(min(met)) > 1
 
 
 def _meetings(rank: RankTrace, t: float) -> int:
     joined = sum(1 for g in rank.groups if g.op == "init" and g.t < t)
-    return joined + sum(1 for c in rank.collectives if c.t < t and c.name.startswith(MEETINGS))
+    return joined + sum(1 for c in rank.collectives if c.t < t and c.name.startswith(_MEETINGS))
 
 
 def _run_hit(racing: dict[tuple[str, str, int], dict[int, Event]]) -> Hit:

@@ -48,15 +48,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, listed, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.nodes import name_of, start
-from grader.checks.text.paths import same_for_all
-from grader.checks.text.source import Script
-from grader.checks.text.turns import in_turn
-from grader.checks.told.fall import Fall, falls
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.rank_failure import RankFailure, rank_failures
+from grader.checks.source.collectives import INIT
+from grader.checks.source.rank_order import in_turn
+from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
 from grader.model.trace import FileWrite
 
@@ -210,29 +210,29 @@ def _takes_in(handler: ast.ExceptHandler) -> bool:
     return any(name_of(k) in _LOSES_GRACEFULLY for k in kinds)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that died because another had made the folder, and files that several ranks opened for writing."""
-    if seen.trace.world_size < 2:
-        return unseen("Only one rank ran, so there was nobody to race with.")
-    lost = [f for f in falls(seen) if f.type == "FileExistsError" and not f.follows]
-    if lost and len(lost) < seen.trace.world_size:
+    if evidence.trace.world_size < 2:
+        return not_observable("Only one rank ran, so there was nobody to race with.")
+    lost = [f for f in rank_failures(evidence) if f.type == "FileExistsError" and not f.follows]
+    if lost and len(lost) < evidence.trace.world_size:
         return flagged(_crash(lost))
-    shared = _shared(seen)
+    shared = _shared(evidence)
     if shared:
         return flagged(_clash(shared))
-    folders = [f for r in seen.trace.ranks for f in r.files if f.op == "mkdir" and f.out]
-    who = {r.rank for r in seen.trace.ranks for f in r.files if f.op == "mkdir" and f.out}
+    folders = [f for r in evidence.trace.ranks for f in r.files if f.op == "mkdir" and f.out]
+    who = {r.rank for r in evidence.trace.ranks for f in r.files if f.op == "mkdir" and f.out}
     if not folders:
-        return unseen("No folder was made below the output folder.")
+        return not_observable("No folder was made below the output folder.")
     if len(who) == 1:
         return verified(f"{ranks(who)} alone made folders.")
-    return unseen("Several ranks made folders, and none of them lost the race this time.")
+    return not_observable("Several ranks made folders, and none of them lost the race this time.")
 
 
-def _shared(seen: Seen) -> dict[str, dict[int, FileWrite]]:
+def _shared(evidence: Evidence) -> dict[str, dict[int, FileWrite]]:
     """Output files, other than checkpoints and their like, that two or more ranks opened for writing or removed."""
     found: dict[str, dict[int, FileWrite]] = {}
-    for rank in seen.trace.ranks:
+    for rank in evidence.trace.ranks:
         saved = {s.path for s in rank.saves}
         for file in rank.files:
             wrote = file.out and file.op in ("open", "remove") and file.site is not None
@@ -241,7 +241,7 @@ def _shared(seen: Seen) -> dict[str, dict[int, FileWrite]]:
     return {path: by for path, by in found.items() if len(by) > 1}
 
 
-def _crash(lost: list[Fall]) -> Hit:
+def _crash(lost: list[RankFailure]) -> Hit:
     return Hit(
         message=f"{ranks(f.rank for f in lost)} died of `FileExistsError` ({lost[0].words}). "
         f"{at(lost[0].site)} makes a folder or file that another rank had made a moment before.",

@@ -47,12 +47,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, places
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import start
-from grader.checks.text.source import UNKNOWN, Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import start
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.HINT
 _SAVES = {
@@ -140,24 +140,26 @@ def _strips_prefix(script: Script) -> bool:
     return any(t.constants & {"module.", "_orig_mod.", "module"} for t in script.trees)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag weights whose names all carry the wrapper's prefix."""
-    evaluation = seen.evaluation
+    evaluation = evidence.evaluation
     if evaluation is not None and evaluation.artifact and evaluation.problem is None:
         if evaluation.prefix:
-            return flagged(_run_hit(seen, evaluation.prefix, evaluation.artifact, Evidence.EVALUATION))
+            return flagged(
+                _run_hit(evidence, evaluation.prefix, evaluation.artifact, EvidenceKind.EVALUATION)
+            )
         return verified(
-            f"The names in `{evaluation.artifact}` are those of the bare network.", Evidence.EVALUATION
+            f"The names in `{evaluation.artifact}` are those of the bare network.", EvidenceKind.EVALUATION
         )
-    saves = [s for r in seen.trace.ranks for s in r.saves if s.out and s.num_tensors]
+    saves = [s for r in evidence.trace.ranks for s in r.saves if s.out and s.num_tensors]
     if not saves:
-        return unseen("No checkpoint was written.")
+        return not_observable("No checkpoint was written.")
     if saves[-1].prefix:
-        return flagged(_run_hit(seen, saves[-1].prefix, saves[-1].path, Evidence.TRACE))
+        return flagged(_run_hit(evidence, saves[-1].prefix, saves[-1].path, EvidenceKind.TRACE))
     return verified(f"The names in `{saves[-1].path}` are those of the bare network.")
 
 
-def _run_hit(seen: Seen, prefix: str, path: str, evidence: Evidence) -> Hit:
+def _run_hit(seen: Evidence, prefix: str, path: str, evidence: EvidenceKind) -> Hit:
     saves = [s for r in seen.trace.ranks for s in r.saves if s.prefix]
     return Hit(
         message=(

@@ -53,15 +53,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.collectives import INIT
-from grader.checks.text.guards import Guard
-from grader.checks.text.nodes import name_of, walk
-from grader.checks.text.paths import same_for_all
-from grader.checks.text.source import Script
-from grader.checks.text.writes import checkpoints, files
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
+from grader.checks.source.file_writes import checkpoints, files
+from grader.checks.source.rank_guards import Guard
+from grader.checks.source.rank_paths import same_for_all
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -185,15 +185,15 @@ def _own_disk(script: Script, path: ast.expr | None) -> bool:
     return False
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """On several machines the source's finding is an error; on one it stays advice."""
-    starts = [r.start for r in seen.trace.ranks if r.start is not None]
+    starts = [r.start for r in evidence.trace.ranks if r.start is not None]
     first = sorted(s.rank for s in starts if s.local_rank == 0)
     if len(first) < 2:
-        return unseen("One machine ran all ranks, and there local rank 0 is rank 0.")
-    hits = list(check_source(seen.script))
-    writers = {f.path: set[int]() for r in seen.trace.ranks for f in r.files if f.out}
-    for rank in seen.trace.ranks:
+        return not_observable("One machine ran all ranks, and there local rank 0 is rank 0.")
+    hits = list(check_source(evidence.script))
+    writers = {f.path: set[int]() for r in evidence.trace.ranks for f in r.files if f.out}
+    for rank in evidence.trace.ranks:
         for path in {f.path for f in rank.files if f.out and f.op == "open"} | {
             s.path for s in rank.saves if s.out
         }:

@@ -66,9 +66,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
-from grader.checks.text.nodes import LOOPS, name_of, start, walk
-from grader.checks.text.paths import of_others
-from grader.checks.text.source import UNKNOWN, Script
+from grader.checks.source.rank_paths import of_others
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import LOOPS, name_of, start, walk
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT

@@ -52,9 +52,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.rule import Hit
-from grader.checks.text.collectives import INIT
-from grader.checks.text.nodes import end, start
-from grader.checks.text.source import UNKNOWN, Script
+from grader.checks.source.collectives import INIT
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import end, start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

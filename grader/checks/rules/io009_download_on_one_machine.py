@@ -43,26 +43,26 @@ the same, and nothing is said.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, listed, places
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.machines import machines
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.nodes import ranks_by_node
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare the machines that downloaded with those there are."""
-    nodes = machines(seen.trace)
+    nodes = ranks_by_node(evidence.trace)
     if not nodes:
-        return unseen("Not every rank told which machine it is on.")
+        return not_observable("Not every rank told which machine it is on.")
     if len(nodes) < 2:
-        return unseen("One machine ran all ranks, and there one download serves all.")
+        return not_observable("One machine ran all ranks, and there one download serves all.")
     asked = {
         number: events
         for number, found in enumerate(nodes)
-        if (events := [e for rank in found for e in seen.rank(rank).events("download")])
+        if (events := [e for rank in found for e in evidence.rank(rank).events("download")])
     }
     if not asked:
         return verified("No rank asked for a download.")
@@ -78,7 +78,7 @@ def check_trace(seen: Seen) -> Look:
             "each machine fetches, and let a `dist.barrier()` follow.",
             where=places([e.site for e in events]),
             ranks=tuple(
-                sorted({r for number in asked for r in nodes[number] if seen.rank(r).events("download")})
+                sorted({r for number in asked for r in nodes[number] if evidence.rank(r).events("download")})
             ),
         )
     )

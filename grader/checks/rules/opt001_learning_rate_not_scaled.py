@@ -44,11 +44,11 @@ from __future__ import annotations
 
 from math import sqrt
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.rates import batches, curve, optimizer_places
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import batches, curve, optimizer_places
+from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
 from grader.model.run import Ending
 
@@ -61,19 +61,21 @@ _GROWN = 1.4
 _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare the peak rate with what the task's rules give for the batch that was used."""
-    asked = seen.expected
+    asked = evidence.expected
     if not asked.scaling or asked.base_learning_rate is None or asked.base_batch_size is None:
         return verified("The task does not ask for a rate that follows the batch.")
-    ranks = trainers(seen.trace)
+    ranks = trainers(evidence.trace)
     curves = [c for r in ranks if (c := curve(r)) is not None]
-    total = sum(batches(seen.trace).values())
+    total = sum(batches(evidence.trace).values())
     if not curves or not total:
-        return unseen("Learning rates or batch sizes of the training ranks were not seen.")
+        return not_observable("Learning rates or batch sizes of the training ranks were not seen.")
     first = curves[0]
     if first.kind != "SGD":
-        return unseen(f"The rules for the learning rate are SGD's; this run stepped with {first.kind}.")
+        return not_observable(
+            f"The rules for the learning rate are SGD's; this run stepped with {first.kind}."
+        )
     factor, scale = total / asked.base_batch_size, first.peak / asked.base_learning_rate
     allowed = {name: _RULES[name](factor) for name in asked.scaling}
     low, high = _MARGIN * min(allowed.values()), max(allowed.values()) / _MARGIN
@@ -84,21 +86,21 @@ def check_trace(seen: Seen) -> Look:
     )
     if scale > high:
         why = f"but the rate rose to {first.peak:.3g}: {fits} fits this batch. Steps that are too large can make"
-        return flagged(_hit(seen, f"{told}, {why} training diverge."))
+        return flagged(_hit(evidence, f"{told}, {why} training diverge."))
     # A smaller rate on the old batch is the learner's own choice.
     if scale < low and factor > _GROWN:
-        if seen.record.ending is not Ending.COMPLETED:
-            return unseen("The run ended before its learning rate had reached its peak.")
+        if evidence.record.ending is not Ending.COMPLETED:
+            return not_observable("The run ended before its learning rate had reached its peak.")
         why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"
-        return flagged(_hit(seen, f"{told}, {why} are less noisy and may be larger."))
+        return flagged(_hit(evidence, f"{told}, {why} are less noisy and may be larger."))
     return verified(f"{told}, and the rate's peak of {first.peak:.3g} fits them.")
 
 
-def _hit(seen: Seen, message: str) -> Hit:
+def _hit(evidence: Evidence, message: str) -> Hit:
     return Hit(
         message=message,
         hint="Let the rate follow the batch of all ranks: `lr = base_lr * (batch_size * dist.get_world_size()) / "
         "base_batch_size`; leave it alone where each rank takes `base_batch_size // world_size` samples.",
-        where=optimizer_places(seen.script),
-        details={"batch_by_rank": {str(r): b for r, b in batches(seen.trace).items()}},
+        where=optimizer_places(evidence.script),
+        details={"batch_by_rank": {str(r): b for r, b in batches(evidence.trace).items()}},
     )

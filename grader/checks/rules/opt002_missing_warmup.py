@@ -31,11 +31,11 @@ In the run alone, and only where the task asks for it: by the learning rate of e
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.rates import curve, optimizer_places
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import curve, optimizer_places
+from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -44,13 +44,13 @@ _START = 0.7
 _MIN_STEPS = 4
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag rates that start at their peak."""
-    if not seen.expected.warmup:
+    if not evidence.expected.warmup:
         return verified("The task does not ask for a warm-up.")
-    found = next((c for r in trainers(seen.trace) if (c := curve(r)) is not None), None)
+    found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)
     if found is None or len(found.rates) < 2 * _MIN_STEPS:
-        return unseen("Too few optimizer steps were seen to tell how the learning rate began.")
+        return not_observable("Too few optimizer steps were seen to tell how the learning rate began.")
     start = found.rates[0] / found.peak
     if start <= _START and found.peak_at >= _MIN_STEPS:
         return verified(
@@ -68,7 +68,7 @@ def check_trace(seen: Seen) -> Look:
             "training off for good.",
             hint="Let the rate climb over the first epochs: `torch.optim.lr_scheduler.LinearLR(optimizer, "
             "start_factor=1 / k, total_iters=warmup_steps)`, followed by your schedule in a `SequentialLR`.",
-            where=optimizer_places(seen.script),
+            where=optimizer_places(evidence.script),
             details={"first_rates": list(found.rates[:8]), "peak": found.peak, "peak_at": found.peak_at},
         )
     )

@@ -62,13 +62,13 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, listed, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import UNKNOWN, name_of
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.told.rates import batches
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import batches
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
@@ -130,16 +130,16 @@ def _by_function(script: Script, parts: Iterable[ast.AST]) -> bool:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare the samples of all ranks per step with what the task prescribes."""
-    asked = seen.expected.global_batch_size
-    sizes = batches(seen.trace)
+    asked = evidence.expected.global_batch_size
+    sizes = batches(evidence.trace)
     if not sizes:
-        return unseen("No optimizer step with known samples was seen.")
+        return not_observable("No optimizer step with known samples was seen.")
     total, ranks = sum(sizes.values()), len(sizes)
     told = f"{listed(f'{b:,} on rank {r}' for r, b in sizes.items())}, {total:,} together"
     if asked is None:
-        return unseen(f"The task prescribes no global batch; steps took {told}.")
+        return not_observable(f"The task prescribes no global batch; steps took {told}.")
     factor = total / asked
     if 1 / _TOLERANCE <= factor <= _TOLERANCE:
         return verified(f"Steps took {count(total, 'sample')} over all ranks, as the task asks ({asked:,}).")
@@ -149,7 +149,7 @@ def check_trace(seen: Seen) -> Look:
         why = f"the batch was divided by {ranks} twice, so steps are smaller and noisier than they were"
     else:
         why = f"the batch is {factor:.3g} times as large as the task's {asked:,}"
-    streams = seen.ledger.training
+    streams = evidence.ledger.training
     return flagged(
         Hit(
             message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.",

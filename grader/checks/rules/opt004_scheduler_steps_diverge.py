@@ -71,14 +71,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, listed, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import LOOPS, name_of, walk
-from grader.checks.text.sharding import Shared
-from grader.checks.text.source import Script
-from grader.checks.told.rates import same
-from grader.checks.told.steps import sharded, trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import same
+from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -158,16 +158,18 @@ def _inside(script: Script, node: ast.AST, loop: ast.AST) -> bool:
     )
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks had different rates."""
-    ranks = trainers(seen.trace)
+    ranks = trainers(evidence.trace)
     if len(ranks) < 2:
-        return unseen("Fewer than two ranks took optimizer steps.")
-    if sharded(seen.trace) and len({len(s.lr) for r in ranks for s in r.steps[:1]}) > 1:
-        return unseen("Each rank's optimizer holds its own part of the parameters.")
+        return not_observable("Fewer than two ranks took optimizer steps.")
+    if sharded(evidence.trace) and len({len(s.lr) for r in ranks for s in r.steps[:1]}) > 1:
+        return not_observable("Each rank's optimizer holds its own part of the parameters.")
     counts = {len(r.steps) for r in ranks}
-    if len(counts) > 1 and seen.record.ending is Ending.COMPLETED:
-        return unseen("Ranks took different numbers of steps, so that equal numbers are not the same step.")
+    if len(counts) > 1 and evidence.record.ending is Ending.COMPLETED:
+        return not_observable(
+            "Ranks took different numbers of steps, so that equal numbers are not the same step."
+        )
     first = ranks[0]
     compared = 0
     for step, *others in zip(*(r.steps for r in ranks), strict=False):

@@ -45,8 +45,8 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.text.nodes import UNKNOWN
-from grader.checks.text.source import Script
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING

@@ -65,13 +65,13 @@ import ast
 from collections.abc import Iterable
 from itertools import pairwise
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, count, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import UNKNOWN, name_of
-from grader.checks.text.source import Script
-from grader.checks.told.rates import curve, scheduler_calls
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import curve, scheduler_calls
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
 from grader.model.run import Ending
 from grader.model.trace import Event
@@ -145,13 +145,13 @@ def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
     return bool(set(script.values.origins(a)) & set(script.values.origins(b)))
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
-    ranks = trainers(seen.trace)
-    if seen.record.ending is not Ending.COMPLETED:
-        return unseen("The run did not come to its end, and its schedule neither.")
+    ranks = trainers(evidence.trace)
+    if evidence.record.ending is not Ending.COMPLETED:
+        return not_observable("The run did not come to its end, and its schedule neither.")
     if len(ranks) < 2:
-        return unseen("Fewer than two ranks took optimizer steps.")
+        return not_observable("Fewer than two ranks took optimizer steps.")
     first = curve(ranks[0])
     told = [
         (e, n)
@@ -159,13 +159,17 @@ def check_trace(seen: Seen) -> Look:
         if isinstance(n := e.fields.get("length"), int) and n > 0
     ]
     if first is None or not told:
-        return unseen("No schedule of a known length was seen.")
+        return not_observable("No schedule of a known length was seen.")
     # A schedule may be stepped once per batch while gradients are accumulated over several.
-    delivered = sum(s.num_batches for stream in seen.ledger.training for s in stream.shards(ranks[0].rank))
+    delivered = sum(
+        s.num_batches for stream in evidence.ledger.training for s in stream.shards(ranks[0].rank)
+    )
     steps = max(len(first.steps), delivered)
     moved = sum(1 for a, b in pairwise(first.rates) if a != b)
     if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):
-        return unseen("The learning rate does not move with every step, so its length in steps is not known.")
+        return not_observable(
+            "The learning rate does not move with every step, so its length in steps is not known."
+        )
     for event, length in told:
         factor = length / steps
         if abs(factor / len(ranks) - 1) < _TOLERANCE:

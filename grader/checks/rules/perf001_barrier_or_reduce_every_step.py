@@ -57,13 +57,13 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.nodes import name_of, walk
-from grader.checks.text.source import Script
-from grader.checks.text.training import Draw
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
 from grader.model.trace import Collective, RankTrace
 
@@ -148,15 +148,17 @@ def _every_step(script: Script, draw: Draw, call: ast.Call) -> bool:
     return above is draw.loop and not held_back and tree.statement(call) in draw.loop.body
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag lines whose barriers or small reductions come about once per step."""
-    ranks = trainers(seen.trace)
+    ranks = trainers(evidence.trace)
     if len(ranks) < 2:
-        return unseen("Fewer than two ranks took optimizer steps.")
+        return not_observable("Fewer than two ranks took optimizer steps.")
     if min(len(r.steps) for r in ranks) < _MIN_STEPS:
-        return unseen("Too few steps were taken to tell what is done in each of them.")
+        return not_observable("Too few steps were taken to tell what is done in each of them.")
     if not any(w.kind == "ddp" for r in ranks for w in r.wraps):
-        return unseen("Without DistributedDataParallel, gradients meet in collectives of the script's own.")
+        return not_observable(
+            "Without DistributedDataParallel, gradients meet in collectives of the script's own."
+        )
     found = [f for f in (_per_step(r) for r in ranks) if f is not None]
     if len(found) < len(ranks):
         return verified("No line of the script lets the ranks wait for each other once per step.")

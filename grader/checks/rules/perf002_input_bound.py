@@ -37,10 +37,10 @@ from __future__ import annotations
 
 from statistics import median
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import listed, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.steps import trainers
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
 from grader.model.trace import RankTrace
 
@@ -51,19 +51,19 @@ _MIN_WAIT_S = 2.0
 _MIN_STEPS = 20
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which every training rank waits for data most of the time."""
-    ranks = [r for r in trainers(seen.trace) if len(r.steps) >= _MIN_STEPS]
-    if not ranks or len(ranks) < len(trainers(seen.trace)):
-        return unseen("Too few steps were taken to tell how long they waited for data.")
+    ranks = [r for r in trainers(evidence.trace) if len(r.steps) >= _MIN_STEPS]
+    if not ranks or len(ranks) < len(trainers(evidence.trace)):
+        return not_observable("Too few steps were taken to tell how long they waited for data.")
     shares = {r.rank: _share(r) for r in ranks}
     told = listed(f"{share:.0%} on rank {rank}" for rank, (share, _) in shares.items())
     if any(share < _SHARE or wait_s < _MIN_WAIT_S for share, wait_s in shares.values()):
         return verified(f"Waiting for data took {told} of the training steps.")
-    loaders = [s.shards(ranks[0].rank)[0].loader for s in seen.ledger.training if s.shards(ranks[0].rank)]
+    loaders = [s.shards(ranks[0].rank)[0].loader for s in evidence.ledger.training if s.shards(ranks[0].rank)]
     workers = {loader.num_workers for loader in loaders if loader is not None}
     how = " The loader has no workers, so samples are made in the loop itself." if workers == {0} else ""
-    streams = seen.ledger.training
+    streams = evidence.ledger.training
     return flagged(
         Hit(
             message=f"Waiting for data took {told} of the training steps.{how} More ranks would wait for the same "

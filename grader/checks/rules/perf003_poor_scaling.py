@@ -29,11 +29,11 @@ is said only where the difference is plain, and it never costs points by itself.
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.steps import trainers
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.HINT
@@ -43,21 +43,23 @@ _NO_FASTER = 1.1
 """Speed-up below which several ranks count as no faster; two ranks reach about 1.75 here."""
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare the run's time with one rank's."""
-    calibration = seen.calibration
-    ranks = len(trainers(seen.trace))
-    if seen.record.ending is not Ending.COMPLETED:
-        return unseen("The run did not come to its end.")
+    calibration = evidence.calibration
+    ranks = len(trainers(evidence.trace))
+    if evidence.record.ending is not Ending.COMPLETED:
+        return not_observable("The run did not come to its end.")
     if ranks < 2:
-        return unseen("Fewer than two ranks trained.")
-    if seen.record.launcher != "fork":
-        return unseen("The ranks started cold, which costs processor time that the measured start did not.")
-    samples = sum(step.samples for rank in trainers(seen.trace) for step in rank.steps)
+        return not_observable("Fewer than two ranks trained.")
+    if evidence.record.launcher != "fork":
+        return not_observable(
+            "The ranks started cold, which costs processor time that the measured start did not."
+        )
+    samples = sum(step.samples for rank in trainers(evidence.trace) for step in rank.steps)
     if calibration is None or not calibration.one_rank_s or not calibration.one_rank_samples or not samples:
-        return unseen("The starting script's time on one rank has not been measured on this machine.")
-    on_gpu = seen.profile != "cpu"
-    took_s = seen.record.wall_s if on_gpu else seen.record.slowest_cpu_s
+        return not_observable("The starting script's time on one rank has not been measured on this machine.")
+    on_gpu = evidence.profile != "cpu"
+    took_s = evidence.record.wall_s if on_gpu else evidence.record.slowest_cpu_s
     # Runs differ in how much they train on: what counts is the time per sample.
     speed_up = calibration.one_rank_s / calibration.one_rank_samples * samples / took_s if took_s > 0 else 0.0
     clock = "seconds" if on_gpu else "seconds of processor time on the slowest rank"
@@ -66,7 +68,9 @@ def check_trace(seen: Seen) -> Look:
         f"{calibration.one_rank_samples:,} of the starting script on one"
     )
     if speed_up >= _NO_FASTER:
-        return verified(f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample.", Evidence.OUTSIDE)
+        return verified(
+            f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample.", EvidenceKind.OUTSIDE
+        )
     return flagged(
         Hit(
             message=f"{ranks} ranks took {told}: {speed_up:.2f} × as fast per sample, where up to {ranks} × is "
@@ -74,6 +78,6 @@ def check_trace(seen: Seen) -> Look:
             hint="See what ranks do instead of training: whole passes over the data on every rank, waiting for input, "
             "collectives in every step, validation by one rank while the others wait.",
             details={"seconds": took_s, "one_rank_s": calibration.one_rank_s, "speed_up": round(speed_up, 3)},
-            evidence=Evidence.OUTSIDE,
+            evidence=EvidenceKind.OUTSIDE,
         )
     )

@@ -44,11 +44,11 @@ Reference: "Getting Started with Fully Sharded Data Parallel", https://pytorch.o
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.holdings import Holding, holdings
-from grader.checks.told.rates import optimizer_places
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import optimizer_places
+from grader.checks.run.model_memory import ModelMemory, model_memory
 from grader.model.finding import Severity
 
 SEVERITY = Severity.ERROR
@@ -57,38 +57,42 @@ _MARGIN = 1.3
 """Shards are padded to equal length, and small tensors divide badly: so much more than the N-th part is still fair."""
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Compare what each rank holds with its share of the whole."""
-    if not seen.expected.sharded:
+    if not evidence.expected.sharded:
         return verified("The task does not ask for a sharded model.")
-    if seen.world_size < 2:
-        return unseen("One rank alone has nobody to share the model with.")
-    held = holdings(seen.trace)
-    if len(held) < seen.world_size:
-        return unseen("Not every rank took the two optimizer steps after which its memory is looked at.")
-    fair = _MARGIN / seen.world_size
+    if evidence.world_size < 2:
+        return not_observable("One rank alone has nobody to share the model with.")
+    held = model_memory(evidence.trace)
+    if len(held) < evidence.world_size:
+        return not_observable(
+            "Not every rank took the two optimizer steps after which its memory is looked at."
+        )
+    fair = _MARGIN / evidence.world_size
     greedy = {rank: one for rank, one in held.items() if one.share > fair}
     first = next(iter((greedy or held).values()))
     if not greedy:
-        return verified(f"{_told(first)} on each of {seen.world_size} ranks: {first.share:.0%} of the whole.")
+        return verified(
+            f"{_told(first)} on each of {evidence.world_size} ranks: {first.share:.0%} of the whole."
+        )
     some = (
         f" {first.num_sharded} of its {first.num_tensors} tensors are sharded." if first.num_sharded else ""
     )
     return flagged(
         Hit(
             message=f"{ranks(greedy)} {'holds' if len(greedy) == 1 else 'hold'} {first.share:.0%} of the model: "
-            f"{_told(first)}; sharded over {seen.world_size} ranks it would be "
-            f"{_mib(first.whole / seen.world_size)}.{some}",
+            f"{_told(first)}; sharded over {evidence.world_size} ranks it would be "
+            f"{_mib(first.whole / evidence.world_size)}.{some}",
             hint="Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
             "DistributedDataParallel away.",
-            where=optimizer_places(seen.script),
+            where=optimizer_places(evidence.script),
             ranks=tuple(greedy),
             details={"share_by_rank": {str(r): round(h.share, 4) for r, h in held.items()}},
         )
     )
 
 
-def _told(one: Holding) -> str:
+def _told(one: ModelMemory) -> str:
     return f"{_mib(one.param_bytes)} of weights and {_mib(one.state_bytes)} of optimizer state"
 
 

@@ -40,22 +40,22 @@ In the run alone, and only where the task asks for shards: by the modules that w
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import at, place
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("SHARD001",)
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Count the units of the first rank that sharded anything."""
-    if not seen.expected.sharded:
+    if not evidence.expected.sharded:
         return verified("The task does not ask for a sharded model.")
-    units = next((u for r in seen.trace.ranks if (u := [w for w in r.wraps if w.kind == "fsdp2"])), [])
+    units = next((u for r in evidence.trace.ranks if (u := [w for w in r.wraps if w.kind == "fsdp2"])), [])
     if not units:
-        return unseen("Nothing was given to `fully_shard`.")
+        return not_observable("Nothing was given to `fully_shard`.")
     if len(units) > 1:
         return verified(
             f"The model is sharded in {len(units)} units, which are gathered one after the other."

@@ -46,31 +46,31 @@ network, or holds more than tensors.
 
 from __future__ import annotations
 
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.holdings import holdings
+from grader.checks.evidence import Evidence
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.model_memory import model_memory
 from grader.model.evaluation import ArtifactProblem
-from grader.model.finding import Evidence, Severity
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.ERROR
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Flag weights of a sharded run that were found unfit."""
-    if not any(one.num_sharded for one in holdings(seen.trace).values()):
+    if not any(one.num_sharded for one in model_memory(evidence.trace).values()):
         return verified("No sharded parameters were trained.")
-    found = seen.evaluation
+    found = evidence.evaluation
     if found is None or (found.problem is not None and not found.artifact):
-        return unseen("The run left no weights to look at.")
+        return not_observable("The run left no weights to look at.")
     if found.problem not in (ArtifactProblem.MISMATCH, ArtifactProblem.REFUSED):
-        return verified(f"{found.artifact} holds the network whole.", Evidence.EVALUATION)
+        return verified(f"{found.artifact} holds the network whole.", EvidenceKind.EVALUATION)
     return flagged(
         Hit(
             message=f"The model was trained in shards, and {found.artifact} is not the model put together again: "
             f"{found.detail}",
             hint="Let all ranks call `get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, "
             "cpu_offload=True))`, and one of them save what it returns.",
-            where=seen.written(found.artifact),
-            evidence=Evidence.EVALUATION,
+            where=evidence.written(found.artifact),
+            evidence=EvidenceKind.EVALUATION,
         )
     )

@@ -41,12 +41,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count, places, ranks
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.text.reaching import Reach, own_packages, reaches
-from grader.checks.text.source import Script
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.process_access import ProcessAccess, own_packages, process_accesses
+from grader.checks.source.script import Script
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.trace import Event
 from grader.probe import events
 
@@ -61,7 +61,7 @@ _ASK = "A training script needs none of it; ask the learner what it is for."
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag calls, names and paths that lead to the judge or to other processes."""
-    for reach in sorted(reaches(script), key=lambda r: _order(script, r)):
+    for reach in sorted(process_accesses(script), key=lambda r: _order(script, r)):
         yield Hit(
             message=f"{script.at(reach.node)} {reach.why}: {script.quote(reach.node)}.",
             hint=_ASK,
@@ -70,21 +70,21 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
 
 
-def _order(script: Script, reach: Reach) -> tuple[str, int, int, str]:
+def _order(script: Script, reach: ProcessAccess) -> tuple[str, int, int, str]:
     place = script.location(reach.node)
     return place.path, place.line, place.column, reach.why
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Gather what the script's own code reached for while it ran, and what its text does with such finds."""
-    told = [(r.rank, e) for r in seen.trace.ranks for e in r.events(events.REACH)]
-    used = [r for r in reaches(seen.script) if r.holds]
+    told = [(r.rank, e) for r in evidence.trace.ranks for e in r.events(events.REACH)]
+    used = [r for r in process_accesses(evidence.script) if r.holds]
     if told or used:
         sites = dict.fromkeys(e.site for _, e in told)
         what = dict.fromkeys(str(e.fields.get("what", "")) for _, e in told)
         who = sorted({rank for rank, _ in told})
-        taken = [f"rank {rank}: {_target(e)}" for rank, e in told if _takes(seen, e)]
-        facts = [f"{seen.script.at(r.node)} {r.why}" for r in used] + taken[:_MAX_FACTS]
+        taken = [f"rank {rank}: {_target(e)}" for rank, e in told if _takes(evidence, e)]
+        facts = [f"{evidence.script.at(r.node)} {r.why}" for r in used] + taken[:_MAX_FACTS]
         reached = (
             f"{ranks(who)} reached {count(len(told), 'time')} for what a training script has no use for "
             f"({', '.join(what)})."
@@ -102,11 +102,11 @@ def check_trace(seen: Seen) -> Look:
                     "facts": facts,
                     "reaches": [f"rank {rank}: {_target(e)}" for rank, e in told[:_MAX_FACTS]],
                 },
-                evidence=Evidence.TRACE if told else Evidence.SOURCE,
+                evidence=EvidenceKind.TRACE if told else EvidenceKind.SOURCE,
             )
         )
-    if not any(r.start for r in seen.trace.ranks):
-        return unseen("The ranks told nothing.")
+    if not any(r.start for r in evidence.trace.ranks):
+        return not_observable("The ranks told nothing.")
     return verified("The script's own code kept to its own process.")
 
 
@@ -114,11 +114,11 @@ def _target(event: Event) -> str:
     return f"{event.fields.get('what', '')} {event.fields.get('target', '')}".strip()
 
 
-def _takes(seen: Seen, event: Event) -> bool:
+def _takes(evidence: Evidence, event: Event) -> bool:
     """Whether the judge's own module was imported, or a descriptor opened again that no script opens itself."""
     if event.fields.get("what") == "writer":
         return True
     if event.fields.get("what") == "import":
-        return "grader" not in own_packages(seen.script)
+        return "grader" not in own_packages(evidence.script)
     found = _DESCRIPTOR.fullmatch(str(event.fields.get("target", "")))
     return found is not None and int(found[1]) >= _FIRST_OF_OURS

@@ -29,18 +29,18 @@ Findings of this rule are for staff; the run is held for review only where hones
 
 from __future__ import annotations
 
+from grader.checks.evidence import Evidence
 from grader.checks.quote import count
-from grader.checks.rule import Hit, Look, flagged, unseen, verified
-from grader.checks.seen import Seen
-from grader.checks.told.contradictions import contradictions
-from grader.model.finding import Evidence, Severity
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.trace_contradictions import contradictions
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.REVIEW
 
 
-def check_trace(seen: Seen) -> Look:
+def check_run(evidence: Evidence) -> Observation:
     """Gather all disagreements into one finding, which says whether the run must be held."""
-    found = contradictions(seen)
+    found = contradictions(evidence)
     if found:
         held = any(c.held for c in found)
         return flagged(
@@ -56,13 +56,13 @@ def check_trace(seen: Seen) -> Look:
                     "facts": [c.fact for c in found],
                     "holding_facts": [c.fact for c in found if c.held],
                 },
-                evidence=Evidence.OUTSIDE if any(c.outside for c in found) else Evidence.TRACE,
+                evidence=EvidenceKind.OUTSIDE if any(c.outside for c in found) else EvidenceKind.TRACE,
             )
         )
-    if not any(r.start for r in seen.trace.ranks):
-        return unseen("The ranks told nothing that could be held against the record.")
-    told = count(sum(r.num_lines for r in seen.trace.ranks), "event")
+    if not any(r.start for r in evidence.trace.ranks):
+        return not_observable("The ranks told nothing that could be held against the record.")
+    told = count(sum(r.num_lines for r in evidence.trace.ranks), "event")
     return verified(
-        f"{told} of {count(len(seen.trace.ranks), 'rank')} agree with what was seen from outside.",
-        Evidence.OUTSIDE,
+        f"{told} of {count(len(evidence.trace.ranks), 'rank')} agree with what was seen from outside.",
+        EvidenceKind.OUTSIDE,
     )

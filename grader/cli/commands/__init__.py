@@ -1,1 +1,1 @@
-"""One module per command, nothing else; found by folder. Each has NAME, ORDER, add_arguments and run."""
+"""One module per command, nothing else; see `grader.cli.command` for their shape."""

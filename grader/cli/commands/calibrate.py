@@ -31,15 +31,14 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.live import LiveView
     from grader.cli.printing import print_calibration
     from grader.errors import EXIT_ACCEPTED, UsageError
-    from grader.pipeline import Options, Pipeline
+    from grader.model.run_options import Options
+    from grader.pipeline import Pipeline
 
     if args.runs < 1:
         raise UsageError(f"--runs {args.runs}: give a number of at least 1")
-    options = Options(
-        profile=args.profile, nproc_per_node=args.nproc_per_node, dataset=args.dataset, runtime=args.runtime
-    )
+    options = Options(profile=args.profile, nproc_per_node=args.nproc_per_node, dataset=args.dataset)
     task = load_task(args.task)
-    with LiveView(sys.stderr) as view, Pipeline(options, view.progress) as pipeline:
-        calibration, path = pipeline.calibrate(task, args.runs)
+    with LiveView(sys.stderr) as view, Pipeline(args.runtime) as pipeline:
+        calibration, path = pipeline.calibrate(task, args.runs, options=options, on_progress=view.progress)
     print_calibration(calibration, path, as_json=args.json)
     return EXIT_ACCEPTED

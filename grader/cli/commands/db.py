@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grader.store.archive import Archived
     from grader.store.database import Store
     from grader.store.files import FileStore
+    from grader.store.site_backup import BackupContents
 
 NAME = "db"
 ORDER = 76
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 def _act(store: Store, args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
-    from grader.store import archive, schema
+    from grader.store import schema, site_backup
 
     address = store.url.render_as_string(hide_password=True)
     if args.action == "upgrade":
@@ -62,7 +62,7 @@ def _act(store: Store, args: argparse.Namespace) -> int:
     elif args.action == "downgrade":
         schema.downgrade(store, args.to)
     elif args.action == "backup":
-        made = archive.back_up(store, _files(store), args.file)
+        made = site_backup.back_up_site(store, _files(store), args.file)
         _complain(made.lost)
         if args.json:
             emit_json({"schema": 1, "database": address, "file": str(args.file), **_facts(made)})
@@ -71,7 +71,7 @@ def _act(store: Store, args: argparse.Namespace) -> int:
             print(f"{address}{files} is in {args.file}, {made.size} bytes.")
         return EXIT_ACCEPTED
     elif args.action == "restore":
-        archive.bring_back(store, _files(store), args.file, replace=args.replace)
+        site_backup.restore_site(store, _files(store), args.file, replace=args.replace)
     seen = schema.status(store)
     if args.json:
         emit_json(
@@ -87,10 +87,10 @@ def _act(store: Store, args: argparse.Namespace) -> int:
         print(f"{address} is at version {seen.current}, up to date.")
     else:
         at = "is empty" if seen.current is None else f"is at version {seen.current}"
-        pending = (
-            f"; pending: {' '.join(seen.pending)}: `grader db upgrade`" if seen.pending else ", not ours"
-        )
-        print(f"{address} {at}{pending}")
+        if seen.pending:
+            print(f"{address} {at}; pending: {' '.join(seen.pending)}: `grader db upgrade`")
+        else:
+            print(f"{address} {at}, not ours: {seen.problem}")
     return EXIT_NOT_ACCEPTED if args.action == "status" and not seen.up_to_date else EXIT_ACCEPTED
 
 
@@ -101,7 +101,7 @@ def _files(store: Store) -> FileStore:
     return open_files(store, settings().file_store, settings().state_dir / "files")
 
 
-def _facts(made: Archived) -> dict[str, object]:
+def _facts(made: BackupContents) -> dict[str, object]:
     return {"bytes": made.size, "files": made.num_files, "lost": list(made.lost)}
 
 

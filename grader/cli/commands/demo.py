@@ -21,8 +21,8 @@ def run(args: argparse.Namespace) -> int:
     """Judge three submissions; 0 when each got the verdict that its folder promises."""
     from grader.cli.live import LiveView
     from grader.cli.printing import emit_json, print_demo
-    from grader.demo import demonstrate
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
+    from grader.promises.demo import demonstrate
 
     steps = []
     with LiveView(sys.stderr) as view:

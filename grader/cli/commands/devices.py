@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grader.run.devices.device import Inventory
-    from grader.run.devices.listing import Entry
+    from grader.run.devices.lease_status import LeaseStatus
 
 NAME = "devices"
 ORDER = 72
@@ -35,17 +35,19 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_ACCEPTED
 
 
-def _holder(entries: Sequence[Entry], *, uuid: str = "", cpus: Sequence[int] = ()) -> Entry | None:
+def _holder(
+    entries: Sequence[LeaseStatus], *, uuid: str = "", cpus: Sequence[int] = ()
+) -> LeaseStatus | None:
     for entry in entries:
         if uuid in entry.gpus or not set(cpus).isdisjoint(entry.cpus):
             return entry
     return None
 
 
-def _out(inventory: Inventory, entries: Sequence[Entry]) -> dict[str, object]:
+def _out(inventory: Inventory, entries: Sequence[LeaseStatus]) -> dict[str, object]:
     from dataclasses import asdict
 
-    def token(entry: Entry | None) -> int | None:
+    def token(entry: LeaseStatus | None) -> int | None:
         return None if entry is None else entry.token
 
     return {
@@ -63,7 +65,7 @@ def _out(inventory: Inventory, entries: Sequence[Entry]) -> dict[str, object]:
     }
 
 
-def _print(inventory: Inventory, entries: Sequence[Entry]) -> None:
+def _print(inventory: Inventory, entries: Sequence[LeaseStatus]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -104,7 +106,7 @@ def _print(inventory: Inventory, entries: Sequence[Entry]) -> None:
     console.print(table)
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _row(entry: LeaseStatus) -> tuple[str, ...]:
     import time
 
     from grader.report.safe_text import one_line

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from grader.cli.exports import add_export_arguments, check_exports, grade_exports, write_exports
+from grader.cli.exports import OF_GRADE, add_export_arguments, check_exports, write_exports
 
 NAME = "grade"
 ORDER = 10
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for evidence and reports; new or an earlier attempt's"
     )
-    add_export_arguments(parser, "gradescope", "junit", "markdown")
+    add_export_arguments(parser, OF_GRADE)
     parser.add_argument("--staff", action="store_true", help="show findings meant for instructors, too")
 
 
@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.printing import print_grade
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
     from grader.model.grade import Verdict
-    from grader.pipeline import Options, Pipeline
+    from grader.model.run_options import Options
+    from grader.pipeline import Pipeline
+    from grader.report.audience import Audience
     from grader.report.folder import write_reports
 
     check_exports(args)
@@ -59,12 +61,13 @@ def run(args: argparse.Namespace) -> int:
         nproc_per_node=args.nproc_per_node,
         nnodes=args.nnodes,
         dataset=args.dataset,
-        runtime=args.runtime,
         launcher="torchrun" if args.cold else None,
     )
-    with LiveView(sys.stderr) as view, Pipeline(options, view.progress) as pipeline:
-        attempt, workspace = pipeline.grade(task, submission, args.out)
+    with LiveView(sys.stderr) as view, Pipeline(args.runtime) as pipeline:
+        attempt, workspace = pipeline.grade(
+            task, submission, options=options, on_progress=view.progress, out=args.out
+        )
         write_reports(attempt, workspace)
     print_grade(attempt, workspace, as_json=args.json, staff=args.staff)
-    write_exports(args, grade_exports(attempt.grade, staff=args.staff))
+    write_exports(args, OF_GRADE, attempt.grade, Audience.STAFF if args.staff else Audience.LEARNER)
     return EXIT_ACCEPTED if attempt.grade.verdict is Verdict.ACCEPTED else EXIT_NOT_ACCEPTED

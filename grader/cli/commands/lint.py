@@ -20,11 +20,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from grader.cli.exports import add_export_arguments, check_exports, write_exports
+from grader.cli.exports import OF_LINT, add_export_arguments, check_exports, write_exports
 
 NAME = "lint"
 ORDER = 20
-FORMATS = ("text", "json", "sarif", "github")
+_FORMATS = ("text", "json", "sarif", "github")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=_FORMATS,
         help="how to print: text, json (as --json), sarif, or github (annotations in a workflow's log)",
     )
-    add_export_arguments(parser, "sarif")
+    add_export_arguments(parser, OF_LINT)
     parser.add_argument(
         "--exit-zero", action="store_true", help="exit with 0 even when something of severity error was found"
     )
@@ -79,13 +79,7 @@ def run(args: argparse.Namespace) -> int:
     )
     linted = [lint_script_as_asked(source, choice) for source in sources]
     print_lint(linted, form="json" if args.json else args.format or "text")
-
-    def sarif() -> str:
-        from grader.report.sarif import to_sarif
-
-        return to_sarif(linted)
-
-    write_exports(args, {"sarif": sarif})
+    write_exports(args, OF_LINT, linted)
     for source in sources:
         if source.problem:
             print(f"grader: {source.problem}", file=sys.stderr)

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED
     from grader.run.engine.client import connect
-    from grader.run.engine.inspection import inspect_site
+    from grader.run.engine.inspection import list_containers
     from grader.run.engine.ownership import Ownership
     from grader.settings import settings
 
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     ownership = Ownership(settings().state_dir)
     try:
         removed = ownership.clear_dead(client) if args.clear else 0
-        seen = inspect_site(client, ownership)
+        seen = list_containers(client, ownership)
     finally:
         ownership.close()
         client.close()

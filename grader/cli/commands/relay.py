@@ -1,4 +1,4 @@
-"""Pass hints from the database to the broker, and set right what crashes left, until told to end.
+"""Pass messages from the database to the broker, and set right what crashes left, until told to end.
 
 Runs beside web and workers; any number of relays may run, and none is missed for a while: submissions are taken all the
 same.
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pulse",
         type=Path,
         metavar="FILE",
-        help="touch this while all is well; it grows old when hints cannot be sent or the relay hangs",
+        help="touch this while all is well; it grows old when messages cannot be sent or the relay hangs",
     )
 
 
@@ -36,11 +36,11 @@ def run(args: argparse.Namespace) -> int:
     import threading
 
     from grader.errors import EXIT_ACCEPTED, UsageError
-    from grader.queue.broker import make_app
+    from grader.queue.celery import make_app
     from grader.settings import settings
     from grader.store.database import Store
+    from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
-    from grader.worker.ready import wait_for_database
     from grader.worker.relay import Relay
 
     if not 0.1 <= args.every <= 3600:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         wait_for_database(store)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_ignored: over.set())
-        Relay(store, make_app(settings().broker), reconcile_s=args.every, pulse=args.pulse).run(over)
+        Relay(store, make_app(settings().broker), reconcile_s=args.every, pulse_file=args.pulse).run(over)
     finally:
         store.close()
     return EXIT_ACCEPTED

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
                     "severity": r.severity.value,
                     "title": r.title,
                     "source": r.check_source is not None,
-                    "run": r.check_trace is not None,
+                    "run": r.check_run is not None,
                 }
                 for r in rules
             ]
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     for heading in ("code", "severity", "seen in", "what it finds"):
         table.add_column(heading)
     for r in rules:
-        seen = " + ".join(w for w, half in (("text", r.check_source), ("run", r.check_trace)) if half)
+        seen = " + ".join(w for w, half in (("text", r.check_source), ("run", r.check_run)) if half)
         table.add_row(r.code, r.severity.value, seen, r.title)
     console = stdout_console()
     console.print(table)

@@ -29,16 +29,16 @@ def run(args: argparse.Namespace) -> int:
     import threading
 
     from grader.errors import EXIT_ACCEPTED
-    from grader.serve.front_door import check_free, wait_until_open
-    from grader.serve.household import Household
-    from grader.serve.opening import open_house
+    from grader.serve.bootstrap import bootstrap
+    from grader.serve.service_processes import ServiceProcesses
+    from grader.serve.web_port import check_port_free, wait_until_serving
     from grader.settings import settings
     from grader.store.database import Store
 
-    check_free(args.host, args.port)
+    check_port_free(args.host, args.port)
     store = Store(settings().database)
     try:
-        opened = open_house(store, settings(), demo=args.demo)
+        opened = bootstrap(store, settings(), demo=args.demo)
     finally:
         store.close()
     over = threading.Event()
@@ -50,16 +50,16 @@ def run(args: argparse.Namespace) -> int:
         "worker": ["worker", "--name", name, "--slots", str(args.slots)],
         "relay": ["relay"],
     }
-    house = Household(commands, settings().state_dir / "logs")
-    house.start()
+    processes = ServiceProcesses(commands, settings().state_dir / "logs")
+    processes.start()
     try:
-        if wait_until_open(args.host, args.port, over):
+        if wait_until_serving(args.host, args.port, over):
             _greet(args, opened)
         while not over.wait(0.5):
-            _complain(house.tend())
+            _complain(processes.restart_dead())
     finally:
         _complain(["ending; attempts that run are finished or go back into the queue"])
-        house.end()
+        processes.end()
     return EXIT_ACCEPTED
 
 
@@ -72,12 +72,12 @@ def _complain(said: list[str]) -> None:
 
 def _greet(args: argparse.Namespace, opened: object) -> None:
     from grader.cli.printing import emit_json
-    from grader.serve.front_door import address
-    from grader.serve.opening import ADMIN, Opened
+    from grader.serve.bootstrap import ADMIN, BootstrapResult
+    from grader.serve.web_port import web_url
     from grader.settings import settings
 
-    assert isinstance(opened, Opened)
-    url = address(args.host, args.port)
+    assert isinstance(opened, BootstrapResult)
+    url = web_url(args.host, args.port)
     if args.json:
         admin = {"login": ADMIN, "password": opened.admin_password} if opened.admin_password else None
         demo = [{"login": login, "password": password} for login, password in opened.demo]

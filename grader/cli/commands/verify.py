@@ -1,8 +1,9 @@
 """Judge every submission of the task folders and compare verdict and codes with what they promise.
 
-In CI, `--shard` shares the work between machines, `--changed-since` leaves out what a change cannot touch, `--cache`
-takes outcomes that are known already, and `--no-time` keeps a busy machine's clock out of it; `grader workflow` prints
-a workflow file that does all of this.
+Evidence of every promise that was kept stays in the state folder: `--replay` judges it again without running anything
+and says what could not be; `--cache` runs only what has no evidence that still fits. In CI, `--shard` shares the work
+between machines, `--changed-since` leaves out what a change cannot touch, and `--no-time` keeps a busy machine's clock
+out of it; `grader workflow` prints a workflow file that does all of this.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from grader.cli.exports import add_export_arguments, check_exports, write_exports
+from grader.cli.exports import OF_VERIFICATION, add_export_arguments, check_exports, write_exports
 from grader.cli.jobs import add_jobs_argument
 
 NAME = "verify"
@@ -30,11 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shard", metavar="I/N", help="only the I-th of N shares, for N machines side by side"
     )
-    parser.add_argument(
+    reuse = parser.add_mutually_exclusive_group()
+    reuse.add_argument(
         "--cache",
         action="store_true",
-        help="take promises kept in earlier runs where nothing that decides them has changed, and keep those of now",
+        help="judge kept evidence again where nothing that runs has changed, and run the rest",
     )
+    reuse.add_argument("--replay", action="store_true", help="judge kept evidence again and run nothing")
     parser.add_argument(
         "--no-time",
         action="store_true",
@@ -51,48 +54,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
     )
-    add_export_arguments(parser, "junit", "markdown")
+    add_export_arguments(parser, OF_VERIFICATION)
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the attempts' folders here")
 
 
 def run(args: argparse.Namespace) -> int:
     """Verify and return 0 when every promise was kept."""
-    from grader.catalog.selection import parse_shard
+    from grader.catalog.selection import load_selected, parse_shard
     from grader.cli.live import LiveView
     from grader.cli.printing import print_verification
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
-    from grader.lanes import check_jobs
-    from grader.pipeline import Options
-    from grader.report.junit import to_junit
-    from grader.report.markdown import cases_to_markdown
-    from grader.verify import verify
+    from grader.model.run_options import Options
+    from grader.promises.parallel_pipelines import check_jobs
+    from grader.promises.verification import Reuse, Verification, verify
 
     if args.repeat < 1:
         raise UsageError(f"--repeat {args.repeat}: give a number of at least 1")
-    if args.repeat > 1 and args.cache:
-        raise UsageError("--repeat asks for fresh runs and --cache for known outcomes; leave one away")
+    if args.repeat > 1 and (args.cache or args.replay):
+        raise UsageError(
+            "--repeat asks for fresh runs, --cache and --replay for evidence of earlier ones; leave one away"
+        )
     jobs = check_jobs(args.jobs)
     check_exports(args)
-    options = Options(
-        nproc_per_node=args.nproc_per_node,
-        dataset=args.dataset,
+    todo = load_selected(
+        args.tasks,
+        only=args.only,
+        changed_since=args.changed_since,
+        shard=parse_shard(args.shard) if args.shard is not None else None,
+    )
+    how = Verification(
+        options=Options(nproc_per_node=args.nproc_per_node, dataset=args.dataset, timed=not args.no_time),
         runtime=args.runtime,
-        timed=not args.no_time,
+        reuse=Reuse.ONLY if args.replay else Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
+        jobs=jobs,
+        folder=args.keep,
     )
     with LiveView(sys.stderr) as view:
-        cases = verify(
-            tuple(args.tasks),
-            options,
-            view.progress,
-            view.case,
-            only=args.only,
-            changed_since=args.changed_since,
-            shard=parse_shard(args.shard) if args.shard is not None else None,
-            repeat=args.repeat,
-            cached=args.cache,
-            keep=args.keep,
-            jobs=jobs,
-        )
+        cases = verify(todo * args.repeat, how, view.progress, view.case)
     print_verification(cases, as_json=args.json)
-    write_exports(args, {"junit": lambda: to_junit(cases), "markdown": lambda: cases_to_markdown(cases)})
+    write_exports(args, OF_VERIFICATION, cases)
     return EXIT_ACCEPTED if all(case.ok for case in cases) else EXIT_NOT_ACCEPTED

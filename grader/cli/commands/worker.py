@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     from grader.errors import UsageError
     from grader.settings import settings
     from grader.store.database import Store
+    from grader.worker.database_wait import wait_for_database
     from grader.worker.logs import set_up_logs
-    from grader.worker.ready import wait_for_database
-    from grader.worker.station import Plan, Station
+    from grader.worker.supervisor import WorkerOptions, WorkerSupervisor
 
     name = args.name or settings().worker_name or platform.node() or "worker"
     if "/" in name or name.startswith("."):
@@ -57,5 +57,5 @@ def run(args: argparse.Namespace) -> int:
         wait_for_database(store)
     finally:
         store.close()
-    plan = Plan(name, slots, not args.no_cpu, not args.no_gpus, args.metrics_port, args.grace)
-    return Station(plan, settings()).run()
+    options = WorkerOptions(name, slots, not args.no_cpu, not args.no_gpus, args.metrics_port, args.grace)
+    return WorkerSupervisor(options, settings()).run()

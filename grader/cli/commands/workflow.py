@@ -13,12 +13,12 @@ import argparse
 
 NAME = "workflow"
 ORDER = 61
-HOSTS = ("github", "gitlab")
+_HOSTS = ("github", "gitlab")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader workflow`."""
-    parser.add_argument("host", metavar="HOST", choices=HOSTS, help=f"where CI runs: {' or '.join(HOSTS)}")
+    parser.add_argument("host", metavar="HOST", choices=_HOSTS, help=f"where CI runs: {' or '.join(_HOSTS)}")
 
 
 def run(args: argparse.Namespace) -> int:

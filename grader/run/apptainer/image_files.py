@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from grader.errors import InfraError
-from grader.run.apptainer.site import Site, find_program
-from grader.run.engine.unpacking import unpack
+from grader.run.apptainer.installation import Installation, find_program
+from grader.run.engine.image_export import export_image
 from grader.run.image_context import recipe_path
 from grader.run.images import NEEDED_TO_GRADE, current_context, image_name, missing
 from grader.settings import settings
@@ -24,8 +24,8 @@ from grader.settings import settings
 BUILD = "`grader images build --apptainer` makes them where a container engine is, and they may be copied from there"
 _BUILD_S = 3600.0
 _HALF = ".making-"
-# Fast to make and to read; half the size of the folder that it stands for.
-_SQUASH = "-comp zstd -Xcompression-level 1"
+# Fast to read, which every start does; a good half of the size of the folder that it stands for.
+_SQUASH = "-comp lz4"
 
 
 def folder() -> Path:
@@ -43,24 +43,24 @@ def recipe(kind: str) -> Path:
     return recipe_path(f"{kind}.def")
 
 
-def objection(site: Site) -> str:
+def objection(installation: Installation) -> str:
     """Why the image files cannot be used; "" where they can."""
     files = [image_file(kind) for kind in NEEDED_TO_GRADE]
     gone = [file.name for file in files if not file.exists()]
     if gone:
         return f"image files are missing or of another version ({', '.join(gone)} in {folder()}): {BUILD}"
     for file in files:
-        if not site.may_read(file):
-            return f"{site.user} may not read {file}: name another folder in GRADER_APPTAINER_IMAGES"
+        if not installation.may_read(file):
+            return f"{installation.user} may not read {file}: name another folder in GRADER_APPTAINER_IMAGES"
     return ""
 
 
-def build(kinds: Sequence[str], say: Callable[[str], object]) -> tuple[Path, ...]:
+def build(kinds: Sequence[str], report: Callable[[str], object]) -> tuple[Path, ...]:
     """Convert what is not there yet, one process at a time; the engine's images must be.
 
     Args:
         kinds: which images; the service's is left out, as apptainer runs no services.
-        say: hears one line per step.
+        report: is given one line per step.
 
     Returns:
         The files of all kinds asked for.
@@ -80,7 +80,7 @@ def build(kinds: Sequence[str], say: Callable[[str], object]) -> tuple[Path, ...
         if absent := missing(tuple(kind for kind, _file in todo)):
             raise InfraError(f"The engine has no {' and no '.join(absent)}; run `grader images build` first.")
         for kind, file in todo:
-            say(f"{kind}: converting {image_name(kind)} to {file.name}")
+            report(f"{kind}: converting {image_name(kind)} to {file.name}")
             _make(program, kind, file)
     return files
 
@@ -89,7 +89,7 @@ def _make(program: str, kind: str, file: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=_HALF, dir=folder()) as scratch:
         unpacked, half = Path(scratch, "unpacked"), Path(scratch, file.name)
         unpacked.mkdir()
-        unpack(image_name(kind), unpacked, settings().state_dir)
+        export_image(image_name(kind), unpacked, settings().state_dir)
         _run(build_command(program, kind, unpacked, half), Path(scratch))
         half.chmod(0o644)
         # Under its name only when it is whole.

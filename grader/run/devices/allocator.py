@@ -24,7 +24,7 @@ SOON_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AllocationRequest:
     """Somebody who waits: a set of devices on one host, all or nothing, for at most `wall_s` seconds."""
 
     ticket: int
@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class DevicesInUse:
     """Devices in use: UUIDs of GPUs, CPU numbers, and the clock's reading when they are due back."""
 
     gpus: tuple[str, ...]
@@ -43,12 +43,12 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class DeviceHost:
     """One host: the devices it offers, and what is in use of them (or of others, which is ignored)."""
 
     gpus: tuple[Gpu, ...]
     cores: tuple[Core, ...]
-    running: tuple[Running, ...] = ()
+    running: tuple[DevicesInUse, ...] = ()
 
     def free(self) -> tuple[list[Gpu], list[Core]]:
         """Devices that nothing runs on; a core of which one thread is in use is not free."""
@@ -61,7 +61,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class AllocationStart:
     """A request that starts now: which host (its place in the list), which devices."""
 
     ticket: int
@@ -71,14 +71,14 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AllocationPlan:
     """What happens now, in order of the waiting, and when the others are promised to start (ticket → clock)."""
 
-    starts: tuple[Start, ...]
+    starts: tuple[AllocationStart, ...]
     promises: dict[int, float]
 
 
-def plan(hosts: Sequence[Host], waiting: Sequence[Request], now_s: float) -> Plan:
+def plan(hosts: Sequence[DeviceHost], waiting: Sequence[AllocationRequest], now_s: float) -> AllocationPlan:
     """Decide who starts now.
 
     Args:
@@ -92,7 +92,7 @@ def plan(hosts: Sequence[Host], waiting: Sequence[Request], now_s: float) -> Pla
     """
     timelines = [_Timeline(host, now_s) for host in hosts]
     free = [host.free() for host in hosts]
-    starts: list[Start] = []
+    starts: list[AllocationStart] = []
     promises: dict[int, float] = {}
     for request in waiting:
         offers = [offer for place, line in enumerate(timelines) if (offer := line.offer(request, place))]
@@ -109,8 +109,8 @@ def plan(hosts: Sequence[Host], waiting: Sequence[Request], now_s: float) -> Pla
                 [gpu for gpu in gpus if gpu not in some_gpus],
                 [core for core in cores if core not in some_cores],
             )
-            starts.append(Start(request.ticket, place, some_gpus, some_cores))
-    return Plan(tuple(starts), promises)
+            starts.append(AllocationStart(request.ticket, place, some_gpus, some_cores))
+    return AllocationPlan(tuple(starts), promises)
 
 
 class _Timeline:
@@ -119,7 +119,7 @@ class _Timeline:
     Numbers are enough: sets that never exceed them at any time can always be picked when their time comes.
     """
 
-    def __init__(self, host: Host, now_s: float) -> None:
+    def __init__(self, host: DeviceHost, now_s: float) -> None:
         ours = {gpu.uuid for gpu in host.gpus}
         gpus, cores = host.free()
         self._times = [now_s]
@@ -139,14 +139,14 @@ class _Timeline:
             if until_s > now_s:
                 self._add_from(until_s, 0, 1)
 
-    def offer(self, request: Request, place: int) -> tuple[float, int, int] | None:
+    def offer(self, request: AllocationRequest, place: int) -> tuple[float, int, int] | None:
         """When it could start here, GPUs left beside it then, and the place; None: never."""
         at = self._earliest(request)
         if at is None:
             return None
         return self._times[at], self._gpus[at] - request.num_gpus, place
 
-    def _earliest(self, request: Request) -> int | None:
+    def _earliest(self, request: AllocationRequest) -> int | None:
         times, start = self._times, 0
         for step in range(len(times)):
             if self._gpus[step] < request.num_gpus or self._cores[step] < request.num_cores:
@@ -155,7 +155,7 @@ class _Timeline:
                 return start
         return None
 
-    def reserve(self, request: Request, at_s: float) -> None:
+    def reserve(self, request: AllocationRequest, at_s: float) -> None:
         """Keep a set for a request from a time that was offered, for its wall limit."""
         self._add_from(at_s, -request.num_gpus, -request.num_cores)
         self._add_from(at_s + request.wall_s, request.num_gpus, request.num_cores)

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError
-from grader.run.devices.book import Held, open_book, read_book
 from grader.run.devices.device import cpu_list
-from grader.run.devices.lifeline import Lifeline
+from grader.run.devices.heartbeat_file import HeartbeatFile
+from grader.run.devices.lease_book import Held, open_book, read_book
 from grader.run.devices.need import Need
 
 
@@ -34,7 +34,7 @@ class Lease:
     """
 
     def __init__(
-        self, folder: Path, number: int, held: Held, need: Need, lifeline: Lifeline, waited_s: float
+        self, folder: Path, number: int, held: Held, need: Need, heartbeat: HeartbeatFile, waited_s: float
     ) -> None:
         self.need = need
         self.waited_s = waited_s
@@ -44,7 +44,7 @@ class Lease:
         self.num_cores = held.num_cores
         self._folder = folder
         self._number = number
-        self._line: Lifeline | None = lifeline
+        self._heartbeat: HeartbeatFile | None = heartbeat
         self._pid = os.getpid()
 
     @property
@@ -78,9 +78,9 @@ class Lease:
         Raises:
             LeaseLostError: it was released, or this process hung beyond its wall limit and others were let in.
         """
-        if self._line is None or self._pid != os.getpid():
+        if self._heartbeat is None or self._pid != os.getpid():
             raise LeaseLostError(f"The lease of {self.need} (token {self.token}) was given back.")
-        if not is_current(self._folder, self.token) or not self._line.in_place():
+        if not is_current(self._folder, self.token) or not self._heartbeat.in_place():
             raise LeaseLostError(
                 f"The lease of {self.need} (token {self.token}) was lost: this process was over its limit of "
                 f"{self.need.wall_s:g} s for so long that its devices were handed on."
@@ -88,8 +88,8 @@ class Lease:
 
     def release(self) -> None:
         """Give the devices back; a second time, or in a forked child, it does nothing."""
-        if self._line is not None and self._pid == os.getpid():
-            line, self._line = self._line, None
+        if self._heartbeat is not None and self._pid == os.getpid():
+            line, self._heartbeat = self._heartbeat, None
             give_back(self._folder, self._number, line)
 
 
@@ -99,10 +99,10 @@ def is_current(folder: Path, token: int) -> bool:
     return any(ticket.held is not None and ticket.held.token == token for ticket in tickets)
 
 
-def give_back(folder: Path, number: int, line: Lifeline) -> None:
-    """Take a ticket out of the book if it is still ours, and let go of its lifeline; never raises for a bad book.
+def give_back(folder: Path, number: int, line: HeartbeatFile) -> None:
+    """Take a ticket out of the book if it is still ours, and let go of its heartbeat file; never raises for a bad book.
 
-    Where the book can't be kept, the lifeline that was let go says enough: the next one that asks cleans up.
+    Where the book can't be kept, the heartbeat file that was let go says enough: the next one that asks cleans up.
     """
     try:
         with contextlib.suppress(InfraError), open_book(folder) as book:

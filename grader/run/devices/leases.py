@@ -17,15 +17,22 @@ from pathlib import Path
 
 from grader.errors import GraderError, InfraError
 from grader.launch.processes import usage
-from grader.run.devices.allocator import Host, Plan, Request, Running, Start, plan
-from grader.run.devices.book import Book, Held, Ticket, lifeline_path, open_book, read_book
+from grader.run.devices.abandoned_leases import AbandonedLease, LeaseTakeover, silent, take_over_abandoned
+from grader.run.devices.allocator import (
+    AllocationPlan,
+    AllocationRequest,
+    AllocationStart,
+    DeviceHost,
+    DevicesInUse,
+    plan,
+)
 from grader.run.devices.device import Inventory, cpu_list, parse_cpu_list
+from grader.run.devices.heartbeat_file import HeartbeatFile
 from grader.run.devices.inventory import take_inventory
-from grader.run.devices.lease import Lease, give_back, is_current
-from grader.run.devices.lifeline import Lifeline
-from grader.run.devices.listing import Entry, list_entries
+from grader.run.devices.lease import Lease, give_back
+from grader.run.devices.lease_book import Held, LeaseBook, Ticket, heartbeat_path, open_book, read_book
+from grader.run.devices.lease_status import LeaseStatus, lease_statuses
 from grader.run.devices.need import Need, check_possible
-from grader.run.devices.sweep import Abandoned, Estate, silent, sweep
 
 _LOOK_S = 0.1
 _LONGEST_LOOK_S = 1.0
@@ -57,7 +64,7 @@ class Devices:
         self,
         state_dir: Path,
         *,
-        reclaim: Callable[[Abandoned], None] | None = None,
+        reclaim: Callable[[AbandonedLease], None] | None = None,
         overdue_s: float = 60.0,
         inventory: Callable[[], Inventory] = take_inventory,
     ) -> None:
@@ -80,13 +87,9 @@ class Devices:
         """What this host has right now, whoever holds it."""
         return self._inventory()
 
-    def listing(self) -> tuple[Entry, ...]:
+    def listing(self) -> tuple[LeaseStatus, ...]:
         """Who holds and who waits, first come first; looks only, changes nothing."""
-        return list_entries(self._folder)
-
-    def is_current(self, token: int) -> bool:
-        """Whether the set with this token is still handed out, to whomever; raises InfraError for a damaged book."""
-        return is_current(self._folder, token)
+        return lease_statuses(self._folder)
 
     def lease(
         self, need: Need, timeout_s: float | None = None, on_wait: Callable[[Wait], None] | None = None
@@ -102,22 +105,22 @@ class Devices:
             UsageError: this host has not that many GPUs.
             InfraError: some of them are unfit, the time is over, or the leases can't be kept in the state folder.
         """
-        visitor = _Visitor(self, need)
+        request = _LeaseRequest(self, need)
         try:
-            return visitor.wait(timeout_s, on_wait)
+            return request.wait(timeout_s, on_wait)
         except BaseException:
-            visitor.leave()
+            request.leave()
             raise
 
 
-class _Visitor:
+class _LeaseRequest:
     """One request on its way from drawing a ticket to holding a set."""
 
     def __init__(self, devices: Devices, need: Need) -> None:
         self._devices = devices
         self._folder = devices._folder
         self._need = need
-        self._line: Lifeline | None = None
+        self._heartbeat: HeartbeatFile | None = None
         self._number = 0
         self._began_s = self._stock_s = time.monotonic()
         self._stock = devices.inventory()
@@ -145,26 +148,28 @@ class _Visitor:
             pause_s = min(_LOOK_S * (1 + outcome.ahead), _LONGEST_LOOK_S)
             time.sleep(pause_s if timeout_s is None else min(pause_s, timeout_s - waited_s))
 
-    def _look(self, now_s: float) -> Lease | Wait | list[Estate]:
+    def _look(self, now_s: float) -> Lease | Wait | list[LeaseTakeover]:
         """One look at the book: our set if it is our turn, how things stand, or what has to be settled first."""
         with open_book(self._folder) as book:
             self._leave_until = {n: until for n, until in self._leave_until.items() if until > now_s}
-            estates = sweep(book, now_s, self._devices._overdue_s, {*self._leave_until, self._number})
-            if self._line is None:
+            takeovers = take_over_abandoned(
+                book, now_s, self._devices._overdue_s, {*self._leave_until, self._number}
+            )
+            if self._heartbeat is None:
                 self._join(book, now_s)
             elif self._number not in book.tickets:
                 raise InfraError("The ticket of this request is gone from the book of devices.")
             else:
-                self._line.beat(now_s)
+                self._heartbeat.beat(now_s)
                 gpus, cpus = self._sight()
                 book.tickets[self._number] = replace(
                     book.tickets[self._number], sees_gpus=gpus, sees_cpus=cpus
                 )
-            if estates and self._devices._reclaim is not None:
-                return estates
-            for estate in estates:
-                del book.tickets[estate.ticket.number]
-                estate.lifeline.remove()
+            if takeovers and self._devices._reclaim is not None:
+                return takeovers
+            for takeover in takeovers:
+                del book.tickets[takeover.ticket.number]
+                takeover.heartbeat.remove()
             planned = self._plan(book, now_s)
             for start in planned.starts:
                 if start.ticket == self._number:
@@ -177,10 +182,10 @@ class _Visitor:
                 self._trouble,
             )
 
-    def _join(self, book: Book, now_s: float) -> None:
+    def _join(self, book: LeaseBook, now_s: float) -> None:
         self._number = book.next_number()
-        self._line = Lifeline.create(book.lifeline(self._number), now_s)
-        pid, seen, need = os.getpid(), usage(os.getpid()), self._need
+        self._heartbeat = HeartbeatFile.create(book.heartbeat(self._number), now_s)
+        pid, process, need = os.getpid(), usage(os.getpid()), self._need
         book.tickets[self._number] = Ticket(
             self._number,
             need.owner,
@@ -188,7 +193,7 @@ class _Visitor:
             need.num_cores,
             need.wall_s,
             pid,
-            seen.started if seen is not None else 0,
+            process.started if process is not None else 0,
             time.time(),
             *self._sight(),
         )
@@ -197,10 +202,10 @@ class _Visitor:
         cpus = [cpu for core in self._stock.cores for cpu in core.cpus]
         return tuple(gpu.uuid for gpu in self._stock.offered), cpu_list(cpus)
 
-    def _plan(self, book: Book, now_s: float) -> Plan:
+    def _plan(self, book: LeaseBook, now_s: float) -> AllocationPlan:
         gpus, cores = self._stock.offered, self._stock.cores
         held = [ticket.held for ticket in book.tickets.values() if ticket.held is not None]
-        running = tuple(Running(one.gpus, one.cpus, one.until_s) for one in held)
+        running = tuple(DevicesInUse(one.gpus, one.cpus, one.until_s) for one in held)
         waiting = []
         for _number, ticket in sorted(book.tickets.items()):
             if ticket.held is None and (ticket.number == self._number or not silent(book, ticket, now_s)):
@@ -209,10 +214,10 @@ class _Visitor:
                 num_gpus = sum(gpu.uuid in ticket.sees_gpus for gpu in gpus)
                 num_cores = sum(not theirs.isdisjoint(core.cpus) for core in cores)
                 needed = min(ticket.num_gpus, num_gpus), min(ticket.num_cores, num_cores)
-                waiting.append(Request(ticket.number, *needed, ticket.wall_s))
-        return plan([Host(gpus, cores, running)], waiting, now_s)
+                waiting.append(AllocationRequest(ticket.number, *needed, ticket.wall_s))
+        return plan([DeviceHost(gpus, cores, running)], waiting, now_s)
 
-    def _take(self, book: Book, start: Start, now_s: float) -> Lease:
+    def _take(self, book: LeaseBook, start: AllocationStart, now_s: float) -> Lease:
         held = Held(
             token=book.next_number(),
             gpus=tuple(gpu.uuid for gpu in start.gpus),
@@ -222,35 +227,35 @@ class _Visitor:
             since_unix_s=time.time(),
         )
         book.tickets[self._number] = replace(book.tickets[self._number], held=held)
-        assert self._line is not None
-        return Lease(self._folder, self._number, held, self._need, self._line, now_s - self._began_s)
+        assert self._heartbeat is not None
+        return Lease(self._folder, self._number, held, self._need, self._heartbeat, now_s - self._began_s)
 
-    def _settle(self, estates: list[Estate]) -> None:
+    def _settle(self, takeovers: list[LeaseTakeover]) -> None:
         """Clean up after dead holders, one by one, with the book open to others meanwhile."""
         reclaim = self._devices._reclaim
         assert reclaim is not None
         self._trouble = ""
         try:
-            while estates:
-                estate = estates[0]
-                number = estate.ticket.number
+            while takeovers:
+                takeover = takeovers[0]
+                number = takeover.ticket.number
                 try:
-                    reclaim(estate.abandoned)
+                    reclaim(takeover.abandoned)
                 except (OSError, GraderError) as error:
                     self._trouble = (
-                        f"what {estate.ticket.owner or 'a dead holder'} left can't be ended: {error}"
+                        f"what {takeover.ticket.owner or 'a dead holder'} left can't be ended: {error}"
                     )
                     self._leave_until[number] = time.monotonic() + _RETRY_S
                 else:
                     with open_book(self._folder) as book:
                         book.tickets.pop(number, None)
-                    lifeline_path(self._folder, number).unlink(missing_ok=True)
+                    heartbeat_path(self._folder, number).unlink(missing_ok=True)
                 finally:
-                    estate.lifeline.close()
-                estates.pop(0)
+                    takeover.heartbeat.close()
+                takeovers.pop(0)
         finally:
-            for estate in estates:
-                estate.lifeline.close()
+            for takeover in takeovers:
+                takeover.heartbeat.close()
 
     def _too_long(self, waited_s: float) -> str:
         others = [t for t in read_book(self._folder).tickets.values() if t.number != self._number]
@@ -264,5 +269,5 @@ class _Visitor:
 
     def leave(self) -> None:
         """Give the ticket, and whatever it has got, back."""
-        if self._line is not None:
-            give_back(self._folder, self._number, self._line)
+        if self._heartbeat is not None:
+            give_back(self._folder, self._number, self._heartbeat)

@@ -52,7 +52,7 @@ def _knock(timeout_s: float) -> None:
             raise OSError(f"nothing listens at {path} ({error.strerror or error})") from error
 
 
-def look() -> str:
+def engine_problem() -> str:
     """Why no engine can be used here; "" where one answers."""
     try:
         client = connect(_LOOK_S)
@@ -89,5 +89,5 @@ def gone_is_fine() -> Iterator[None]:
 
 
 def _words(error: BaseException) -> str:
-    said = getattr(error, "explanation", None) or str(error) or type(error).__name__
-    return str(said).strip().splitlines()[0][:400].rstrip(".")
+    words = getattr(error, "explanation", None) or str(error) or type(error).__name__
+    return str(words).strip().splitlines()[0][:400].rstrip(".")

@@ -19,14 +19,14 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 
 from grader.run.engine.client import engine_errors, gone_is_fine
-from grader.run.engine.ownership import ROLE, SITE, Ownership
+from grader.run.engine.ownership import ROLE, STATE, Ownership
 
 _MARK = ".complete"
 _AT = "/data"
 
 
 class DataVolumes:
-    """Volumes of one site."""
+    """Volumes of one state folder."""
 
     def __init__(self, client: DockerClient, ownership: Ownership, state_dir: Path, image: str) -> None:
         self._client = client
@@ -54,7 +54,7 @@ class DataVolumes:
 
     def _fill(self, name: str, folder: Path) -> None:
         client = self._client
-        labels = {SITE: self._ownership.site, ROLE: "data"}
+        labels = {STATE: self._ownership.state, ROLE: "data"}
         client.volumes.create(name, labels=labels)
         # Never started: it only lends the engine a place to unpack into.
         helper = client.containers.create(
@@ -85,14 +85,14 @@ def _is_complete(container: Container) -> bool:
 def folder_digest(folder: Path) -> str:
     """A name for what is in a folder: names and contents of all its files."""
     files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
-    seen = tuple((str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files)
-    return _content_digest(folder, seen)
+    sizes = tuple((str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files)
+    return _content_digest(folder, sizes)
 
 
 @cache
-def _content_digest(folder: Path, seen: tuple[tuple[str, int, int], ...]) -> str:
+def _content_digest(folder: Path, sizes: tuple[tuple[str, int, int], ...]) -> str:
     sha = hashlib.sha256()
-    for name, size, _mtime in seen:
+    for name, size, _mtime in sizes:
         sha.update(f"{len(name)} {name} {size}\n".encode())
         with (folder / name).open("rb") as file:
             while chunk := file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""What of this site's containers the engine shows: for people and for the worker page. Changes nothing."""
+"""What the engine shows of this installation's containers: for people and for the worker page. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from docker import DockerClient
 
 from grader.run.engine.client import engine_errors, gone_is_fine
-from grader.run.engine.ownership import OWNER, ROLE, SITE, TOKEN, Ownership
+from grader.run.engine.ownership import OWNER, ROLE, STATE, TOKEN, Ownership
 
 
 @dataclass(frozen=True, slots=True)
-class SeenContainer:
+class ContainerStatus:
     """One container.
 
     Attributes:
@@ -31,21 +31,21 @@ class SeenContainer:
     owner_lives: bool
 
 
-def inspect_site(client: DockerClient, ownership: Ownership) -> tuple[SeenContainer, ...]:
-    """All containers of the site, by name.
+def list_containers(client: DockerClient, ownership: Ownership) -> tuple[ContainerStatus, ...]:
+    """All containers of this state folder's graders, by name.
 
     Raises:
         InfraError: the engine does not answer.
     """
     found = []
     with engine_errors("The containers of this site could not be listed"):
-        for one in client.api.containers(all=True, filters={"label": [f"{SITE}={ownership.site}", OWNER]}):
+        for one in client.api.containers(all=True, filters={"label": [f"{STATE}={ownership.state}", OWNER]}):
             labels = one["Labels"] or {}
             memory = 0
             with gone_is_fine():
                 memory = memory_bytes(client, one["Id"])
             found.append(
-                SeenContainer(
+                ContainerStatus(
                     name=one["Names"][0].lstrip("/"),
                     role=labels.get(ROLE, ""),
                     token=labels.get(TOKEN, ""),

@@ -1,7 +1,7 @@
 """One record of a run from those that the supervisors of its nodes wrote, each about its own ranks.
 
-Their times need no change: all count from the instant at which all nodes started (see `crew`). Decides nothing but
-which node's account of the ending is the run's.
+Their times need no change: all count from the instant at which all nodes started (see `node_coordinator`). Decides
+nothing but which node's account of the ending is the run's.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 from grader.run.workspace import Workspace
 
 
-def merge_records(workspace: Workspace, nnodes: int, told: tuple[str, str] | None) -> None:
+def merge_records(workspace: Workspace, nnodes: int, decided: tuple[str, str] | None) -> None:
     """Write the run's record beside those of its nodes.
 
     Args:
         workspace: holds one record per node.
         nnodes: how many there are.
-        told: ending and reason that were decided upon while ranks still ran; None where they ended by themselves.
+        decided: ending and reason that were decided upon while ranks still ran; None where they ended by themselves.
 
     Raises:
         OSError, ValueError: a node's record is missing or damaged.
     """
     parts = [json.loads(workspace.node_record(node).read_text(encoding="utf-8")) for node in range(nnodes)]
-    ending, reason = told or _ending(parts)
+    ending, reason = decided or _ending(parts)
     ranks = [rank for part in parts for rank in part["ranks"]]
     sent = [part["loopback_bytes"] for part in parts]
     peaks = [part["environment"].get("memory_peak_bytes", 0) for part in parts]

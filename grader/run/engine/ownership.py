@@ -17,16 +17,17 @@ from pathlib import Path
 from docker import DockerClient
 from docker.errors import APIError
 
+from grader.files import write_once
 from grader.run.engine.client import engine_errors, gone_is_fine
 
-SITE, OWNER, ROLE, ATTEMPT, TOKEN = (
+STATE, OWNER, ROLE, ATTEMPT, TOKEN = (
     "grader.site",
     "grader.owner",
     "grader.role",
     "grader.attempt",
     "grader.token",
 )
-"""Names of labels. A site is a state folder: graders of another one are none of our business."""
+"""Names of labels. One is kept for each state folder: graders of another are none of our business."""
 _SITE_FILE = "site"
 
 
@@ -36,12 +37,12 @@ class Ownership:
     def __init__(self, state_dir: Path) -> None:
         self._folder = state_dir / "owners"
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.site = site_of(state_dir)
+        self.state = state_name(state_dir)
         self.name, self._file = self._lock()
 
     def labels(self, role: str, token: str) -> dict[str, str]:
         """Labels of one thing: what it is for, and the token of the pair or run it belongs to."""
-        return {SITE: self.site, OWNER: self.name, ROLE: role, TOKEN: token}
+        return {STATE: self.state, OWNER: self.name, ROLE: role, TOKEN: token}
 
     def clear_dead(self, client: DockerClient) -> int:
         """Remove everything whose owner is dead; returns how many things that were.
@@ -57,7 +58,7 @@ class Ownership:
                 alive[owner] = self.lives(owner)
             return bool(owner) and not alive[owner]
 
-        removed = clear(client, self.site, dead)
+        removed = clear(client, self.state, dead)
         for owner, lives in alive.items():
             if not lives:
                 (self._folder / owner).unlink(missing_ok=True)
@@ -102,27 +103,23 @@ class Ownership:
                 path.unlink(missing_ok=True)
 
 
-def site_of(state_dir: Path) -> str:
+def state_name(state_dir: Path) -> str:
     """The name of a state folder, which no other has: neither a copy of it, nor one at the same path elsewhere.
 
     Workers in containers all keep their state at one path, on one engine; none may take another volume's for dead.
     """
     file = state_dir / _SITE_FILE
     if not file.is_file():
-        # Linked into place whole: of several who make it at once, the first is believed by all.
+        # Of several who make it at once, the first is believed by all.
         state_dir.mkdir(parents=True, exist_ok=True)
-        made = state_dir / f".{_SITE_FILE}-{secrets.token_hex(4)}"
-        made.write_text(secrets.token_hex(16), encoding="ascii")
-        with contextlib.suppress(FileExistsError):
-            os.link(made, file)
-        made.unlink()
+        write_once(file, secrets.token_hex(16))
     seed = f"{state_dir.resolve()}\n{file.read_text(encoding='ascii')}"
     return hashlib.sha256(seed.encode()).hexdigest()[:16]
 
 
-def clear(client: DockerClient, site: str, dead: Callable[[dict[str, str]], bool]) -> int:
-    """Remove a site's containers, networks and volumes that `dead` says yes to, by their labels."""
-    filters = {"label": [f"{SITE}={site}", OWNER]}
+def clear(client: DockerClient, state: str, dead: Callable[[dict[str, str]], bool]) -> int:
+    """Remove a state folder's containers, networks and volumes that `dead` says yes to, by their labels."""
+    filters = {"label": [f"{STATE}={state}", OWNER]}
     num_removed = 0
     with engine_errors("What a killed grader left could not be cleared away"):
         for container in client.api.containers(all=True, filters=filters):

@@ -14,27 +14,28 @@ from types import TracebackType
 from typing import Self
 
 from grader.errors import InfraError
-from grader.launch.box import DATA, OUT, RECORD, SCRATCH, WORK
+from grader.launch.container_server import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
 from grader.run import images
-from grader.run.asking import lease_for, spec_of
-from grader.run.completion import complete_record
+from grader.run.container_connection import ConnectionLostError
+from grader.run.container_scorer import ContainerScorer
+from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.lease import Lease
 from grader.run.devices.leases import Devices
-from grader.run.devices.sweep import Abandoned
-from grader.run.engine.bring_back import FILES_S, bring_back, write_lost_record
-from grader.run.engine.client import connect, look
-from grader.run.engine.containers import PairKey
-from grader.run.engine.crew import Crew
+from grader.run.engine.client import connect, engine_problem
+from grader.run.engine.container_pair import ContainerPair
+from grader.run.engine.container_settings import PairKey
 from grader.run.engine.data_volumes import DataVolumes
+from grader.run.engine.file_transfer import FILES_S, fetch_files, write_lost_record
+from grader.run.engine.node_coordinator import NodeCoordinator
 from grader.run.engine.node_records import merge_records
 from grader.run.engine.ownership import Ownership
-from grader.run.engine.pair import Pair
-from grader.run.engine.pool import WarmPool
-from grader.run.layout import lay_out, make_empty
+from grader.run.engine.warm_pool import WarmPool
+from grader.run.job_leases import lease_devices
+from grader.run.launch_specs import launch_spec
+from grader.run.record_completion import complete_record
 from grader.run.runtime import Availability, Job, Progress
-from grader.run.wire import WireLostError
-from grader.run.wired_scorer import WiredScorer
+from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
@@ -51,13 +52,13 @@ class DockerRuntime:
 
     def __init__(self) -> None:
         self._pool: WarmPool | None = None
-        self._pair: Pair | None = None
+        self._pair: ContainerPair | None = None
         self._like: PairKey | None = None
         self._lease: Lease | None = None
 
     def self_test(self) -> Availability:
         """An engine that answers, and the images of this version."""
-        if why := look():
+        if why := engine_problem():
             return Availability(False, why)
         if missing := images.missing():
             names = ", ".join(missing)
@@ -96,7 +97,7 @@ class DockerRuntime:
             self._ownership.close()
             self._client.close()
 
-    def _clear_dead(self, _abandoned: Abandoned) -> None:
+    def _clear_dead(self, _abandoned: AbandonedLease) -> None:
         self._ownership.clear_dead(self._client)
 
     @property
@@ -105,9 +106,9 @@ class DockerRuntime:
         return self._ownership.name
 
     @property
-    def scorer(self) -> WiredScorer | None:
+    def scorer(self) -> ContainerScorer | None:
         """The scorer that holds what the last run left."""
-        return WiredScorer(self._pair.scorer) if self._pair is not None else None
+        return ContainerScorer(self._pair.scorer) if self._pair is not None else None
 
     def warm(self, like: Job | None = None) -> None:
         """Wait until a pair for such a job is ready; without one, for the kind of the last job."""
@@ -137,17 +138,17 @@ class DockerRuntime:
         self.release()
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
-        lay_out(job.submission, workspace.submission)
-        self._lease = lease = lease_for(self._devices, job, _ENDING_S + FILES_S + _SCORING_S, on_progress)
+        write_submission(job.submission, workspace.submission)
+        self._lease = lease = lease_devices(self._devices, job, _ENDING_S + FILES_S + _SCORING_S, on_progress)
         self._like = self._key(job, lease.gpus)
         self._pair = pair = self._open_pool().take(self._like)
         if set(lease.cpus) != os.sched_getaffinity(0):
             pair.pin(lease.cpus)
         ready = time.monotonic()
         try:
-            told, lost = self._drive(pair, job, on_progress)
+            decided, lost = self._drive(pair, job, on_progress)
             ran = time.monotonic()
-            outputs, refused = bring_back(pair.scorer, job.limits.output_bytes, workspace, job.nnodes)
+            outputs, refused = fetch_files(pair.scorer, job.limits.output_bytes, workspace, job.nnodes)
         except BaseException:
             # Ctrl-C too: the learner's processes end with their container, before anything else happens.
             pair.kill()
@@ -156,7 +157,7 @@ class DockerRuntime:
         if lost:
             write_lost_record(workspace, job, lost)
         elif job.nnodes > 1:
-            merge_records(workspace, job.nnodes, told)
+            merge_records(workspace, job.nnodes, decided)
         lease.check()
         waited_s = lease.waited_s
         phases = {"lease": waited_s, "prepare": ready - started - waited_s, "collect": time.monotonic() - ran}
@@ -169,9 +170,9 @@ class DockerRuntime:
             lease.release()
 
     def _drive(
-        self, pair: Pair, job: Job, on_progress: Callable[[Progress], None]
+        self, pair: ContainerPair, job: Job, on_progress: Callable[[Progress], None]
     ) -> tuple[tuple[str, str] | None, tuple[int, ...]]:
-        """Give the job and hear it out.
+        """Give the job to its nodes and wait for their end.
 
         Returns:
             Ending and reason where they were decided upon, and nodes where memory ran out so badly that nobody could
@@ -179,11 +180,11 @@ class DockerRuntime:
         """
         files = [{"path": file.path, "text": file.text} for file in job.submission.files]
         requests = [{"files": files, "spec": asdict(_spec(job, pair, node))} for node in range(job.nnodes)]
-        crew = Crew(pair.trains, job.nproc_per_node)
+        coordinator = NodeCoordinator(pair.trains, job.nproc_per_node)
         try:
-            if crew.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, on_progress):
-                return crew.told, ()
-        except WireLostError:
+            if coordinator.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, on_progress):
+                return coordinator.ending, ()
+        except ConnectionLostError:
             if lost := pair.out_of_memory():
                 pair.kill()
                 return None, lost
@@ -211,8 +212,8 @@ class DockerRuntime:
 RUNTIME = DockerRuntime
 
 
-def _spec(job: Job, pair: Pair, node: int) -> LaunchSpec:
-    return spec_of(
+def _spec(job: Job, pair: ContainerPair, node: int) -> LaunchSpec:
+    return launch_spec(
         job,
         submission_dir=WORK,
         data_dir=DATA,

@@ -22,13 +22,13 @@ from typing import Any, Self
 from grader.errors import InfraError, UsageError
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
-from grader.run.asking import spec_of
-from grader.run.collect import Collection, collect
-from grader.run.completion import complete_record
-from grader.run.layout import lay_out, make_empty
+from grader.run.fork_server_client import ForkServerClient, ForkServerLostError
+from grader.run.launch_specs import launch_spec
+from grader.run.output_collection import Collection, collect
+from grader.run.progress_events import read_progress
+from grader.run.record_completion import complete_record
 from grader.run.runtime import Availability, Job, Progress
-from grader.run.signs import progress_of
-from grader.run.warm_parent import ParentLostError, WarmParent
+from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
 
 _ENDING_S = 12.0
@@ -36,7 +36,7 @@ _PREFIX = "grader-run-"
 
 
 class ProcessRuntime:
-    """Runs jobs as processes of this machine, forked from one warm parent."""
+    """Runs jobs as processes of this machine, forked from one fork server."""
 
     name = "process"
     isolates = False
@@ -44,11 +44,11 @@ class ProcessRuntime:
     scorer = None
 
     def __init__(self) -> None:
-        self._parent: WarmParent | None = None
+        self._parent: ForkServerClient | None = None
 
     def __enter__(self) -> Self:
         _remove_stale_folders()
-        self._parent = WarmParent()
+        self._parent = ForkServerClient()
         return self
 
     def __exit__(
@@ -74,11 +74,11 @@ class ProcessRuntime:
         """Wait until torch is imported; a parent that died meanwhile is replaced, once."""
         try:
             self._warm_parent().wait_ready()
-        except ParentLostError:
+        except ForkServerLostError:
             self._replace_parent().wait_ready()
 
     def release(self) -> None:
-        """Nothing is kept between attempts but the warm parent."""
+        """Nothing is kept between attempts but the fork server."""
 
     def run(self, job: Job, workspace: Workspace, on_progress: Callable[[Progress], None]) -> None:
         """Run a job; see the protocol.
@@ -93,12 +93,12 @@ class ProcessRuntime:
         started = time.monotonic()
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
-        lay_out(job.submission, workspace.submission)
+        write_submission(job.submission, workspace.submission)
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         try:
             spec = _spec(job, workspace, folder)
             # The script's own copy: what it writes beside itself must not change what is judged.
-            lay_out(job.submission, Path(spec.submission_dir))
+            write_submission(job.submission, Path(spec.submission_dir))
             self.warm()
             ready = time.monotonic()
             self._drive(spec, on_progress)
@@ -117,12 +117,12 @@ class ProcessRuntime:
             nonlocal started
             started = True
             if event.get("event") == "progress":
-                on_progress(progress_of(event))
+                on_progress(read_progress(event))
 
         parent = self._warm_parent()
         try:
             parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
-        except ParentLostError:
+        except ForkServerLostError:
             # Never used again: whatever half a run has left would be in the way of the next one.
             parent.close()
             if started:
@@ -142,15 +142,15 @@ class ProcessRuntime:
         phases = {"prepare": prepare_s, "collect": collect_s}
         complete_record(self, workspace, outputs, phases, {"refused_outputs": refused})
 
-    def _warm_parent(self) -> WarmParent:
+    def _warm_parent(self) -> ForkServerClient:
         if self._parent is None or not self._parent.alive:
             return self._replace_parent()
         return self._parent
 
-    def _replace_parent(self) -> WarmParent:
+    def _replace_parent(self) -> ForkServerClient:
         if self._parent is not None:
             self._parent.close()
-        self._parent = WarmParent()
+        self._parent = ForkServerClient()
         return self._parent
 
 
@@ -160,7 +160,7 @@ RUNTIME = ProcessRuntime
 def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
     for name in ("submission", "output", "scratch"):
         (folder / name).mkdir(mode=0o700)
-    return spec_of(
+    return launch_spec(
         job,
         submission_dir=str(folder / "submission"),
         data_dir=str(job.data_dir.resolve()),

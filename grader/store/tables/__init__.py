@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from grader.store.tables.api_token import ApiToken
-from grader.store.tables.artifact import Artifact, Blob
-from grader.store.tables.attempt import Attempt
+from grader.store.tables.api_token import ApiTokenRow
+from grader.store.tables.artifact import ArtifactRow, BlobRow
+from grader.store.tables.attempt import AttemptRow
 from grader.store.tables.base import Base
-from grader.store.tables.certificate import Certificate
-from grader.store.tables.course import Course
-from grader.store.tables.course_task import CourseTask
-from grader.store.tables.enrolment import Enrolment, Extension
-from grader.store.tables.event import Event
-from grader.store.tables.grade import GradeCode, GradeRecord
-from grader.store.tables.invitation import Invitation
+from grader.store.tables.certificate import CertificateRow
+from grader.store.tables.course import CourseRow
+from grader.store.tables.course_task import CourseTaskRow
+from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
+from grader.store.tables.event import EventRow
+from grader.store.tables.grade import GradeCodeRow, GradeRow
+from grader.store.tables.invitation import InvitationRow
 from grader.store.tables.outbox import OutboxRow
-from grader.store.tables.person import Person
-from grader.store.tables.queue import Gate, Turn, WorkerRow
-from grader.store.tables.review import Comment, Override
-from grader.store.tables.standing import Standing
-from grader.store.tables.submission import Source, SubmissionRow
+from grader.store.tables.person import PersonRow
+from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
+from grader.store.tables.review import CommentRow, OverrideRow
+from grader.store.tables.standing import StandingRow
+from grader.store.tables.submission import SourceRow, SubmissionRow
 
 __all__ = [
-    "ApiToken",
-    "Artifact",
-    "Attempt",
+    "ApiTokenRow",
+    "ArtifactRow",
+    "AttemptRow",
     "Base",
-    "Blob",
-    "Certificate",
-    "Comment",
-    "Course",
-    "CourseTask",
-    "Enrolment",
-    "Event",
-    "Extension",
-    "Gate",
-    "GradeCode",
-    "GradeRecord",
-    "Invitation",
+    "BlobRow",
+    "CertificateRow",
+    "CommentRow",
+    "CourseRow",
+    "CourseTaskRow",
+    "EnrolmentRow",
+    "EventRow",
+    "ExtensionRow",
+    "GateRow",
+    "GradeCodeRow",
+    "GradeRow",
+    "InvitationRow",
     "OutboxRow",
-    "Override",
-    "Person",
-    "Source",
-    "Standing",
+    "OverrideRow",
+    "PersonRow",
+    "SourceRow",
+    "StandingRow",
     "SubmissionRow",
-    "Turn",
+    "TurnRow",
     "WorkerRow",
 ]

@@ -20,7 +20,7 @@ class Scope(StrEnum):
     MANAGE = "manage"
 
 
-class ApiToken(Base):
+class ApiTokenRow(Base):
     """A token of one person.
 
     Attributes:

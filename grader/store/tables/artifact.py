@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from grader.store.tables.base import Base, Digest, SafeString
 
 
-class Artifact(Base):
+class ArtifactRow(Base):
     """A file of an attempt under its name there; the bytes lie in the file store under `digest`."""
 
     __tablename__ = "artifacts"
@@ -21,7 +21,7 @@ class Artifact(Base):
     size: Mapped[int]
 
 
-class Blob(Base):
+class BlobRow(Base):
     """Bytes under their own SHA-256."""
 
     __tablename__ = "blobs"

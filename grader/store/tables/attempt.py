@@ -32,7 +32,7 @@ class Lane(StrEnum):
     REGRADE = "regrade"
 
 
-class Attempt(Base):
+class AttemptRow(Base):
     """An attempt.
 
     Attributes:

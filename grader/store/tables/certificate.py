@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from grader.store.tables.base import Base, Id, SafeString
 
 
-class Certificate(Base):
+class CertificateRow(Base):
     """One per person and course; `public_id` is the unguessable end of the address that verifies it."""
 
     __tablename__ = "certificates"

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from grader.store.tables.base import Base, Id, SafeString
 
 
-class Course(Base):
+class CourseRow(Base):
     """A course.
 
     Attributes:

@@ -22,7 +22,7 @@ class LatePolicy(StrEnum):
     """Taken, and each day begun costs `late_loss` of the points."""
 
 
-class CourseTask(Base):
+class CourseTaskRow(Base):
     """One task of one course.
 
     Attributes:

@@ -11,7 +11,7 @@ from grader.store.tables.base import Base, Id, one_of
 from grader.store.tables.person import Role
 
 
-class Enrolment(Base):
+class EnrolmentRow(Base):
     """One person in one course; `role` is what they are there: learner or instructor."""
 
     __tablename__ = "enrolments"
@@ -24,7 +24,7 @@ class Enrolment(Base):
     created_at: Mapped[datetime]
 
 
-class Extension(Base):
+class ExtensionRow(Base):
     """Another due date of one task, for one person."""
 
     __tablename__ = "extensions"

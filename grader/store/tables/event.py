@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from grader.store.tables.base import Base, Id, JsonText, SafeString
 
 
-class Event(Base):
+class EventRow(Base):
     """One event.
 
     Attributes:

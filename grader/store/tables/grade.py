@@ -12,7 +12,7 @@ from grader.model.grade import Verdict
 from grader.store.tables.base import Base, SafeString, one_of
 
 
-class GradeRecord(Base):
+class GradeRow(Base):
     """A grade.
 
     Attributes:
@@ -30,7 +30,7 @@ class GradeRecord(Base):
     created_at: Mapped[datetime]
 
 
-class GradeCode(Base):
+class GradeCodeRow(Base):
     """A code that was found in an attempt, with person and task repeated so that a class view reads one index."""
 
     __tablename__ = "grade_codes"

@@ -11,7 +11,7 @@ from grader.store.tables.base import Base, Id, SafeString, one_of
 from grader.store.tables.person import Role
 
 
-class Invitation(Base):
+class InvitationRow(Base):
     """A code, the role that it gives, until when, and how often it may be used (None: as often as asked)."""
 
     __tablename__ = "invitations"

@@ -19,7 +19,7 @@ class Role(StrEnum):
     CI = "ci"
 
 
-class Person(Base):
+class PersonRow(Base):
     """An account.
 
     Attributes:

@@ -17,7 +17,7 @@ class WorkerRow(Base):
     Attributes:
         needs: what it can take (`cpu`, `gpu1`, …); slots: how many at once.
         seen_at: last sign of life; draining: it is to finish what it has and take nothing more.
-        host: what it said of its host then, see `grader.store.queue.Host`; None: nothing.
+        host: what it said of its host then, see `grader.store.queue.WorkerHost`; None: nothing.
     """
 
     __tablename__ = "workers"
@@ -30,7 +30,7 @@ class WorkerRow(Base):
     host: Mapped[dict[str, int | None] | None] = mapped_column(JsonText())
 
 
-class Turn(Base):
+class TurnRow(Base):
     """When a person was last served in a lane, as a number that grows with every claim there."""
 
     __tablename__ = "turns"
@@ -41,7 +41,7 @@ class Turn(Base):
     turn: Mapped[int]
 
 
-class Gate(Base):
+class GateRow(Base):
     """What is paused: a lane, a need, or everything (`*`), by whom and why."""
 
     __tablename__ = "gates"

@@ -11,7 +11,7 @@ from grader.model.grade import Verdict
 from grader.store.tables.base import Base, Id, SafeString, one_of
 
 
-class Override(Base):
+class OverrideRow(Base):
     """What holds instead of the judged verdict and points, by whom and why; a later one replaces an earlier one.
 
     `withdrawn_at` is set when it holds no longer.
@@ -29,7 +29,7 @@ class Override(Base):
     withdrawn_at: Mapped[datetime | None]
 
 
-class Comment(Base):
+class CommentRow(Base):
     """A remark on an attempt, at a line of a file or (path None) at the whole."""
 
     __tablename__ = "comments"

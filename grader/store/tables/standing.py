@@ -12,7 +12,7 @@ from grader.model.grade import Verdict
 from grader.store.tables.base import Base, one_of
 
 
-class Standing(Base):
+class StandingRow(Base):
     """One cell of a gradebook.
 
     Attributes:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from grader.store.tables.base import Base, Digest, Id, JsonText, SafeString
 
 
-class Source(Base):
+class SourceRow(Base):
     """The files of a submission under the digest of their paths and texts (`Submission.digest`)."""
 
     __tablename__ = "sources"

@@ -10,20 +10,20 @@ from starlette.responses import HTMLResponse, Response
 from grader.checks.lint import lint
 from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
-from grader.store.attempts import Filter, attempts
-from grader.store.endings import Cancelling, cancel
+from grader.store.attempt_endings import CancelResult, cancel
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.events import events_of
 from grader.store.grades import grade_of
 from grader.store.regrades import regrade
 from grader.store.submissions import source_of
 from grader.web.attempt_files import file_of
-from grader.web.documents import ERRORS, AttemptOut, CancelOut, EventOut, FindingsOut, RegradeOut
-from grader.web.doors.headers import REPORT_CSP
-from grader.web.faults import problem
-from grader.web.site import Here
+from grader.web.documents.conversions import attempt_out, events_out, findings_out
+from grader.web.documents.schemas import ERRORS, AttemptOut, CancelOut, EventOut, FindingsOut, RegradeOut
+from grader.web.error_responses import error_response
+from grader.web.security.access import V1, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
+from grader.web.security.headers import REPORT_CSP
+from grader.web.service import ServiceDep
 from grader.web.stored_report import REPORT, STAFF_REPORT
-from grader.web.telling import attempt_out, events_out, findings_out
-from grader.web.visit import V1, AttemptSeen, AttemptTaught, SignedIn, hidden_until, not_found
 
 router = APIRouter(prefix=V1, tags=["attempts"], responses=ERRORS)
 _MOST = 200
@@ -31,28 +31,28 @@ _MOST = 200
 
 @router.get("/attempts")
 def own_attempts(
-    site: Here,
+    service: ServiceDep,
     visitor: SignedIn,
     course_task_id: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 50,
 ) -> list[AttemptOut]:
     """The caller's own attempts, newest first; the next page is `before` the last id of this one."""
-    wanted = Filter(person_id=visitor.account.id, course_task_id=course_task_id)
-    found = attempts(site.store, wanted, before=before, limit=limit)
-    return [attempt_out(site, visitor, one) for one in found if one.counts]
+    wanted = AttemptFilter(person_id=visitor.account.id, course_task_id=course_task_id)
+    found = attempts(service.store, wanted, before=before, limit=limit)
+    return [attempt_out(service, visitor, one) for one in found if one.counts]
 
 
 @router.get("/attempts/{attempt_id}")
-def one_attempt(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> AttemptOut:
+def one_attempt(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> AttemptOut:
     """Where an attempt stands."""
-    return attempt_out(site, visitor, attempt)
+    return attempt_out(service, visitor, attempt)
 
 
 @router.get("/attempts/{attempt_id}/findings")
-def source_findings(site: Here, attempt: AttemptSeen) -> FindingsOut:
+def source_findings(service: ServiceDep, attempt: VisibleAttempt) -> FindingsOut:
     """What the attempt's source alone gives away; nothing is run."""
-    source = source_of(site.store, attempt.id)
+    source = source_of(service.store, attempt.id)
     if source is None:
         raise not_found()
     return FindingsOut.model_validate({"findings": findings_out(lint(source))})
@@ -63,14 +63,14 @@ def source_findings(site: Here, attempt: AttemptSeen) -> FindingsOut:
     response_model=None,
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
-def grade(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> Response:
+def grade(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> Response:
     """The whole grade as `grader grade --json` prints it: for learners without what is for staff."""
-    stored = grade_of(site.store, attempt.id)
+    stored = grade_of(service.store, attempt.id)
     if stored is None:
         raise not_found()
-    hidden = hidden_until(site, visitor, attempt)
+    hidden = hidden_until(service, visitor, attempt)
     if hidden is not None:
-        return problem(
+        return error_response(
             403,
             "How it went is told when the task is due.",
             kind="hidden_until_due",
@@ -87,11 +87,11 @@ def grade(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> Response:
     response_model=None,
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
-def report(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> Response:
+def report(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> Response:
     """The report, one HTML file that needs nothing else."""
-    hidden = hidden_until(site, visitor, attempt)
+    hidden = hidden_until(service, visitor, attempt)
     if hidden is not None:
-        return problem(
+        return error_response(
             403,
             "How it went is told when the task is due.",
             kind="hidden_until_due",
@@ -99,7 +99,7 @@ def report(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> Response:
         )
     teaches = visitor.teaches(attempt.course_id)
     wanted = STAFF_REPORT if teaches else REPORT
-    found = file_of(site, attempt, wanted, staff=teaches)
+    found = file_of(service, attempt, wanted, staff=teaches)
     if found is None:
         raise not_found()
     return HTMLResponse(found[0], headers={"content-security-policy": REPORT_CSP})
@@ -107,25 +107,25 @@ def report(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> Response:
 
 @router.get("/attempts/{attempt_id}/events")
 def events(
-    site: Here,
+    service: ServiceDep,
     visitor: SignedIn,
-    attempt: AttemptSeen,
+    attempt: VisibleAttempt,
     after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
 ) -> list[EventOut]:
     """What happened since event number `after`, 500 at most, in order."""
-    return events_out(site, visitor, attempt, events_of(site.store, attempt.id, after=after))
+    return events_out(service, visitor, attempt, events_of(service.store, attempt.id, after=after))
 
 
 @router.post("/attempts/{attempt_id}/cancel")
-def cancel_attempt(site: Here, visitor: SignedIn, attempt: AttemptSeen) -> CancelOut:
+def cancel_attempt(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> CancelOut:
     """Cancel it: at once while it waits; a run is ended within seconds."""
-    done: Any = cancel(site.store, attempt.id, actor_id=visitor.account.id)
-    if done is Cancelling.UNKNOWN:
+    done: Any = cancel(service.store, attempt.id, actor_id=visitor.account.id)
+    if done is CancelResult.UNKNOWN:
         raise not_found()
     return CancelOut(result=done.value)
 
 
 @router.post("/attempts/{attempt_id}/regrade", status_code=202)
-def regrade_attempt(site: Here, visitor: SignedIn, attempt: AttemptTaught) -> RegradeOut:
+def regrade_attempt(service: ServiceDep, visitor: SignedIn, attempt: StaffAttempt) -> RegradeOut:
     """Judge it again at the task's version of today; nothing counts until that is applied."""
-    return RegradeOut(batch=regrade(site.store, [attempt.id], actor_id=visitor.account.id))
+    return RegradeOut(batch=regrade(service.store, [attempt.id], actor_id=visitor.account.id))

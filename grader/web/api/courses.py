@@ -7,39 +7,47 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from grader.store.attempts import Filter, attempts
+from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import courses, tasks_of
 from grader.store.gradebook import gradebook
-from grader.web.documents import ERRORS, AttemptOut, CellOut, CourseOut, GradebookOut, LearnerOut, TaskOut
-from grader.web.site import Here
-from grader.web.telling import attempt_out, task_out
-from grader.web.visit import V1, CourseSeen, SignedIn, Staff
+from grader.web.documents.conversions import attempt_out, task_out
+from grader.web.documents.schemas import (
+    ERRORS,
+    AttemptOut,
+    CellOut,
+    CourseOut,
+    GradebookOut,
+    LearnerOut,
+    TaskOut,
+)
+from grader.web.security.access import V1, CourseStaff, SignedIn, VisibleCourse
+from grader.web.service import ServiceDep
 
 router = APIRouter(prefix=V1, tags=["courses"], responses=ERRORS)
 _MOST = 200
 
 
 @router.get("/courses")
-def own_courses(site: Here, visitor: SignedIn) -> list[CourseOut]:
+def own_courses(service: ServiceDep, visitor: SignedIn) -> list[CourseOut]:
     """The caller's courses; all of them for administrators."""
     roles = {one.course_id: one.role for one in visitor.courses}
     return [
         CourseOut(id=one.id, name=one.name, title=one.title, role=roles.get(one.id), closed=one.closed)
-        for one in courses(site.store)
+        for one in courses(service.store)
         if visitor.sees(one.id)
     ]
 
 
 @router.get("/courses/{course_id}/tasks")
-def tasks(site: Here, course: CourseSeen) -> list[TaskOut]:
+def tasks(service: ServiceDep, course: VisibleCourse) -> list[TaskOut]:
     """The tasks of a course, in their order."""
-    return [task_out(task) for task in tasks_of(site.store, course.id) if not task.withdrawn]
+    return [task_out(task) for task in tasks_of(service.store, course.id) if not task.withdrawn]
 
 
 @router.get("/courses/{course_id}/gradebook")
-def whole_gradebook(site: Here, _visitor: Staff, course_id: int) -> GradebookOut:
+def whole_gradebook(service: ServiceDep, _visitor: CourseStaff, course_id: int) -> GradebookOut:
     """People × tasks, for the course's instructors."""
-    book = gradebook(site.store, course_id)
+    book = gradebook(service.store, course_id)
     return GradebookOut(
         tasks=[task_out(task) for task in book.tasks],
         learners=[
@@ -58,12 +66,12 @@ def whole_gradebook(site: Here, _visitor: Staff, course_id: int) -> GradebookOut
 
 @router.get("/courses/{course_id}/attempts")
 def attempts_of_course(
-    site: Here,
-    visitor: Staff,
+    service: ServiceDep,
+    visitor: CourseStaff,
     course_id: int,
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 50,
 ) -> list[AttemptOut]:
     """Attempts of a course, newest first, for its instructors; the next page is `before` the last id of this one."""
-    found = attempts(site.store, Filter(course_id=course_id), before=before, limit=limit)
-    return [attempt_out(site, visitor, one) for one in found]
+    found = attempts(service.store, AttemptFilter(course_id=course_id), before=before, limit=limit)
+    return [attempt_out(service, visitor, one) for one in found]

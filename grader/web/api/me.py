@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from grader.web.documents import ERRORS, MeOut
-from grader.web.visit import V1, SignedIn
+from grader.web.documents.schemas import ERRORS, MeOut
+from grader.web.security.access import V1, SignedIn
 
 router = APIRouter(prefix=V1, tags=["me"], responses=ERRORS)
 

@@ -1,4 +1,4 @@
-"""Handing in, and looking at a script without handing it in.
+"""Handing in, and checking a script without handing it in.
 
 A receipt waits for nothing: the place in the queue and what the source gives away come with it unless the service is
 busy taking submissions; both can be asked for afterwards. It is given when the submission is on the disk, not before.
@@ -19,17 +19,17 @@ from starlette.responses import JSONResponse, Response
 from grader.checks.lint import lint
 from grader.model.submission import Submission
 from grader.store.limits import Limit, Refusal
-from grader.store.submissions import Accepted
+from grader.store.submissions import Receipt
 from grader.store.tables.attempt import AttemptState
-from grader.web.documents import ERRORS, AcceptedOut, FindingsOut, SubmissionIn
-from grader.web.doors.rates import LOOKS
-from grader.web.faults import problem
-from grader.web.looking import Looking
-from grader.web.site import Here, Site
-from grader.web.telling import findings_out, place_out
-from grader.web.upload.handing_in import explain, hand_in
-from grader.web.upload.reading import read_upload, submission_of
-from grader.web.visit import V1, Id, SignedIn, too_many
+from grader.web.documents.conversions import findings_out, place_out
+from grader.web.documents.schemas import ERRORS, AcceptedOut, FindingsOut, SubmissionIn
+from grader.web.error_responses import error_response
+from grader.web.security.access import V1, Id, SignedIn, too_many_requests
+from grader.web.security.rate_limits import SCRIPT_CHECKS
+from grader.web.service import ServiceDep, WebService
+from grader.web.upload.intake import explain_refusal, hand_in
+from grader.web.upload.load import SubmissionLoad
+from grader.web.upload.submission import read_upload, submission_of
 
 router = APIRouter(prefix=V1, tags=["submissions"], responses=ERRORS)
 _STATUS = {
@@ -62,9 +62,9 @@ _BODY: dict[str, Any] = {
         },
     }
 }
-_looking = Looking()
-Told: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None]
-_NOTHING: Told = (None, None)
+_load = SubmissionLoad()
+ReceiptExtras: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None]
+_NOTHING: ReceiptExtras = (None, None)
 
 
 @router.post(
@@ -75,30 +75,30 @@ _NOTHING: Told = (None, None)
 )
 async def submit(
     request: Request,
-    site: Here,
+    service: ServiceDep,
     visitor: SignedIn,
     course_task_id: Id,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=80)] = None,
 ) -> Response:
     """Hand a submission in; the same `Idempotency-Key` again gives the same answer and makes nothing new."""
-    with _looking.taking():
+    with _load.counting():
         # Asked before and afterwards: those who are taken together leave together, and the last finds nobody there.
-        had_time = _looking.has_time()
+        was_low = _load.is_low()
         submission = await _read(request)
-        taken = await hand_in(site, request, visitor, course_task_id, submission, key=idempotency_key)
+        taken = await hand_in(service, request, visitor, course_task_id, submission, key=idempotency_key)
         if isinstance(taken, Refusal):
-            return _refused(taken)
-        has_time = had_time and _looking.has_time()
-        told = await run_in_threadpool(_told, site, taken, submission) if has_time else _NOTHING
-    return _receipt(taken, *told)
+            return _refusal_response(taken)
+        is_low = was_low and _load.is_low()
+        extras = await run_in_threadpool(_receipt_extras, service, taken, submission) if is_low else _NOTHING
+    return _receipt(taken, *extras)
 
 
 @router.post("/lint", response_model=FindingsOut, openapi_extra=_BODY)
-async def look(request: Request, site: Here, visitor: SignedIn) -> Response:
+async def look(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """What the source alone gives away; nothing is kept and nothing is run."""
-    refused = site.rates.take(LOOKS, str(visitor.account.id))
+    refused = await service.rate_limiter.hit_async(SCRIPT_CHECKS, str(visitor.account.id))
     if refused is not None:
-        raise too_many(refused)
+        raise too_many_requests(refused)
     submission = await _read(request)
     return JSONResponse({"findings": await run_in_threadpool(_findings, submission)})
 
@@ -119,13 +119,11 @@ async def _read(request: Request) -> Submission:
     return submission_of(document.name, ((file.path, file.text.encode()) for file in document.files))
 
 
-def _told(site: Site, taken: Accepted, submission: Submission) -> Told:
-    return _place(site, taken), _findings(submission)
+def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> ReceiptExtras:
+    return _place(service, taken), _findings(submission)
 
 
-def _receipt(
-    taken: Accepted, place: dict[str, Any] | None, findings: list[dict[str, Any]] | None
-) -> Response:
+def _receipt(taken: Receipt, place: dict[str, Any] | None, findings: list[dict[str, Any]] | None) -> Response:
     url = f"{V1}/attempts/{taken.attempt_id}"
     answer = {
         "submission_id": taken.submission_id,
@@ -141,16 +139,16 @@ def _receipt(
     return Response(json.dumps(answer), 202, {"Location": url}, media_type=_JSON)
 
 
-def _refused(refusal: Refusal) -> Response:
+def _refusal_response(refusal: Refusal) -> Response:
     status = _STATUS.get(refusal.limit, 403)
     lifted = refusal.lifted_at.isoformat() if refusal.lifted_at else None
-    return problem(status, explain(refusal), kind=refusal.limit.value, lifted_at=lifted)
+    return error_response(status, explain_refusal(refusal), kind=refusal.limit.value, lifted_at=lifted)
 
 
-def _place(site: Site, taken: Accepted) -> dict[str, Any] | None:
+def _place(service: WebService, taken: Receipt) -> dict[str, Any] | None:
     if taken.state is not AttemptState.QUEUED:
         return None
-    place = place_out(site.places().get(taken.attempt_id))
+    place = place_out(service.queue_positions().get(taken.attempt_id))
     return None if place is None else place.model_dump()
 
 

@@ -1,1 +1,1 @@
-"""Watching attempts while they wait and run: one look at the store a second, however many people watch."""
+"""Watching attempts while they wait and run: one query of the store a second, however many people watch."""

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from grader.store import people, tokens
 from grader.store.tables.api_token import Scope
 from grader.web import flash
-from grader.web.site import Here, Site
-from grader.web.visit import Id, SignedIn, Visitor, not_found
+from grader.web.security.access import Id, SignedIn, Visitor, not_found
+from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
@@ -27,15 +27,15 @@ _MOST_TOKENS = 50
 
 
 @router.get("/account")
-def page(request: Request, site: Here, visitor: SignedIn) -> Response:
+def page(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """The account's page."""
-    return _page(request, site, visitor)
+    return _page(request, service, visitor)
 
 
 @router.post("/account/tokens")
 def issue(
     request: Request,
-    site: Here,
+    service: ServiceDep,
     visitor: SignedIn,
     name: Annotated[str, Form()] = "",
     scope: Annotated[str, Form()] = Scope.SUBMIT,
@@ -50,36 +50,36 @@ def issue(
         errors["scope"] = "Your account cannot give that much away."
     if days not in LIFETIMES:
         errors["days"] = "Choose one of these."
-    live = [one for one in tokens.tokens_of(site.store, visitor.account.id) if one.revoked_at is None]
+    live = [one for one in tokens.tokens_of(service.store, visitor.account.id) if one.revoked_at is None]
     if len(live) >= _MOST_TOKENS:
         errors["name"] = f"You have {_MOST_TOKENS} tokens. Revoke one that you no longer need."
     if errors:
-        return _page(request, site, visitor, errors=errors, status_code=422)
+        return _page(request, service, visitor, errors=errors, status_code=422)
     token = tokens.issue_token(
-        site.store,
+        service.store,
         visitor.account.id,
         name,
         Scope(scope),
         lifetime_s=days * _DAY_S,
         actor_id=visitor.account.id,
     )
-    return _page(request, site, visitor, token=token, token_name=name)
+    return _page(request, service, visitor, token=token, token_name=name)
 
 
 @router.post("/account/tokens/{token_id}/revoke")
-def revoke(site: Here, visitor: SignedIn, token_id: Id) -> Response:
+def revoke(service: ServiceDep, visitor: SignedIn, token_id: Id) -> Response:
     """End one of one's own tokens."""
-    if not tokens.revoke_token(site.store, visitor.account.id, token_id, actor_id=visitor.account.id):
+    if not tokens.revoke_token(service.store, visitor.account.id, token_id, actor_id=visitor.account.id):
         raise not_found()
-    return flash.send_on("/account", site.secret, "The token is revoked. It opens nothing from now on.")
+    return flash.redirect("/account", service.secret, "The token is revoked. It opens nothing from now on.")
 
 
 @router.post("/account/sign-out-everywhere")
-def sign_out_everywhere(request: Request, site: Here, visitor: SignedIn) -> Response:
+def sign_out_everywhere(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """End the sessions of all browsers, this one included."""
-    people.end_sessions(site.store, visitor.account.id, actor_id=visitor.account.id)
-    response = flash.send_on("/sign-in", site.secret, "You are signed out in all browsers.")
-    site.sessions.end(response, secure=site.secure(request))
+    people.end_sessions(service.store, visitor.account.id, actor_id=visitor.account.id)
+    response = flash.redirect("/sign-in", service.secret, "You are signed out in all browsers.")
+    service.sessions.end(response, secure=service.secure(request))
     return response
 
 
@@ -93,7 +93,7 @@ def _scopes(visitor: Visitor) -> dict[Scope, str]:
 
 def _page(
     request: Request,
-    site: Site,
+    service: WebService,
     visitor: Visitor,
     *,
     errors: dict[str, str] | None = None,
@@ -101,8 +101,8 @@ def _page(
     token_name: str = "",
     status_code: int = 200,
 ) -> Response:
-    known = tokens.tokens_of(site.store, visitor.account.id)
-    return site.render(
+    known = tokens.tokens_of(service.store, visitor.account.id)
+    return service.render(
         request,
         "account.html.j2",
         visitor=visitor,
@@ -113,5 +113,5 @@ def _page(
         errors=errors or {},
         token=token,
         token_name=token_name,
-        origin=site.origin(request),
+        origin=service.origin(request),
     )

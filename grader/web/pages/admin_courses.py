@@ -11,53 +11,53 @@ from starlette.responses import HTMLResponse, Response
 from grader.catalog.course_file import course_files, load_course
 from grader.errors import TaskError, UsageError
 from grader.store import courses, enrolments, people
-from grader.store.founding import found_course
+from grader.store.course_import import import_course
 from grader.store.tables.person import Role
 from grader.web import flash
-from grader.web.site import Here, Site
-from grader.web.staff.sent import Sent, SentForm
-from grader.web.visit import Admin, Visitor
+from grader.web.security.access import Admin, Visitor
+from grader.web.service import ServiceDep, WebService
+from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
 
 
 @router.get("/admin/courses")
-def show(request: Request, site: Here, visitor: Admin) -> HTMLResponse:
+def show(request: Request, service: ServiceDep, visitor: Admin) -> HTMLResponse:
     """All courses, and the forms for a new one."""
-    return _page(request, site, visitor, Sent({}, {}))
+    return _page(request, service, visitor, SubmittedForm({}, {}))
 
 
 @router.post("/admin/courses")
-def add(request: Request, site: Here, visitor: Admin, form: SentForm) -> Response:
+def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """An empty course."""
     name, title = form.needed("name", "A short name"), form.needed("title", "A title")
     if name and not _NAME.fullmatch(name):
         form.errors["name"] = "Small letters, digits, dots and hyphens, such as ddp-autumn."
-    teacher = _teacher(site, form)
+    teacher = _teacher(service, form)
     if form.good:
         try:
-            made = courses.add_course(site.store, name, title[:200], actor_id=visitor.account.id)
+            made = courses.add_course(service.store, name, title[:200], actor_id=visitor.account.id)
         except UsageError as error:
             form.errors["name"] = f"{error}."
         else:
-            return _made(site, visitor, made, teacher)
-    return _page(request, site, visitor, form, 422)
+            return _redirect_to_settings(service, visitor, made, teacher)
+    return _page(request, service, visitor, form, 422)
 
 
 @router.post("/admin/courses/from-file")
-def add_from_file(request: Request, site: Here, visitor: Admin, form: SentForm) -> Response:
+def add_from_file(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """A course as one of the course files describes it."""
     files = {path.name: path for path in course_files()}
     chosen = files.get(form.text("file"))
     if chosen is None:
         form.errors["file"] = "Choose one of the course files."
     begins = form.time("begins_at")
-    teacher = _teacher(site, form, "file_teacher")
+    teacher = _teacher(service, form, "file_teacher")
     if form.good and chosen is not None:
         try:
-            made = found_course(
-                site.store,
+            made = import_course(
+                service.store,
                 load_course(chosen),
                 begins_at=begins or datetime.now(UTC),
                 actor_id=visitor.account.id,
@@ -65,36 +65,40 @@ def add_from_file(request: Request, site: Here, visitor: Admin, form: SentForm) 
         except (TaskError, UsageError) as error:
             form.errors["file"] = f"{error}"
         else:
-            return _made(site, visitor, made, teacher)
-    return _page(request, site, visitor, form, 422)
+            return _redirect_to_settings(service, visitor, made, teacher)
+    return _page(request, service, visitor, form, 422)
 
 
-def _teacher(site: Site, form: Sent, field: str = "teacher") -> int | None:
+def _teacher(service: WebService, form: SubmittedForm, field: str = "teacher") -> int | None:
     """Who teaches the course, by login; nobody yet where the field is empty."""
     login = form.text(field, most=120)
     if not login:
         return None
-    found = people.account_by_login(site.store, login)
+    found = people.account_by_login(service.store, login)
     if found is None:
         form.errors[field] = "There is no such account; make it first."
         return None
     return found.id
 
 
-def _made(site: Site, visitor: Visitor, course_id: int, teacher: int | None) -> Response:
+def _redirect_to_settings(
+    service: WebService, visitor: Visitor, course_id: int, teacher: int | None
+) -> Response:
     if teacher is not None:
-        enrolments.enrol(site.store, course_id, teacher, Role.INSTRUCTOR, actor_id=visitor.account.id)
-    return flash.send_on(
+        enrolments.enrol(service.store, course_id, teacher, Role.INSTRUCTOR, actor_id=visitor.account.id)
+    return flash.redirect(
         f"/courses/{course_id}/settings",
-        site.secret,
+        service.secret,
         "The course is there. Look at its tasks and dates, then invite people.",
     )
 
 
-def _page(request: Request, site: Site, visitor: Visitor, form: Sent, status_code: int = 200) -> HTMLResponse:
-    found = courses.courses(site.store)
-    people_of = {one.id: enrolments.participants(site.store, one.id) for one in found}
-    return site.render(
+def _page(
+    request: Request, service: WebService, visitor: Visitor, form: SubmittedForm, status_code: int = 200
+) -> HTMLResponse:
+    found = courses.courses(service.store)
+    people_of = {one.id: enrolments.participants(service.store, one.id) for one in found}
+    return service.render(
         request,
         "staff/admin_courses.html.j2",
         visitor=visitor,

@@ -12,13 +12,13 @@ from grader.store.erasure import erase
 from grader.store.people import Account
 from grader.store.tables.person import Role
 from grader.web import flash
-from grader.web.site import Here, Site
+from grader.web.security.access import Admin, Id, Visitor, not_found
+from grader.web.service import ServiceDep, WebService
 from grader.web.staff import accounts
-from grader.web.staff.accounts import Handout
+from grader.web.staff.accounts import PasswordHandout
+from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.staff.links import link
-from grader.web.staff.roster import wrong_with
-from grader.web.staff.sent import Sent, SentForm
-from grader.web.visit import Admin, Id, Visitor, not_found
+from grader.web.staff.roster import problem_with
 
 router = APIRouter()
 PAGE = 100
@@ -26,25 +26,25 @@ _PLACE = "/admin/people"
 
 
 @router.get("/admin/people")
-def show(request: Request, site: Here, visitor: Admin, q: str = "", after: str = "") -> HTMLResponse:
+def show(request: Request, service: ServiceDep, visitor: Admin, q: str = "", after: str = "") -> HTMLResponse:
     """Accounts, a hundred at a time."""
-    return _page(request, site, visitor, Sent({"q": [q], "after": [after]}, {}))
+    return _page(request, service, visitor, SubmittedForm({"q": [q], "after": [after]}, {}))
 
 
 @router.post("/admin/people")
-def add(request: Request, site: Here, visitor: Admin, form: SentForm) -> Response:
+def add(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
     """A new account with a one-time password, shown once; programs get none, they use tokens."""
     login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
     role = Role(form.one_of("role", list(Role)))
-    trouble = wrong_with(login, name) if form.good else None
+    trouble = problem_with(login, name) if form.good else None
     if trouble is not None:
         form.errors["login"] = trouble
     if not form.good:
-        return _page(request, site, visitor, form, 422)
+        return _page(request, service, visitor, form, 422)
     password = None if role is Role.CI else people.one_time_password()
     try:
         people.add_person(
-            site.store,
+            service.store,
             login,
             name,
             role,
@@ -54,72 +54,83 @@ def add(request: Request, site: Here, visitor: Admin, form: SentForm) -> Respons
         )
     except UsageError as error:
         form.errors["login"] = f"{error}."
-        return _page(request, site, visitor, form, 422)
+        return _page(request, service, visitor, form, 422)
     if password is None:
-        return flash.send_on(_PLACE, site.secret, f"{login} is there. It signs in with tokens only.")
-    return _handout(request, site, visitor, Handout(name, login, password))
+        return flash.redirect(_PLACE, service.secret, f"{login} is there. It signs in with tokens only.")
+    return _handout(request, service, visitor, PasswordHandout(name, login, password))
 
 
 @router.get("/admin/people/{person_id}")
-def one(request: Request, site: Here, visitor: Admin, person_id: Id) -> HTMLResponse:
+def one(request: Request, service: ServiceDep, visitor: Admin, person_id: Id) -> HTMLResponse:
     """One account."""
-    return _one(request, site, visitor, _account(site, person_id), "")
+    return _one(request, service, visitor, _account(service, person_id), "")
 
 
 @router.post("/admin/people/{person_id}/password")
-def reset(request: Request, site: Here, visitor: Admin, person_id: Id) -> Response:
+def reset(request: Request, service: ServiceDep, visitor: Admin, person_id: Id) -> Response:
     """A one-time password, shown once; all sessions of the account end."""
-    found = _account(site, person_id)
+    found = _account(service, person_id)
     if found.role is Role.CI:
-        return flash.send_on(_at(found), site.secret, "Programs sign in with tokens.", kind="problem")
-    return _handout(request, site, visitor, accounts.reset(site.store, found.id, actor_id=visitor.account.id))
+        return flash.redirect(_at(found), service.secret, "Programs sign in with tokens.", kind="problem")
+    return _handout(
+        request,
+        service,
+        visitor,
+        accounts.reset_password(service.store, found.id, actor_id=visitor.account.id),
+    )
 
 
 @router.post("/admin/people/{person_id}/role")
-def change_role(site: Here, visitor: Admin, person_id: Id, form: SentForm) -> Response:
-    """Another role on the whole site; what somebody is in a course is set there."""
-    found = _account(site, person_id)
+def change_role(service: ServiceDep, visitor: Admin, person_id: Id, form: FormDep) -> Response:
+    """Another role in the whole service; what somebody is in a course is set there."""
+    found = _account(service, person_id)
     if found.id == visitor.account.id:
-        return flash.send_on(
-            _at(found), site.secret, "Let another administrator change your role.", kind="problem"
+        return flash.redirect(
+            _at(found), service.secret, "Let another administrator change your role.", kind="problem"
         )
     role = Role(form.one_of("role", list(Role)))
-    people.set_role(site.store, found.id, role, actor_id=visitor.account.id)
-    return flash.send_on(_at(found), site.secret, f"{found.name} is {role} now; their sessions have ended.")
+    people.set_role(service.store, found.id, role, actor_id=visitor.account.id)
+    return flash.redirect(
+        _at(found), service.secret, f"{found.name} is {role} now; their sessions have ended."
+    )
 
 
 @router.post("/admin/people/{person_id}/door")
-def door(site: Here, visitor: Admin, person_id: Id, form: SentForm) -> Response:
+def door(service: ServiceDep, visitor: Admin, person_id: Id, form: FormDep) -> Response:
     """Close an account, or open it again."""
-    found = _account(site, person_id)
+    found = _account(service, person_id)
     if found.id == visitor.account.id:
-        return flash.send_on(_at(found), site.secret, "You would lock yourself out.", kind="problem")
+        return flash.redirect(_at(found), service.secret, "You would lock yourself out.", kind="problem")
     enabled = form.text("open") == "yes"
-    people.set_enabled(site.store, found.id, enabled, actor_id=visitor.account.id)
-    return flash.send_on(
-        _at(found), site.secret, "The account is open." if enabled else "The account is closed."
+    people.set_enabled(service.store, found.id, enabled, actor_id=visitor.account.id)
+    return flash.redirect(
+        _at(found), service.secret, "The account is open." if enabled else "The account is closed."
     )
 
 
 @router.post("/admin/people/{person_id}/erase")
-def do_erase(request: Request, site: Here, visitor: Admin, person_id: Id, form: SentForm) -> Response:
+def do_erase(request: Request, service: ServiceDep, visitor: Admin, person_id: Id, form: FormDep) -> Response:
     """Erase an account with all that is theirs, if its login was typed."""
-    found = _account(site, person_id)
+    found = _account(service, person_id)
     if found.id == visitor.account.id:
-        return flash.send_on(_at(found), site.secret, "Let another administrator erase you.", kind="problem")
+        return flash.redirect(
+            _at(found), service.secret, "Let another administrator erase you.", kind="problem"
+        )
     if form.text("confirm").casefold() != found.login:
-        return _one(request, site, visitor, found, f"Type {found.login} to confirm.", 422)
-    gone = erase(site.store, site.files, found.id, actor_id=visitor.account.id)
-    told = (
+        return _one(request, service, visitor, found, f"Type {found.login} to confirm.", 422)
+    gone = erase(service.store, service.files, found.id, actor_id=visitor.account.id)
+    message = (
         f"Erased, with {gone.num_submissions} submissions and {gone.num_files} files. Nothing brings it back."
     )
-    return flash.send_on(_PLACE, site.secret, told)
+    return flash.redirect(_PLACE, service.secret, message)
 
 
-def _page(request: Request, site: Site, visitor: Visitor, form: Sent, status_code: int = 200) -> HTMLResponse:
+def _page(
+    request: Request, service: WebService, visitor: Visitor, form: SubmittedForm, status_code: int = 200
+) -> HTMLResponse:
     search, after = form.text("q", most=200), form.ids("after")
-    found = people.everybody(site.store, search, after=after[0] if after else 0, limit=PAGE + 1)
-    return site.render(
+    found = people.accounts(service.store, search, after=after[0] if after else 0, limit=PAGE + 1)
+    return service.render(
         request,
         "staff/admin_people.html.j2",
         visitor=visitor,
@@ -134,29 +145,38 @@ def _page(request: Request, site: Site, visitor: Visitor, form: Sent, status_cod
 
 
 def _one(
-    request: Request, site: Site, visitor: Visitor, found: Account, error: str, status_code: int = 200
+    request: Request,
+    service: WebService,
+    visitor: Visitor,
+    found: Account,
+    error: str,
+    status_code: int = 200,
 ) -> HTMLResponse:
-    return site.render(
+    return service.render(
         request,
         "staff/admin_person.html.j2",
         visitor=visitor,
         status_code=status_code,
         person=found,
-        own=courses_of(site.store, found.id),
+        own=courses_of(service.store, found.id),
         roles=[(role.value, role.value) for role in Role],
         error=error,
         self_=found.id == visitor.account.id,
     )
 
 
-def _handout(request: Request, site: Site, visitor: Visitor, made: Handout) -> HTMLResponse:
-    return site.render(
-        request, "staff/admin_handout.html.j2", visitor=visitor, handout=made, origin=site.origin(request)
+def _handout(request: Request, service: WebService, visitor: Visitor, made: PasswordHandout) -> HTMLResponse:
+    return service.render(
+        request,
+        "staff/admin_password_handout.html.j2",
+        visitor=visitor,
+        handout=made,
+        origin=service.origin(request),
     )
 
 
-def _account(site: Site, person_id: int) -> Account:
-    found = people.account(site.store, person_id)
+def _account(service: WebService, person_id: int) -> Account:
+    found = people.account(service.store, person_id)
     if found is None:
         raise not_found()
     return found

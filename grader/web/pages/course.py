@@ -9,19 +9,19 @@ from starlette.responses import Response
 
 from grader.model.task import Task
 from grader.store import certificates
-from grader.store.certificates import Missing
-from grader.store.insights import failures
+from grader.store.certificates import MissingTasks
+from grader.store.class_statistics import judge_failures
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
-from grader.web.known_tasks import known_course, known_task
-from grader.web.site import Here
-from grader.web.visit import CourseSeen, SignedIn
+from grader.web.lookups.catalog import cached_course, cached_task
+from grader.web.security.access import SignedIn, VisibleCourse
+from grader.web.service import ServiceDep
 
 router = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TaskRow:
     """A task in the list.
 
     Attributes:
@@ -35,23 +35,24 @@ class Row:
 
 
 @router.get("/courses/{course_id}")
-def page(request: Request, site: Here, visitor: SignedIn, course: CourseSeen) -> Response:
+def page(request: Request, service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> Response:
     """The task list."""
-    owned = progress(site.store, course.id, visitor.account.id)
-    planned = known_course(course.name)
+    owned = progress(service.store, course.id, visitor.account.id)
+    planned = cached_course(course.name)
     order = {} if planned is None else {item.task: item.after for item in planned.items}
     titles = {one.task.task: one.task.terms.title for one in owned if not one.accepted}
     rows = [
-        Row(
+        TaskRow(
             one,
-            known_task(one.task.task),
+            cached_task(one.task.task),
             tuple(titles[name] for name in order.get(one.task.task, ()) if name in titles),
         )
         for one in owned
     ]
     required = [row for row in rows if row.own.task.terms.required]
     teaches = visitor.teaches(course.id)
-    return site.render(
+    certificate = certificates.certificate_of(service.store, course.id, visitor.account.id)
+    return service.render(
         request,
         "course.html.j2",
         visitor=visitor,
@@ -61,26 +62,29 @@ def page(request: Request, site: Here, visitor: SignedIn, course: CourseSeen) ->
         num_required=len(required),
         num_done=sum(row.own.accepted for row in required),
         hidden=any(row.own.hidden_until is not None for row in required),
-        certificate=certificates.certificate_of(site.store, course.id, visitor.account.id),
+        certificate=certificate,
+        revocation_reason=""
+        if certificate is None or certificate.revoked_at is None
+        else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
         teaches=teaches,
-        failures=failures(site.store, course.id) if teaches else None,
+        failures=judge_failures(service.store, course.id) if teaches else None,
     )
 
 
 @router.post("/courses/{course_id}/certificate")
-def certify(site: Here, visitor: SignedIn, course: CourseSeen) -> Response:
+def certify(service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> Response:
     """One's own certificate, or what is missing."""
-    # A task that hides its verdicts until it is due must not tell them by this way.
-    if any(one.hidden_until is not None for one in progress(site.store, course.id, visitor.account.id)):
+    # A task that hides its verdicts until it is due must not give them away here.
+    if any(one.hidden_until is not None for one in progress(service.store, course.id, visitor.account.id)):
         text = "How you did is told after the due date; the certificate waits for it, too."
-        return flash.send_on(f"/courses/{course.id}", site.secret, text, kind="note")
-    issued = certificates.issue(site.store, course.id, visitor.account.id)
-    if isinstance(issued, Missing):
+        return flash.redirect(f"/courses/{course.id}", service.secret, text, kind="note")
+    issued = certificates.issue(service.store, course.id, visitor.account.id)
+    if isinstance(issued, MissingTasks):
         named = ", ".join(issued.tasks)
         text = (
             f"Not yet accepted: {named}."
             if named
             else "This course asks for nothing, so there is nothing to certify."
         )
-        return flash.send_on(f"/courses/{course.id}", site.secret, text, kind="note")
-    return flash.send_on(f"/certificates/{issued.public_id}", site.secret)
+        return flash.redirect(f"/courses/{course.id}", service.secret, text, kind="note")
+    return flash.redirect(f"/certificates/{issued.public_id}", service.secret)

@@ -10,31 +10,33 @@ from grader.store.attempts import attempts
 from grader.store.enrolments import participants
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.store.tables.person import Role
+from grader.web.staff.attempt_query import AttemptQueryDep
+from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.links import link
-from grader.web.staff.taught import TaughtHere
-from grader.web.staff.wanted import WantedHere
 
 router = APIRouter()
 PAGE = 50
 
 
 @router.get("/courses/{course_id}/attempts")
-def show(here: TaughtHere, wanted: WantedHere, before: str = "") -> HTMLResponse:
+def show(request: CourseRequestDep, wanted: AttemptQueryDep, before: str = "") -> HTMLResponse:
     """The attempts that match, fifty at a time."""
     start = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    found = attempts(here.site.store, wanted.filter(here.course.id), before=start, limit=PAGE + 1)
-    place = f"{here.at}/attempts"
+    found = attempts(request.service.store, wanted.filter(request.course.id), before=start, limit=PAGE + 1)
+    place = f"{request.at}/attempts"
     older = link(place, {**wanted.fields(), "before": found[PAGE - 1].id}) if len(found) > PAGE else ""
-    return here.page(
+    return request.page(
         "attempts.html.j2",
         {
             "found": found[:PAGE],
             "wanted": wanted,
             "newest": link(place, wanted.fields()) if start is not None else "",
             "older": older,
-            "tasks": here.tasks(),
+            "tasks": request.tasks(),
             "learners": [
-                one for one in participants(here.site.store, here.course.id) if one.role is Role.LEARNER
+                one
+                for one in participants(request.service.store, request.course.id)
+                if one.role is Role.LEARNER
             ],
             "states": list(AttemptState),
             "verdicts": [one for one in Verdict if one is not Verdict.JUDGE_ERROR],

@@ -9,35 +9,35 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.catalog.tasks import load_task
 from grader.errors import UsageError
-from grader.store import courses, withdrawal
-from grader.store.collection import judged_otherwise
-from grader.store.courses import SetTask, TaskTerms
-from grader.store.founding import need_of
-from grader.store.withdrawal import Withdrawal
-from grader.web.staff.sent import Sent, SentForm
-from grader.web.staff.taught import Taught, TaughtHere
+from grader.store import courses, task_withdrawal
+from grader.store.class_submissions import judged_by_another_version
+from grader.store.course_import import need_of
+from grader.store.courses import AssignedTask, TaskTerms
+from grader.store.task_withdrawal import Withdrawal
+from grader.web.security.access import Id
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.task_versions import folder_state, unset_tasks
 from grader.web.staff.terms_form import LATE, as_sent, read_terms
-from grader.web.staff.versions import folder_of, not_set_yet
-from grader.web.visit import Id
 
 router = APIRouter()
 
 
 @router.get("/courses/{course_id}/settings")
-def show(here: TaughtHere) -> HTMLResponse:
-    """The tasks in their order, what could be added, and the course's door."""
-    every = here.tasks()
+def show(request: CourseRequestDep) -> HTMLResponse:
+    """The tasks in their order, what could be added, and closing the course."""
+    every = request.tasks()
     tasks = [one for one in every if not one.withdrawn]
     try:
-        more, problem = not_set_yet(every), ""
+        more, problem = unset_tasks(every), ""
     except UsageError as error:
         more, problem = (), str(error)
-    return here.page(
+    return request.page(
         "settings.html.j2",
         {
             "tasks": tasks,
             "withdrawn": [one for one in every if one.withdrawn],
-            "folders": {one.id: folder_of(one) for one in tasks},
+            "folders": {one.id: folder_state(one) for one in tasks},
             "more": more,
             "problem": problem,
             "whole": sum(one.terms.weight for one in tasks),
@@ -47,24 +47,28 @@ def show(here: TaughtHere) -> HTMLResponse:
 
 
 @router.post("/courses/{course_id}/settings/add")
-def add(here: TaughtHere, form: SentForm) -> Response:
+def add(request: CourseRequestDep, form: FormDep) -> Response:
     """Set one more task, at the end, open and never due; its own page changes that."""
     name, _, profile_name = form.text("task").partition("/")
-    wanted = next((one for one in not_set_yet(here.tasks()) if one[:2] == (name, profile_name)), None)
+    wanted = next((one for one in unset_tasks(request.tasks()) if one[:2] == (name, profile_name)), None)
     if wanted is None:
-        return here.send_on("settings", "Choose one of the tasks that are not set yet.", kind="problem")
+        return request.redirect("settings", "Choose one of the tasks that are not set yet.", kind="problem")
     task = load_task(name)
     profile = task.profile(profile_name)
     assert profile is not None, "it was listed"
     terms = TaskTerms(title=task.title, version=task.version, need=need_of(profile))
-    made = courses.set_task(here.site.store, here.course.id, name, profile_name, terms, actor_id=here.actor)
-    return here.send_on(f"settings/{made}", f"{task.title} is set. Learners see it now; set its dates here.")
+    made = courses.set_task(
+        request.service.store, request.course.id, name, profile_name, terms, actor_id=request.actor
+    )
+    return request.redirect(
+        f"settings/{made}", f"{task.title} is set. Learners see it now; set its dates here."
+    )
 
 
 @router.post("/courses/{course_id}/settings/order")
-def reorder(here: TaughtHere, form: SentForm) -> Response:
+def reorder(request: CourseRequestDep, form: FormDep) -> Response:
     """Move one task up or down by one."""
-    every = here.tasks()
+    every = request.tasks()
     ids = [one.id for one in every if not one.withdrawn]
     moved, by = form.ids("task"), form.text("by")
     if len(moved) == 1 and moved[0] in ids and by in ("up", "down"):
@@ -74,99 +78,113 @@ def reorder(here: TaughtHere, form: SentForm) -> Response:
             ids[index], ids[other] = ids[other], ids[index]
             # Those that nobody sees here come last, so that moving by one is moving by one that is seen.
             ids += [one.id for one in every if one.withdrawn]
-            courses.reorder(here.site.store, here.course.id, tuple(ids), actor_id=here.actor)
-    return here.send_on("settings")
+            courses.reorder(request.service.store, request.course.id, tuple(ids), actor_id=request.actor)
+    return request.redirect("settings")
 
 
 @router.post("/courses/{course_id}/settings/door")
-def door(here: TaughtHere, form: SentForm) -> Response:
+def door(request: CourseRequestDep, form: FormDep) -> Response:
     """Close the course, so that nothing more is handed in, or open it again."""
     closed = form.text("closed") == "yes"
-    courses.set_closed(here.site.store, here.course.id, closed, actor_id=here.actor)
-    return here.send_on(
+    courses.set_closed(request.service.store, request.course.id, closed, actor_id=request.actor)
+    return request.redirect(
         "settings", "The course is closed; everything can still be read." if closed else "The course is open."
     )
 
 
 @router.post("/courses/{course_id}/settings/time-zone")
-def set_time_zone(here: TaughtHere, form: SentForm) -> Response:
+def set_time_zone(request: CourseRequestDep, form: FormDep) -> Response:
     """Write the course's dates in another zone; they stay the moments that they are."""
     name = form.text("time_zone", most=64)
     try:
-        courses.set_time_zone(here.site.store, here.course.id, name, actor_id=here.actor)
+        courses.set_time_zone(request.service.store, request.course.id, name, actor_id=request.actor)
     except UsageError:
-        return here.send_on("settings", "Choose one of the time zones, such as Europe/Paris.", kind="problem")
-    return here.send_on("settings", f"Forms show and take times of {name} now. No date has moved.")
+        return request.redirect(
+            "settings", "Choose one of the time zones, such as Europe/Paris.", kind="problem"
+        )
+    return request.redirect("settings", f"Forms show and take times of {name} now. No date has moved.")
 
 
 @router.get("/courses/{course_id}/settings/{course_task_id}")
-def show_task(here: TaughtHere, course_task_id: Id) -> HTMLResponse:
+def show_task(request: CourseRequestDep, course_task_id: Id) -> HTMLResponse:
     """One task's terms and version."""
-    task = here.task(course_task_id)
-    fields = as_sent(task.terms, here.course.zone)
-    return _task_page(here, task, Sent({name: [text] for name, text in fields.items() if text}, {}))
+    task = request.task(course_task_id)
+    fields = as_sent(task.terms, request.course.zone)
+    return _task_page(
+        request, task, SubmittedForm({name: [text] for name, text in fields.items() if text}, {})
+    )
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}")
-def change(here: TaughtHere, course_task_id: Id, form: SentForm) -> Response:
+def change(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Response:
     """Change one task's terms; who stands where follows at once."""
-    task = here.task(course_task_id)
-    terms = read_terms(form, task.terms, here.course.zone)
+    task = request.task(course_task_id)
+    terms = read_terms(form, task.terms, request.course.zone)
     if not form.good:
-        return _task_page(here, task, form, 422)
-    courses.set_task(here.site.store, here.course.id, task.task, task.profile, terms, actor_id=here.actor)
-    return here.send_on(f"settings/{task.id}", "Saved. Lateness and standings follow the new terms.")
+        return _task_page(request, task, form, 422)
+    courses.set_task(
+        request.service.store, request.course.id, task.task, task.profile, terms, actor_id=request.actor
+    )
+    return request.redirect(f"settings/{task.id}", "Saved. Lateness and standings follow the new terms.")
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/update")
-def update(here: TaughtHere, course_task_id: Id) -> Response:
+def update(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Pin the version that lies in the task's folder now; what was judged stays until it is judged again."""
-    task = here.task(course_task_id)
-    folder = folder_of(task)
+    task = request.task(course_task_id)
+    folder = folder_state(task)
     place = f"settings/{task.id}"
     if folder.task is None:
-        return here.send_on(place, f"The folder cannot be read: {folder.problem}", kind="problem")
+        return request.redirect(place, f"The folder cannot be read: {folder.problem}", kind="problem")
     profile = folder.task.profile(task.profile)
     if profile is None:
-        return here.send_on(place, f"The task has no profile {task.profile} any more.", kind="problem")
+        return request.redirect(place, f"The task has no profile {task.profile} any more.", kind="problem")
     terms = replace(task.terms, version=folder.task.version, need=need_of(profile))
-    courses.set_task(here.site.store, here.course.id, task.task, task.profile, terms, actor_id=here.actor)
-    return here.send_on(place, "Updated: what is handed in from now on is judged by the new version.")
+    courses.set_task(
+        request.service.store, request.course.id, task.task, task.profile, terms, actor_id=request.actor
+    )
+    return request.redirect(place, "Updated: what is handed in from now on is judged by the new version.")
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/withdraw")
-def withdraw(here: TaughtHere, course_task_id: Id) -> Response:
+def withdraw(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Take a task out of the course; what was handed in for it stays."""
-    task = here.task(course_task_id)
+    task = request.task(course_task_id)
     title = task.terms.title
-    done = withdrawal.withdraw(here.site.store, here.course.id, task.id, actor_id=here.actor)
-    told = {
+    done = task_withdrawal.withdraw_task(
+        request.service.store, request.course.id, task.id, actor_id=request.actor
+    )
+    messages = {
         Withdrawal.REMOVED: f"{title} is gone. Nobody had handed anything in for it.",
         Withdrawal.WITHDRAWN: f"{title} is withdrawn: learners see it no more, and its grades are kept.",
         Withdrawal.UNKNOWN: f"{title} was withdrawn before.",
     }
-    return here.send_on("settings", told[done], kind="note" if done is Withdrawal.UNKNOWN else "done")
+    return request.redirect("settings", messages[done], kind="note" if done is Withdrawal.UNKNOWN else "done")
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/set-again")
-def set_again(here: TaughtHere, course_task_id: Id) -> Response:
+def set_again(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Set a withdrawn task again, on the terms that it had."""
-    task = here.task(course_task_id)
-    if not withdrawal.set_again(here.site.store, here.course.id, task.id, actor_id=here.actor):
-        return here.send_on("settings", f"{task.terms.title} is set already.", kind="note")
-    return here.send_on(f"settings/{task.id}", f"{task.terms.title} is set again: look at its dates.")
+    task = request.task(course_task_id)
+    if not task_withdrawal.set_task_again(
+        request.service.store, request.course.id, task.id, actor_id=request.actor
+    ):
+        return request.redirect("settings", f"{task.terms.title} is set already.", kind="note")
+    return request.redirect(f"settings/{task.id}", f"{task.terms.title} is set again: look at its dates.")
 
 
-def _task_page(here: Taught, task: SetTask, form: Sent, status_code: int = 200) -> HTMLResponse:
-    return here.page(
+def _task_page(
+    request: CourseRequest, task: AssignedTask, form: SubmittedForm, status_code: int = 200
+) -> HTMLResponse:
+    return request.page(
         "task_settings.html.j2",
         {
             "task": task,
             "form": form,
             "late": LATE,
-            "folder": folder_of(task),
-            "otherwise": judged_otherwise(here.site.store, task.id, task.terms.version),
-            "num_handed_in": withdrawal.num_handed_in(here.site.store, task.id),
+            "folder": folder_state(task),
+            "otherwise": judged_by_another_version(request.service.store, task.id, task.terms.version),
+            "num_handed_in": task_withdrawal.num_submissions(request.service.store, task.id),
         },
         status_code,
     )

@@ -9,14 +9,14 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.model.grade import Verdict
 from grader.store import certificates
-from grader.store.attempts import Filter, attempts
-from grader.store.collection import counting
-from grader.store.courses import SetTask
+from grader.store.attempts import AttemptFilter, attempts
+from grader.store.class_submissions import counted_attempts
+from grader.store.courses import AssignedTask
 from grader.store.gradebook import gradebook
+from grader.web.security.access import Id
 from grader.web.staff import exports
-from grader.web.staff.qr import drawn
-from grader.web.staff.taught import Taught, TaughtHere
-from grader.web.visit import Id
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.qr_codes import qr_svg
 
 router = APIRouter()
 MOST_ATTEMPTS = 100_000
@@ -24,81 +24,83 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @router.get("/courses/{course_id}/exports")
-def show(here: TaughtHere) -> HTMLResponse:
+def show(request: CourseRequestDep) -> HTMLResponse:
     """What can be taken out."""
-    earned = certificates.earned(here.site.store, here.course.id)
-    issued = certificates.issued(here.site.store, here.course.id)
-    holders = {one.person_id for one in issued}
-    return here.page(
+    earned = certificates.earned(request.service.store, request.course.id)
+    known = certificates.certificates_of(request.service.store, request.course.id)
+    holders = {one.person_id for one in known}
+    return request.page(
         "exports.html.j2",
         {
-            "tasks": here.tasks(),
-            "num_issued": len(issued),
+            "tasks": request.tasks(),
+            "num_issued": sum(one.revoked_at is None for one in known),
+            "num_known": len(known),
             "num_new": sum(one not in holders for one in earned),
         },
     )
 
 
 @router.get("/courses/{course_id}/exports/gradebook.csv")
-def gradebook_csv(here: TaughtHere) -> Response:
+def gradebook_csv(request: CourseRequestDep) -> Response:
     """The gradebook for a spreadsheet."""
-    book = gradebook(here.site.store, here.course.id)
-    return _download(here, "gradebook.csv", "text/csv; charset=utf-8", exports.gradebook_csv(book))
+    book = gradebook(request.service.store, request.course.id)
+    return _download(request, "gradebook.csv", "text/csv; charset=utf-8", exports.gradebook_csv(book))
 
 
 @router.get("/courses/{course_id}/exports/gradebook.json")
-def gradebook_json(here: TaughtHere) -> Response:
+def gradebook_json(request: CourseRequestDep) -> Response:
     """The gradebook for programs."""
-    text = exports.gradebook_json(here.course, gradebook(here.site.store, here.course.id))
-    return _download(here, "gradebook.json", "application/json", text.encode())
+    text = exports.gradebook_json(request.course, gradebook(request.service.store, request.course.id))
+    return _download(request, "gradebook.json", "application/json", text.encode())
 
 
 @router.get("/courses/{course_id}/exports/attempts.csv")
-def attempts_csv(here: TaughtHere) -> Response:
+def attempts_csv(request: CourseRequestDep) -> Response:
     """Every attempt for a spreadsheet."""
-    found = attempts(here.site.store, Filter(course_id=here.course.id), limit=MOST_ATTEMPTS)
-    return _download(here, "attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found))
+    found = attempts(request.service.store, AttemptFilter(course_id=request.course.id), limit=MOST_ATTEMPTS)
+    return _download(request, "attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found))
 
 
 @router.get("/courses/{course_id}/exports/{course_task_id}/gradescope.zip")
-def gradescope(here: TaughtHere, course_task_id: Id) -> Response:
+def gradescope(request: CourseRequestDep, course_task_id: Id) -> Response:
     """A task's `results.json` per learner."""
-    task = here.task(course_task_id)
-    data = exports.gradescope_zip(counting(here.site.store, task.id))
-    return _download(here, f"{_called(task)}-gradescope.zip", "application/zip", data)
+    task = request.task(course_task_id)
+    data = exports.gradescope_zip(counted_attempts(request.service.store, task.id))
+    return _download(request, f"{_file_stem(task)}-gradescope.zip", "application/zip", data)
 
 
 @router.get("/courses/{course_id}/exports/{course_task_id}/junit.xml")
-def junit(here: TaughtHere, course_task_id: Id) -> Response:
+def junit(request: CourseRequestDep, course_task_id: Id) -> Response:
     """A task's grades as JUnit, a suite per learner."""
-    task = here.task(course_task_id)
-    data = exports.junit(task.task, counting(here.site.store, task.id))
-    return _download(here, f"{_called(task)}-junit.xml", "application/xml", data)
+    task = request.task(course_task_id)
+    data = exports.junit(task.task, counted_attempts(request.service.store, task.id))
+    return _download(request, f"{_file_stem(task)}-junit.xml", "application/xml", data)
 
 
 @router.get("/courses/{course_id}/exports/certificates")
-def pile(here: TaughtHere) -> HTMLResponse:
-    """All certificates that were issued, one to a page of paper."""
-    origin = here.site.origin(here.request)
-    accepted = _accepted(here)
+def pile(request: CourseRequestDep) -> HTMLResponse:
+    """All certificates that hold, one to a page of paper."""
+    origin = request.service.origin(request.http)
+    accepted = _accepted(request)
     found = [
         (one, f"{origin}/certificates/{one.public_id}", accepted.get(one.person_id, ()))
-        for one in certificates.issued(here.site.store, here.course.id)
+        for one in certificates.certificates_of(request.service.store, request.course.id)
+        if one.revoked_at is None
     ]
-    return here.page("certificates.html.j2", {"pile": found, "drawn": drawn})
+    return request.page("certificates.html.j2", {"pile": found, "qr_svg": qr_svg})
 
 
 @router.post("/courses/{course_id}/exports/certificates")
-def issue(here: TaughtHere) -> Response:
+def issue(request: CourseRequestDep) -> Response:
     """Issue the certificates of everybody who has earned one."""
-    for person_id in certificates.earned(here.site.store, here.course.id):
-        certificates.issue(here.site.store, here.course.id, person_id)
-    return here.send_on("exports/certificates")
+    for person_id in certificates.earned(request.service.store, request.course.id):
+        certificates.issue(request.service.store, request.course.id, person_id)
+    return request.redirect("exports/certificates")
 
 
-def _accepted(here: Taught) -> dict[int, tuple[SetTask, ...]]:
+def _accepted(request: CourseRequest) -> dict[int, tuple[AssignedTask, ...]]:
     """The tasks that each learner has accepted, by person."""
-    book = gradebook(here.site.store, here.course.id)
+    book = gradebook(request.service.store, request.course.id)
     return {
         row.person_id: tuple(
             task
@@ -109,12 +111,12 @@ def _accepted(here: Taught) -> dict[int, tuple[SetTask, ...]]:
     }
 
 
-def _called(task: SetTask) -> str:
+def _file_stem(task: AssignedTask) -> str:
     return _PLAIN.sub("_", f"{task.task}-{task.profile}")
 
 
-def _download(here: Taught, name: str, media_type: str, data: bytes) -> Response:
-    called = _PLAIN.sub("_", here.course.name)[:60]
+def _download(request: CourseRequest, name: str, media_type: str, data: bytes) -> Response:
+    called = _PLAIN.sub("_", request.course.name)[:60]
     return Response(
         data,
         media_type=media_type,

@@ -11,14 +11,14 @@ from starlette.responses import Response
 from grader.store.enrolments import OwnCourse
 from grader.store.progress import OwnTask, progress
 from grader.store.tables.person import Role
-from grader.web.site import Here, Site
-from grader.web.visit import SignedIn, Visitor
+from grader.web.security.access import SignedIn, Visitor
+from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class CourseSummary:
     """A course on the first page.
 
     Attributes:
@@ -34,10 +34,10 @@ class Shelf:
 
 
 @router.get("/")
-def home(request: Request, site: Here, visitor: SignedIn) -> Response:
+def home(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """One's courses."""
-    shelves = [_shelf(site, visitor, course) for course in visitor.courses]
-    return site.render(request, "home.html.j2", visitor=visitor, shelves=shelves)
+    summaries = [_summary(service, visitor, course) for course in visitor.courses]
+    return service.render(request, "home.html.j2", visitor=visitor, summaries=summaries)
 
 
 def _due(task: OwnTask) -> datetime:
@@ -45,15 +45,15 @@ def _due(task: OwnTask) -> datetime:
     return task.due_at
 
 
-def _shelf(site: Site, visitor: Visitor, course: OwnCourse) -> Shelf:
-    tasks = progress(site.store, course.course_id, visitor.account.id)
+def _summary(service: WebService, visitor: Visitor, course: OwnCourse) -> CourseSummary:
+    tasks = progress(service.store, course.course_id, visitor.account.id)
     open_ones = [one for one in tasks if not one.accepted]
     due = sorted(
         (one for one in open_ones if one.due_at is not None and not one.late_days),
         key=_due,
     )
     first = due[0] if due else None
-    return Shelf(
+    return CourseSummary(
         course,
         len(tasks),
         sum(one.accepted for one in tasks),

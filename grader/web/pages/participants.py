@@ -6,105 +6,110 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
-from grader.store import enrolments
+from grader.store import certificates, enrolments
 from grader.store.enrolments import Participant
 from grader.store.erasure import erase
 from grader.store.tables.person import Role
+from grader.web.security.access import Id, not_found
 from grader.web.staff import accounts
-from grader.web.staff.handouts import handouts
-from grader.web.staff.roster import Listed, wrong_with
-from grader.web.staff.sent import Sent, SentForm
-from grader.web.staff.taught import Taught, TaughtHere
-from grader.web.visit import Id, not_found
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.password_handouts import handouts
+from grader.web.staff.roster import ListedPerson, problem_with
 
 router = APIRouter()
 ROLES = (Role.LEARNER, Role.INSTRUCTOR)
 
 
 @router.get("/courses/{course_id}/people")
-def show(here: TaughtHere) -> HTMLResponse:
+def show(request: CourseRequestDep) -> HTMLResponse:
     """Everybody in the course."""
-    return _page(here, Sent({}, {}))
+    return _page(request, SubmittedForm({}, {}))
 
 
 @router.post("/courses/{course_id}/people")
-def add(here: TaughtHere, form: SentForm) -> Response:
+def add(request: CourseRequestDep, form: FormDep) -> Response:
     """One more learner, with an account that is made if there is none."""
     login, name = form.needed("login", "A login").casefold(), form.needed("name", "A name")
-    trouble = wrong_with(login, name) if form.good else None
+    trouble = problem_with(login, name) if form.good else None
     if trouble is not None:
         form.errors["login"] = trouble
     if not form.good:
-        return _page(here, form, 422)
-    planned = accounts.plan(here.site.store, here.course.id, [Listed(0, login, name)])
+        return _page(request, form, 422)
+    planned = accounts.plan(request.service.store, request.course.id, [ListedPerson(0, login, name)])
     if planned[0].inside:
-        return here.send_on("people", f"{planned[0].listed.login} takes part already.", kind="note")
-    return handouts(here, accounts.take_over(here.site.store, here.course.id, planned, actor_id=here.actor))
+        return request.redirect("people", f"{planned[0].listed.login} takes part already.", kind="note")
+    return handouts(
+        request,
+        accounts.enrol_planned(request.service.store, request.course.id, planned, actor_id=request.actor),
+    )
 
 
 @router.get("/courses/{course_id}/people/{person_id}")
-def show_one(here: TaughtHere, person_id: Id) -> HTMLResponse:
+def show_one(request: CourseRequestDep, person_id: Id) -> HTMLResponse:
     """One of them, and what can be done for them."""
-    return _one(here, _participant(here, person_id), "")
+    return _one(request, _participant(request, person_id), "")
 
 
 @router.post("/courses/{course_id}/people/{person_id}/password")
-def reset(here: TaughtHere, person_id: Id) -> Response:
+def reset(request: CourseRequestDep, person_id: Id) -> Response:
     """A one-time password for somebody who has forgotten theirs, shown once."""
-    one = _participant(here, person_id)
-    if not accounts.in_care_of(here.site.store, here.visitor, one.person_id):
-        return here.send_on(f"people/{one.person_id}", _not_yours(one), kind="problem")
-    return handouts(here, (accounts.reset(here.site.store, one.person_id, actor_id=here.actor),))
+    one = _participant(request, person_id)
+    if not accounts.may_manage(request.service.store, request.visitor, one.person_id):
+        return request.redirect(f"people/{one.person_id}", _not_yours(one), kind="problem")
+    return handouts(
+        request, (accounts.reset_password(request.service.store, one.person_id, actor_id=request.actor),)
+    )
 
 
 @router.post("/courses/{course_id}/people/{person_id}/role")
-def change_role(here: TaughtHere, person_id: Id, form: SentForm) -> Response:
+def change_role(request: CourseRequestDep, person_id: Id, form: FormDep) -> Response:
     """Let somebody teach the course, or only learn in it."""
-    one = _participant(here, person_id)
+    one = _participant(request, person_id)
     role = Role(form.one_of("role", ROLES))
-    if one.person_id == here.actor and role is Role.LEARNER and not here.visitor.is_admin:
-        return here.send_on(
+    if one.person_id == request.actor and role is Role.LEARNER and not request.visitor.is_admin:
+        return request.redirect(
             "people", "You would lock yourself out; let another instructor do it.", kind="problem"
         )
-    enrolments.enrol(here.site.store, here.course.id, one.person_id, role, actor_id=here.actor)
-    return here.send_on("people", f"{one.name} is {role} in this course now.")
+    enrolments.enrol(request.service.store, request.course.id, one.person_id, role, actor_id=request.actor)
+    return request.redirect("people", f"{one.name} is {role} in this course now.")
 
 
 @router.post("/courses/{course_id}/people/{person_id}/remove")
-def remove(here: TaughtHere, person_id: Id) -> Response:
+def remove(request: CourseRequestDep, person_id: Id) -> Response:
     """End somebody's part in the course; what they handed in stays."""
-    one = _participant(here, person_id)
-    if one.person_id == here.actor and not here.visitor.is_admin:
-        return here.send_on(
+    one = _participant(request, person_id)
+    if one.person_id == request.actor and not request.visitor.is_admin:
+        return request.redirect(
             "people", "You would lock yourself out; let another instructor do it.", kind="problem"
         )
-    enrolments.leave(here.site.store, here.course.id, one.person_id, actor_id=here.actor)
-    return here.send_on(
+    enrolments.leave(request.service.store, request.course.id, one.person_id, actor_id=request.actor)
+    return request.redirect(
         "people", f"{one.name} takes no part any more. What they handed in is kept until it is erased."
     )
 
 
 @router.post("/courses/{course_id}/people/{person_id}/erase")
-def do_erase(here: TaughtHere, person_id: Id, form: SentForm) -> Response:
+def do_erase(request: CourseRequestDep, person_id: Id, form: FormDep) -> Response:
     """Erase somebody, if their login was typed."""
-    one = _participant(here, person_id)
-    if not accounts.in_care_of(here.site.store, here.visitor, one.person_id):
-        return here.send_on(f"people/{one.person_id}", _not_yours(one), kind="problem")
+    one = _participant(request, person_id)
+    if not accounts.may_manage(request.service.store, request.visitor, one.person_id):
+        return request.redirect(f"people/{one.person_id}", _not_yours(one), kind="problem")
     if form.text("confirm").casefold() != one.login:
-        return _one(here, one, f"Type {one.login} to confirm.", 422)
+        return _one(request, one, f"Type {one.login} to confirm.", 422)
     try:
-        gone = erase(here.site.store, here.site.files, one.person_id, actor_id=here.actor)
+        gone = erase(request.service.store, request.service.files, one.person_id, actor_id=request.actor)
     except UsageError as error:
-        return here.send_on("people", f"{error}", kind="problem")
-    return here.send_on(
+        return request.redirect("people", f"{error}", kind="problem")
+    return request.redirect(
         "people",
         f"Erased, with {gone.num_submissions} submissions and {gone.num_files} files. Nothing brings it back.",
     )
 
 
-def _page(here: Taught, form: Sent, status_code: int = 200) -> HTMLResponse:
-    found = enrolments.participants(here.site.store, here.course.id)
-    return here.page(
+def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
+    found = enrolments.participants(request.service.store, request.course.id)
+    return request.page(
         "people.html.j2",
         {
             "people": found,
@@ -115,24 +120,27 @@ def _page(here: Taught, form: Sent, status_code: int = 200) -> HTMLResponse:
     )
 
 
-def _one(here: Taught, one: Participant, error: str, status_code: int = 200) -> HTMLResponse:
-    own = enrolments.courses_of(here.site.store, one.person_id)
-    return here.page(
+def _one(request: CourseRequest, one: Participant, error: str, status_code: int = 200) -> HTMLResponse:
+    own = enrolments.courses_of(request.service.store, one.person_id)
+    return request.page(
         "person.html.j2",
         {
             "person": one,
             "own": own,
-            "allowed": accounts.in_care_of(here.site.store, here.visitor, one.person_id),
+            "certificate": certificates.certificate_of(
+                request.service.store, request.course.id, one.person_id
+            ),
+            "allowed": accounts.may_manage(request.service.store, request.visitor, one.person_id),
             "refusal": _not_yours(one),
-            "myself": one.person_id == here.actor,
+            "myself": one.person_id == request.actor,
             "error": error,
         },
         status_code,
     )
 
 
-def _participant(here: Taught, person_id: int) -> Participant:
-    for one in enrolments.participants(here.site.store, here.course.id):
+def _participant(request: CourseRequest, person_id: int) -> Participant:
+    for one in enrolments.participants(request.service.store, request.course.id):
         if one.person_id == person_id:
             return one
     raise not_found()

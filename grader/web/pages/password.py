@@ -11,24 +11,24 @@ from grader.errors import UsageError
 from grader.store import people
 from grader.store.people import Account
 from grader.web import flash
-from grader.web.doors.rates import TooMany
-from grader.web.doors.sign_in import AT_ONCE, sign_in
-from grader.web.site import Here, Site
-from grader.web.visit import SignedIn, Visitor
+from grader.web.security.access import SignedIn, Visitor
+from grader.web.security.rate_limits import RateExceeded
+from grader.web.security.sign_in import AT_ONCE, sign_in
+from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
 
 @router.get("/password")
-def page(request: Request, site: Here, visitor: SignedIn) -> Response:
+def page(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """The form."""
-    return _form(request, site, visitor, {})
+    return _form(request, service, visitor, {})
 
 
 @router.post("/password")
 def change(
     request: Request,
-    site: Here,
+    service: ServiceDep,
     visitor: SignedIn,
     current: Annotated[str, Form()] = "",
     new: Annotated[str, Form()] = "",
@@ -38,32 +38,32 @@ def change(
     account = visitor.account
     # Who has a one-time password typed it a moment ago.
     if not account.must_change:
-        known = sign_in(site, request, account.login, current)
-        if isinstance(known, TooMany):
+        known = sign_in(service, request, account.login, current)
+        if isinstance(known, RateExceeded):
             wait = f"Too many wrong tries. Wait {max(1, round(known.wait_s / 60))} min."
-            return _form(request, site, visitor, {"current": wait}, 429)
+            return _form(request, service, visitor, {"current": wait}, 429)
         if not isinstance(known, Account):
-            return _form(request, site, visitor, {"current": "This is not your present password."}, 422)
+            return _form(request, service, visitor, {"current": "This is not your present password."}, 422)
     if new != again:
         return _form(
-            request, site, visitor, {"again": "The two are not the same. Type the new one twice."}, 422
+            request, service, visitor, {"again": "The two are not the same. Type the new one twice."}, 422
         )
     try:
         with AT_ONCE:
-            people.set_password(site.store, account.id, new, must_change=False, actor_id=account.id)
+            people.set_password(service.store, account.id, new, must_change=False, actor_id=account.id)
     except UsageError as error:
-        return _form(request, site, visitor, {"new": f"{str(error)[:1].upper()}{str(error)[1:]}."}, 422)
-    response = flash.send_on("/", site.secret, "Your password is changed. Other browsers are signed out.")
-    fresh = people.account(site.store, account.id)
+        return _form(request, service, visitor, {"new": f"{str(error)[:1].upper()}{str(error)[1:]}."}, 422)
+    response = flash.redirect("/", service.secret, "Your password is changed. Other browsers are signed out.")
+    fresh = people.account(service.store, account.id)
     if fresh is not None:
-        site.sessions.start(response, fresh, secure=site.secure(request))
+        service.sessions.start(response, fresh, secure=service.secure(request))
     return response
 
 
 def _form(
-    request: Request, site: Site, visitor: Visitor, errors: dict[str, str], status_code: int = 200
+    request: Request, service: WebService, visitor: Visitor, errors: dict[str, str], status_code: int = 200
 ) -> Response:
-    return site.render(
+    return service.render(
         request,
         "password.html.j2",
         visitor=visitor,

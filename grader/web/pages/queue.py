@@ -7,12 +7,12 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.store import queue
 from grader.store.claims import EVERYTHING
+from grader.store.queue_overview import running_attempts, waiting_counts
 from grader.store.tables.attempt import Lane
-from grader.store.waiting import running, waiting
 from grader.web import flash
-from grader.web.site import Here, Site
-from grader.web.staff.sent import SentForm
-from grader.web.visit import AnyStaff
+from grader.web.security.access import AnyStaff
+from grader.web.service import ServiceDep, WebService
+from grader.web.staff.form import FormDep
 
 router = APIRouter()
 _REFRESH_S = 10
@@ -20,13 +20,13 @@ MOST_SHOWN = 100
 
 
 @router.get("/queue")
-def show(request: Request, site: Here, visitor: AnyStaff, live: str = "") -> HTMLResponse:
+def show(request: Request, service: ServiceDep, visitor: AnyStaff, live: str = "") -> HTMLResponse:
     """The queue at a glance; with `live` it renews itself, which a half-written reason would not survive."""
-    state = queue.queue_state(site.store)
-    waits = waiting(site.store)
-    runs = running(site.store)
+    state = queue.queue_state(service.store)
+    waits = waiting_counts(service.store)
+    runs = running_attempts(service.store)
     served = {need for worker in state.workers if not worker.draining for need in worker.needs}
-    return site.render(
+    return service.render(
         request,
         "staff/queue.html.j2",
         visitor=visitor,
@@ -43,40 +43,44 @@ def show(request: Request, site: Here, visitor: AnyStaff, live: str = "") -> HTM
 
 
 @router.post("/queue/pause")
-def pause(site: Here, visitor: AnyStaff, form: SentForm) -> Response:
+def pause(service: ServiceDep, visitor: AnyStaff, form: FormDep) -> Response:
     """Let nothing more be taken; what runs goes on, and submissions are still taken."""
     gate = form.text("gate", most=40)
     reason = form.text("reason", most=300)
-    known = {value for value, _ in _gates(_needs(site))}
+    known = {value for value, _ in _gates(_needs(service))}
     if gate not in known:
-        return flash.send_on("/queue", site.secret, "Choose what to pause.", kind="problem")
+        return flash.redirect("/queue", service.secret, "Choose what to pause.", kind="problem")
     if not reason:
-        return flash.send_on("/queue", site.secret, "Say why: learners who wait can read it.", kind="problem")
-    queue.pause(site.store, gate, reason=reason, actor_id=visitor.account.id)
-    return flash.send_on("/queue", site.secret, "Paused. What runs goes on; submissions are still taken.")
+        return flash.redirect(
+            "/queue", service.secret, "Say why: learners who wait can read it.", kind="problem"
+        )
+    queue.pause(service.store, gate, reason=reason, actor_id=visitor.account.id)
+    return flash.redirect("/queue", service.secret, "Paused. What runs goes on; submissions are still taken.")
 
 
 @router.post("/queue/resume")
-def resume(site: Here, visitor: AnyStaff, form: SentForm) -> Response:
+def resume(service: ServiceDep, visitor: AnyStaff, form: FormDep) -> Response:
     """Let it go on."""
-    opened = queue.resume(site.store, form.text("gate", most=40), actor_id=visitor.account.id)
-    return flash.send_on("/queue", site.secret, "It goes on." if opened else "That was not paused.")
+    opened = queue.resume(service.store, form.text("gate", most=40), actor_id=visitor.account.id)
+    return flash.redirect("/queue", service.secret, "It goes on." if opened else "That was not paused.")
 
 
 @router.post("/queue/drain")
-def drain(site: Here, visitor: AnyStaff, form: SentForm) -> Response:
+def drain(service: ServiceDep, visitor: AnyStaff, form: FormDep) -> Response:
     """Let a worker finish what it has and end."""
     name = form.text("worker", most=120)
-    done = queue.drain_worker(site.store, name, actor_id=visitor.account.id)
-    told = (
+    done = queue.drain_worker(service.store, name, actor_id=visitor.account.id)
+    message = (
         f"{name} finishes what it has, takes nothing more, and ends." if done else "There is no such worker."
     )
-    return flash.send_on("/queue", site.secret, told, kind="done" if done else "problem")
+    return flash.redirect("/queue", service.secret, message, kind="done" if done else "problem")
 
 
-def _needs(site: Site) -> set[str]:
-    workers = queue.queue_state(site.store).workers
-    return {need for worker in workers for need in worker.needs} | {one.need for one in waiting(site.store)}
+def _needs(service: WebService) -> set[str]:
+    workers = queue.queue_state(service.store).workers
+    return {need for worker in workers for need in worker.needs} | {
+        one.need for one in waiting_counts(service.store)
+    }
 
 
 def _gates(needs: set[str]) -> list[tuple[str, str]]:

@@ -11,17 +11,17 @@ from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.store import regrades
 from grader.store.attempts import attempt, attempts
-from grader.store.collection import judged_otherwise
+from grader.store.class_submissions import judged_by_another_version
 from grader.store.courses import course
 from grader.store.enrolments import participants
 from grader.store.events import audit_of
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.web import flash
-from grader.web.site import Here, Site
-from grader.web.staff.sent import SentForm
-from grader.web.staff.taught import TaughtHere
-from grader.web.staff.wanted import wanted
-from grader.web.visit import AttemptTaught, BatchTaught, Id, SignedIn, not_found
+from grader.web.security.access import Id, SignedIn, StaffAttempt, StaffBatch, not_found
+from grader.web.service import ServiceDep, WebService
+from grader.web.staff.attempt_query import attempt_query
+from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.form import FormDep
 
 router = APIRouter()
 MOST = 5000
@@ -30,119 +30,129 @@ _ENDED = (AttemptState.JUDGED, AttemptState.FAILED)
 
 
 @router.get("/courses/{course_id}/regrades")
-def batches(here: TaughtHere) -> HTMLResponse:
+def batches(request: CourseRequestDep) -> HTMLResponse:
     """The course's regrades, newest first."""
-    found = regrades.batches_of(here.site.store, here.course.id)
-    states = {one.name: _state(here.site, one) for one in found}
-    return here.page("regrades.html.j2", {"batches": found, "states": states})
+    found = regrades.batches_of(request.service.store, request.course.id)
+    states = {one.name: _state(request.service, one) for one in found}
+    return request.page("regrades.html.j2", {"batches": found, "states": states})
 
 
 @router.post("/courses/{course_id}/regrades")
-def ask(here: TaughtHere, form: SentForm) -> Response:
+def ask(request: CourseRequestDep, form: FormDep) -> Response:
     """Queue the ticked attempts, or all that match the filter, and show the regrade."""
     if form.text("which") == "matching":
-        chosen = _matching(here, form)
+        chosen = _matching(request, form)
         if len(chosen) > MOST:
-            return here.send_on(
+            return request.redirect(
                 "attempts", f"More than {MOST:,} attempts match; choose a task.", kind="problem"
             )
     else:
-        chosen = [one for one in form.ids("attempt") if _belongs(here, one)]
+        chosen = [one for one in form.ids("attempt") if _belongs(request, one)]
         if not chosen:
-            return here.send_on("attempts", "Tick the attempts that shall be judged again.", kind="problem")
-    return _asked(here.site, chosen, here.actor, f"{here.at}/attempts")
+            return request.redirect(
+                "attempts", "Tick the attempts that shall be judged again.", kind="problem"
+            )
+    return _queue_regrade(request.service, chosen, request.actor, f"{request.at}/attempts")
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/regrade")
-def ask_outdated(here: TaughtHere, course_task_id: Id) -> Response:
+def ask_outdated(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Queue what counts in a task and was judged by another version than the one that is pinned now."""
-    task = here.task(course_task_id)
-    chosen = judged_otherwise(here.site.store, task.id, task.terms.version)
-    return _asked(here.site, chosen[:MOST], here.actor, f"{here.at}/settings/{task.id}")
+    task = request.task(course_task_id)
+    chosen = judged_by_another_version(request.service.store, task.id, task.terms.version)
+    return _queue_regrade(request.service, chosen[:MOST], request.actor, f"{request.at}/settings/{task.id}")
 
 
 @router.post("/attempts/{attempt_id}/regrade")
-def ask_one(site: Here, visitor: SignedIn, seen: AttemptTaught) -> Response:
+def ask_one(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt) -> Response:
     """Queue one attempt to be judged again."""
-    return _asked(site, [seen.id], visitor.account.id, f"/attempts/{seen.id}")
+    return _queue_regrade(service, [facts.id], visitor.account.id, f"/attempts/{facts.id}")
 
 
 @router.get("/regrades/{batch}")
-def show(request: Request, site: Here, visitor: SignedIn, taught: BatchTaught, all: str = "") -> HTMLResponse:  # noqa: A002
+def show(
+    request: Request,
+    service: ServiceDep,
+    visitor: SignedIn,
+    batch: StaffBatch,
+    all: str = "",  # noqa: A002 - the address says so
+) -> HTMLResponse:
     """What a regrade would change, attempt by attempt."""
-    changes = regrades.preview(site.store, taught.name)
-    facts = course(site.store, taught.course_id)
-    if facts is None:
+    changes = regrades.preview(service.store, batch.name)
+    course_facts = course(service.store, batch.course_id)
+    if course_facts is None:
         raise not_found()
-    names = {one.person_id: one.name for one in participants(site.store, taught.course_id)}
+    names = {one.person_id: one.name for one in participants(service.store, batch.course_id)}
     changing = [one for one in changes if one.changes]
-    return site.render(
+    return service.render(
         request,
         "staff/regrade.html.j2",
         visitor=visitor,
-        course=facts,
-        at=f"/courses/{facts.id}",
-        batch=taught,
+        course=course_facts,
+        at=f"/courses/{course_facts.id}",
+        batch=batch,
         shown=changes if all else changing,
         num_changing=len(changing),
         gained=sum(_accepted(one.after) and not _accepted(one.before) for one in changing),
         lost=sum(_accepted(one.before) and not _accepted(one.after) for one in changing),
         everything=bool(all),
         names=names,
-        state=_state(site, taught),
+        state=_state(service, batch),
     )
 
 
 @router.post("/regrades/{batch}/apply")
-def apply(site: Here, visitor: SignedIn, taught: BatchTaught) -> Response:
+def apply(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Response:
     """Let what was judged count."""
-    place = f"/regrades/{taught.name}"
-    if _state(site, taught) == "discarded":
-        return flash.send_on(
-            place, site.secret, "This regrade was discarded; ask for a new one.", kind="problem"
+    place = f"/regrades/{batch.name}"
+    if _state(service, batch) == "discarded":
+        return flash.redirect(
+            place, service.secret, "This regrade was discarded; ask for a new one.", kind="problem"
         )
-    number = regrades.apply(site.store, taught.name, actor_id=visitor.account.id)
-    rest = f" {taught.num_open} are not judged yet: apply again when they are." if taught.num_open else ""
-    return flash.send_on(place, site.secret, f"Applied: {number} attempts count as judged anew.{rest}")
+    number = regrades.apply(service.store, batch.name, actor_id=visitor.account.id)
+    rest = f" {batch.num_open} are not judged yet: apply again when they are." if batch.num_open else ""
+    return flash.redirect(place, service.secret, f"Applied: {number} attempts count as judged anew.{rest}")
 
 
 @router.post("/regrades/{batch}/discard")
-def discard(site: Here, visitor: SignedIn, taught: BatchTaught) -> Response:
+def discard(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Response:
     """Keep everything as it was."""
-    regrades.discard(site.store, taught.name, actor_id=visitor.account.id)
-    return flash.send_on(
-        f"/courses/{taught.course_id}/regrades", site.secret, "Discarded; nothing has changed."
+    regrades.discard(service.store, batch.name, actor_id=visitor.account.id)
+    return flash.redirect(
+        f"/courses/{batch.course_id}/regrades", service.secret, "Discarded; nothing has changed."
     )
 
 
-def _asked(site: Site, chosen: Sequence[int], actor: int, place: str) -> Response:
+def _queue_regrade(service: WebService, chosen: Sequence[int], actor: int, place: str) -> Response:
     try:
-        batch = regrades.regrade(site.store, chosen, actor_id=actor)
+        batch = regrades.regrade(service.store, chosen, actor_id=actor)
     except UsageError as error:
-        return flash.send_on(place, site.secret, f"Nothing was queued: {error}.", kind="problem")
-    return flash.send_on(
+        return flash.redirect(place, service.secret, f"Nothing was queued: {error}.", kind="problem")
+    return flash.redirect(
         f"/regrades/{batch}",
-        site.secret,
+        service.secret,
         "Queued. Nothing counts before you have looked at it and applied it.",
     )
 
 
-def _matching(here: TaughtHere, form: SentForm) -> list[int]:
+def _matching(request: CourseRequestDep, form: FormDep) -> list[int]:
     fields = {name: form.text(name) for name in ("task", "person", "state", "verdict", "code")}
     found = attempts(
-        here.site.store, wanted(**fields, lane=Lane.INTERACTIVE).filter(here.course.id), limit=MOST + 1
+        request.service.store,
+        attempt_query(**fields, lane=Lane.INTERACTIVE).filter(request.course.id),
+        limit=MOST + 1,
     )
     return [one.id for one in found if one.state in _ENDED]
 
 
-def _belongs(here: TaughtHere, attempt_id: int) -> bool:
-    found = attempt(here.site.store, attempt_id)
-    return found is not None and found.course_id == here.course.id
+def _belongs(request: CourseRequestDep, attempt_id: int) -> bool:
+    found = attempt(request.service.store, attempt_id)
+    return found is not None and found.course_id == request.course.id
 
 
-def _state(site: Site, batch: regrades.Batch) -> str:
+def _state(service: WebService, batch: regrades.RegradeBatch) -> str:
     """What became of a regrade, in one word."""
-    kinds = {one.kind for one in audit_of(site.store, f"regrade:{batch.name}")}
+    kinds = {one.kind for one in audit_of(service.store, f"regrade:{batch.name}")}
     if batch.num_counting:
         return (
             "applied" if batch.num_counting >= batch.num_judged and not batch.num_open else "partly applied"

@@ -7,49 +7,51 @@ from starlette.responses import Response
 
 from grader.web import stored_report
 from grader.web.attempt_files import file_of, packed_source
-from grader.web.doors.headers import REPORT_CSP
-from grader.web.site import Here, Site
-from grader.web.visit import AttemptSeen, SignedIn, Visitor, hidden_until, not_found
+from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until, not_found
+from grader.web.security.headers import REPORT_CSP
+from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
 
 @router.get("/attempts/{attempt_id}/report")
-def report(site: Here, visitor: SignedIn, seen: AttemptSeen) -> Response:
+def report(service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt) -> Response:
     """The whole report, to be read alone or printed."""
     names = (stored_report.STAFF_REPORT, stored_report.REPORT)
-    for name in names if visitor.teaches(seen.course_id) else names[1:]:
-        found = _allowed(site, visitor, seen, name)
+    for name in names if visitor.teaches(facts.course_id) else names[1:]:
+        found = _permitted_file(service, visitor, facts, name)
         if found is not None:
             return Response(found[0], media_type="text/html", headers={"Content-Security-Policy": REPORT_CSP})
     raise not_found()
 
 
 @router.get("/attempts/{attempt_id}/source")
-def source(site: Here, seen: AttemptSeen) -> Response:
+def source(service: ServiceDep, facts: VisibleAttempt) -> Response:
     """What was handed in, to be kept: never shown as a page."""
-    found = packed_source(site, seen)
+    found = packed_source(service, facts)
     if found is None:
         raise not_found()
-    return _attached(*found)
+    return _attachment(*found)
 
 
 @router.get("/attempts/{attempt_id}/files/{name}")
-def file(site: Here, visitor: SignedIn, seen: AttemptSeen, name: str) -> Response:
+def file(service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt, name: str) -> Response:
     """One file to be kept."""
-    found = _allowed(site, visitor, seen, name)
+    found = _permitted_file(service, visitor, facts, name)
     if found is None:
         raise not_found()
-    return _attached(found[0], name, found[1])
+    return _attachment(found[0], name, found[1])
 
 
-def _allowed(site: Site, visitor: Visitor, seen: AttemptSeen, name: str) -> tuple[bytes, str] | None:
-    if hidden_until(site, visitor, seen) is not None:
+def _permitted_file(
+    service: WebService, visitor: Visitor, facts: VisibleAttempt, name: str
+) -> tuple[bytes, str] | None:
+    if hidden_until(service, visitor, facts) is not None:
         return None
-    return file_of(site, seen, name, staff=visitor.teaches(seen.course_id))
+    return file_of(service, facts, name, staff=visitor.teaches(facts.course_id))
 
 
-def _attached(content: bytes, name: str, media_type: str) -> Response:
+def _attachment(content: bytes, name: str, media_type: str) -> Response:
     # Names are ours or were checked when they were uploaded; quoted all the same.
     plain = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "_" for letter in name

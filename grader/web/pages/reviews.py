@@ -12,17 +12,17 @@ from grader.report.cards import title_of
 from grader.report.json_report import from_json
 from grader.report.pages import rule_pages
 from grader.store import reviews
-from grader.store.attempts import AttemptFacts, files_of
+from grader.store.attempts import StoredAttempt, files_of
 from grader.store.courses import course
-from grader.store.events import Happened, events_of
+from grader.store.events import StoredEvent, events_of
 from grader.store.grades import grade_of
 from grader.store.people import account
 from grader.store.submissions import source_of
 from grader.web import flash
-from grader.web.site import Here, Site
-from grader.web.staff.margin import beside, numbered
-from grader.web.staff.sent import Sent, SentForm
-from grader.web.visit import AttemptTaught, SignedIn, not_found
+from grader.web.security.access import SignedIn, StaffAttempt, not_found
+from grader.web.service import ServiceDep, WebService
+from grader.web.staff.annotated_source import annotated_files, numbered_findings
+from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
 CHOICES = tuple(one for one in Verdict if one is not Verdict.JUDGE_ERROR)
@@ -31,104 +31,106 @@ _NOISE = ("phase", "epoch", "log")
 
 @router.get("/attempts/{attempt_id}/review")
 def show(
-    request: Request, site: Here, visitor: SignedIn, seen: AttemptTaught, line: str = ""
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, line: str = ""
 ) -> HTMLResponse:
     """The review page; `line` (`path:number`) is the place that a new remark is about."""
-    return _page(request, site, visitor, seen, Sent({}, {}), line)
+    return _page(request, service, visitor, facts, SubmittedForm({}, {}), line)
 
 
 @router.post("/attempts/{attempt_id}/override")
 def override(
-    request: Request, site: Here, visitor: SignedIn, seen: AttemptTaught, form: SentForm
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, form: FormDep
 ) -> Response:
     """Let another verdict and other points hold; what was judged is kept beside them."""
     verdict = form.one_of("verdict", CHOICES)
-    points = form.number("points", least=0, most=seen.max_points or 0.0)
+    points = form.number("points", least=0, most=facts.max_points or 0.0)
     reason = form.needed("reason", "A reason")
     if points is None and "points" not in form.errors:
         form.errors["points"] = "Points are needed."
     if form.good and points is not None:
         try:
             reviews.override(
-                site.store, seen.id, Verdict(verdict), points, reason, actor_id=visitor.account.id
+                service.store, facts.id, Verdict(verdict), points, reason, actor_id=visitor.account.id
             )
         except UsageError as error:
             form.errors["points"] = f"{error}"
         else:
-            return flash.send_on(
-                _place(seen), site.secret, "Overridden. What was judged is kept and shown below."
+            return flash.redirect(
+                _place(facts), service.secret, "Overridden. What was judged is kept and shown below."
             )
-    return _page(request, site, visitor, seen, form, "", 422)
+    return _page(request, service, visitor, facts, form, "", 422)
 
 
 @router.post("/attempts/{attempt_id}/withdraw")
-def withdraw(site: Here, visitor: SignedIn, seen: AttemptTaught) -> Response:
+def withdraw(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt) -> Response:
     """Let what was judged hold again."""
-    done = reviews.withdraw(site.store, seen.id, actor_id=visitor.account.id)
-    told = "The override is withdrawn; what was judged holds again." if done else "Nothing was overridden."
-    return flash.send_on(_place(seen), site.secret, told)
+    done = reviews.withdraw_override(service.store, facts.id, actor_id=visitor.account.id)
+    message = "The override is withdrawn; what was judged holds again." if done else "Nothing was overridden."
+    return flash.redirect(_place(facts), service.secret, message)
 
 
 @router.post("/attempts/{attempt_id}/comment")
-def comment(request: Request, site: Here, visitor: SignedIn, seen: AttemptTaught, form: SentForm) -> Response:
+def comment(
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, form: FormDep
+) -> Response:
     """Remark something on a line or on the whole."""
     text = form.needed("text", "A text")
     place = form.text("line", most=320)
     if not form.good:
-        return _page(request, site, visitor, seen, form, place, 422)
-    path, number = _line(site, seen, place)
-    reviews.comment(site.store, seen.id, text, author_id=visitor.account.id, path=path, line=number)
-    return flash.send_on(_place(seen), site.secret, "Your comment is there; the learner can read it.")
+        return _page(request, service, visitor, facts, form, place, 422)
+    path, number = _line(service, facts, place)
+    reviews.comment(service.store, facts.id, text, author_id=visitor.account.id, path=path, line=number)
+    return flash.redirect(_place(facts), service.secret, "Your comment is there; the learner can read it.")
 
 
 def _page(
     request: Request,
-    site: Site,
+    service: WebService,
     visitor: SignedIn,
-    seen: AttemptFacts,
-    form: Sent,
+    facts: StoredAttempt,
+    form: SubmittedForm,
     line: str,
     status_code: int = 200,
 ) -> HTMLResponse:
-    facts = course(site.store, seen.course_id)
-    submission = source_of(site.store, seen.id)
-    if facts is None or submission is None:
+    course_facts = course(service.store, facts.course_id)
+    submission = source_of(service.store, facts.id)
+    if course_facts is None or submission is None:
         raise not_found()
-    grade = _grade(site, seen)
-    remarks = reviews.comments_of(site.store, seen.id)
+    grade = _grade(service, facts)
+    remarks = reviews.comments_of(service.store, facts.id)
     titles = {code: title_of(code, page) for code, page in rule_pages().items()}
     found = (
         ()
         if grade is None
-        else numbered(grade.findings, for_audience(grade, Audience.LEARNER).findings, titles)
+        else numbered_findings(grade.findings, for_audience(grade, Audience.LEARNER).findings, titles)
     )
-    overrides = reviews.overrides_of(site.store, seen.id)
-    events = [one for one in events_of(site.store, seen.id, limit=2000) if one.kind not in _NOISE]
-    path, number = _line(site, seen, line)
-    return site.render(
+    overrides = reviews.overrides_of(service.store, facts.id)
+    events = [one for one in events_of(service.store, facts.id, limit=2000) if one.kind not in _NOISE]
+    path, number = _line(service, facts, line)
+    return service.render(
         request,
         "staff/review.html.j2",
         visitor=visitor,
         status_code=status_code,
-        course=facts,
-        at=f"/courses/{facts.id}",
-        attempt=seen,
+        course=course_facts,
+        at=f"/courses/{course_facts.id}",
+        attempt=facts,
         grade=grade,
         found=found,
-        listings=beside(submission, found, remarks),
+        listings=annotated_files(submission, found, remarks),
         remarks=remarks,
         overrides=overrides,
         holding=overrides[0] if overrides and overrides[0].withdrawn_at is None else None,
         events=events,
-        actors=_names(site, events),
-        files=files_of(site.store, seen.id),
+        actors=_names(service, events),
+        files=files_of(service.store, facts.id),
         form=form,
         line=f"{path}:{number}" if path is not None else "",
     )
 
 
-def _grade(site: Site, seen: AttemptFacts) -> Grade | None:
-    stored = grade_of(site.store, seen.id)
+def _grade(service: WebService, facts: StoredAttempt) -> Grade | None:
+    stored = grade_of(service.store, facts.id)
     if stored is None:
         return None
     try:
@@ -138,10 +140,10 @@ def _grade(site: Site, seen: AttemptFacts) -> Grade | None:
         return None
 
 
-def _line(site: Site, seen: AttemptFacts, place: str) -> tuple[str | None, int | None]:
+def _line(service: WebService, facts: StoredAttempt, place: str) -> tuple[str | None, int | None]:
     """A place as `path:number`, where the submission has such a line."""
     path, _, number = place.rpartition(":")
-    submission = source_of(site.store, seen.id)
+    submission = source_of(service.store, facts.id)
     if submission is None or not (number.isascii() and number.isdigit()) or len(number) > 6:
         return None, None
     there = {file.path for file in submission.files}
@@ -150,11 +152,11 @@ def _line(site: Site, seen: AttemptFacts, place: str) -> tuple[str | None, int |
     return path, int(number)
 
 
-def _names(site: Site, events: list[Happened]) -> dict[int, str]:
+def _names(service: WebService, events: list[StoredEvent]) -> dict[int, str]:
     found = {one.actor_id for one in events if one.actor_id is not None}
-    known = {person_id: account(site.store, person_id) for person_id in found}
+    known = {person_id: account(service.store, person_id) for person_id in found}
     return {person_id: one.name for person_id, one in known.items() if one is not None}
 
 
-def _place(seen: AttemptFacts) -> str:
-    return f"/attempts/{seen.id}/review"
+def _place(facts: StoredAttempt) -> str:
+    return f"/attempts/{facts.id}/review"

@@ -1,4 +1,4 @@
-"""Bringing a list of people into a course: read, looked at with everything that is wrong in it, then taken over."""
+"""Bringing a list of people into a course: read, shown with everything that is wrong in it, then taken over."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.web.staff import accounts
-from grader.web.staff.handouts import handouts
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.password_handouts import handouts
 from grader.web.staff.roster import MAX_BYTES, Roster, read_roster, read_text
-from grader.web.staff.sent import Sent, SentForm
-from grader.web.staff.taught import Taught, TaughtHere
 
 router = APIRouter()
 
 
 @router.get("/courses/{course_id}/people/import")
-def show(here: TaughtHere) -> HTMLResponse:
+def show(request: CourseRequestDep) -> HTMLResponse:
     """Where a list is chosen or pasted."""
-    return here.page("import.html.j2", {"roster": None, "planned": (), "text": "", "num_new": 0, "error": ""})
+    return request.page(
+        "import.html.j2", {"roster": None, "planned": (), "text": "", "num_new": 0, "error": ""}
+    )
 
 
 @router.post("/courses/{course_id}/people/import")
-def preview(here: TaughtHere, form: SentForm) -> Response:
+def preview(request: CourseRequestDep, form: FormDep) -> Response:
     """What the list says, line by line, and what taking it over would do; nothing is changed."""
     text = _text(form)
     roster = read_text(text) if isinstance(text, str) else text
-    return _preview(here, roster, text if isinstance(text, str) else "")
+    return _preview(request, roster, text if isinstance(text, str) else "")
 
 
 @router.post("/courses/{course_id}/people/import/take-over")
-def take_over(here: TaughtHere, form: SentForm) -> Response:
+def take_over(request: CourseRequestDep, form: FormDep) -> Response:
     """Make the accounts and enrol them; the list is read again as it was previewed."""
     text = form.values.get("text", [""])[0]
     roster = read_text(text)
     if not roster.people:
-        return _preview(here, roster, text)
-    planned = accounts.plan(here.site.store, here.course.id, roster.people)
+        return _preview(request, roster, text)
+    planned = accounts.plan(request.service.store, request.course.id, roster.people)
     try:
-        made = accounts.take_over(here.site.store, here.course.id, planned, actor_id=here.actor)
+        made = accounts.enrol_planned(
+            request.service.store, request.course.id, planned, actor_id=request.actor
+        )
     except UsageError as error:
-        return _preview(here, roster, text, str(error))
+        return _preview(request, roster, text, str(error))
     if not made:
-        return here.send_on(
+        return request.redirect(
             "people", "Everybody on the list took part already; nothing has changed.", kind="note"
         )
-    return handouts(here, made)
+    return handouts(request, made)
 
 
-def _text(form: Sent) -> str | Roster:
+def _text(form: SubmittedForm) -> str | Roster:
     """The list as text: of the file if there is one, of the field otherwise."""
     chosen = form.files.get("file")
     if chosen is not None and chosen.filename:
@@ -56,9 +60,9 @@ def _text(form: Sent) -> str | Roster:
     return form.values.get("text", [""])[0]
 
 
-def _preview(here: Taught, roster: Roster, text: str, error: str = "") -> HTMLResponse:
-    planned = accounts.plan(here.site.store, here.course.id, roster.people)
-    return here.page(
+def _preview(request: CourseRequest, roster: Roster, text: str, error: str = "") -> HTMLResponse:
+    planned = accounts.plan(request.service.store, request.course.id, roster.people)
+    return request.page(
         "import.html.j2",
         {
             "roster": roster,

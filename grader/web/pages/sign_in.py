@@ -8,58 +8,61 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from grader.store.people import Account
-from grader.web.doors.rates import TooMany
-from grader.web.doors.sign_in import sign_in
-from grader.web.site import Here, Site
-from grader.web.visit import Guest, Open
+from grader.web.security.access import MaybeVisitor, Public
+from grader.web.security.rate_limits import RateExceeded
+from grader.web.security.sign_in import sign_in
+from grader.web.service import ServiceDep, WebService
 
-router = APIRouter(dependencies=[Open])
+router = APIRouter(dependencies=[Public])
 
 
 @router.get("/sign-in")
 def page(
-    request: Request, site: Here, visitor: Guest, next_: Annotated[str, Query(alias="next")] = "/"
+    request: Request,
+    service: ServiceDep,
+    visitor: MaybeVisitor,
+    next_: Annotated[str, Query(alias="next")] = "/",
 ) -> Response:
     """The form; who is signed in already goes on."""
     if visitor is not None:
         return RedirectResponse(_ours(next_), 303)
-    return _form(request, site, next_)
+    return _form(request, service, next_)
 
 
 @router.post("/sign-in")
 def check(
     request: Request,
-    site: Here,
+    service: ServiceDep,
     login: Annotated[str, Form()] = "",
     password: Annotated[str, Form()] = "",
     next_: Annotated[str, Form(alias="next")] = "/",
 ) -> Response:
     """Sign in and go where one wanted to go."""
-    found = sign_in(site, request, login, password)
+    found = sign_in(service, request, login, password)
     if isinstance(found, Account):
         response = RedirectResponse("/password" if found.must_change else _ours(next_), 303)
-        site.sessions.start(response, found, secure=site.secure(request))
+        service.sessions.start(response, found, secure=service.secure(request))
         return response
-    if isinstance(found, TooMany):
+    if isinstance(found, RateExceeded):
         minutes = max(1, round(found.wait_s / 60))
         error = f"Too many wrong tries. Wait {minutes} min, or ask your instructor for a new password."
-        return _form(request, site, next_, login, error, 429, {"Retry-After": str(found.wait_s)})
+        return _form(request, service, next_, login, error, 429, {"Retry-After": str(found.wait_s)})
     error = (
         "This name and password do not go together. Check both; your instructor can give you a new password."
     )
-    return _form(request, site, next_, login, error, 401)
+    return _form(request, service, next_, login, error, 401)
 
 
 def _form(
     request: Request,
-    site: Site,
+    service: WebService,
     next_: str,
     login: str = "",
     error: str = "",
     status_code: int = 200,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    return site.render(
+    return service.render(
         request,
         "sign_in.html.j2",
         status_code=status_code,
@@ -71,6 +74,6 @@ def _form(
 
 
 def _ours(place: str) -> str:
-    """A page of this site: no other host, and nothing that a browser would read as one."""
+    """A page of this service: no other host, and nothing that a browser would read as one."""
     plain = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
     return place if plain and "\\" not in place else "/"

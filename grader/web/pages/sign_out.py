@@ -6,15 +6,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from grader.web import flash
-from grader.web.site import Here
-from grader.web.visit import SignedIn
+from grader.web.security.access import SignedIn
+from grader.web.service import ServiceDep
 
 router = APIRouter()
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, site: Here, _visitor: SignedIn) -> Response:
+def sign_out(request: Request, service: ServiceDep, _visitor: SignedIn) -> Response:
     """End this browser's session."""
-    response = flash.send_on("/sign-in", site.secret, "You are signed out.")
-    site.sessions.end(response, secure=site.secure(request))
+    response = flash.redirect("/sign-in", service.secret, "You are signed out.")
+    service.sessions.end(response, secure=service.secure(request))
     return response

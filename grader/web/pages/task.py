@@ -11,10 +11,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
 from grader.model.task import Task
-from grader.web.known_tasks import known_task
-from grader.web.site import Here
-from grader.web.task_view import task_page
-from grader.web.visit import CourseTask, CourseTaskSeen, SignedIn, Visitor, not_found
+from grader.web.learner.task_page import task_page
+from grader.web.lookups.catalog import cached_task
+from grader.web.security.access import SignedIn, TaskInCourse, VisibleCourseTask, Visitor, not_found
+from grader.web.service import ServiceDep
 
 router = APIRouter()
 
@@ -23,31 +23,31 @@ _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 @router.get("/courses/{course_id}/tasks/{course_task_id}")
-def page(request: Request, site: Here, visitor: SignedIn, found: CourseTaskSeen) -> Response:
+def page(request: Request, service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> Response:
     """The task's page."""
-    return task_page(request, site, visitor, found)
+    return task_page(request, service, visitor, found)
 
 
 @router.get("/courses/{course_id}/tasks/{course_task_id}/skeleton")
-def skeleton(visitor: SignedIn, found: CourseTaskSeen) -> Response:
+def skeleton(visitor: SignedIn, found: VisibleCourseTask) -> Response:
     """What one starts from: the script, or a zip file where there are several."""
-    task = _told(visitor, found)
+    task = _open_task(visitor, found)
     files = [] if task is None else _skeleton_files(task.skeleton)
     if task is None or not files:
         raise not_found()
     if len(files) == 1:
-        return _attached(files[0].read_bytes(), files[0].name, "text/x-python")
+        return _attachment(files[0].read_bytes(), files[0].name, "text/x-python")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             archive.writestr(file.relative_to(task.skeleton).as_posix(), file.read_bytes())
-    return _attached(packed.getvalue(), f"{task.name}.zip", "application/zip")
+    return _attachment(packed.getvalue(), f"{task.name}.zip", "application/zip")
 
 
 @router.get("/courses/{course_id}/tasks/{course_task_id}/figures/{name}")
-def figure(visitor: SignedIn, found: CourseTaskSeen, name: str) -> Response:
+def figure(visitor: SignedIn, found: VisibleCourseTask, name: str) -> Response:
     """A figure of the statement: nothing else of the task's folder is served."""
-    task = _told(visitor, found)
+    task = _open_task(visitor, found)
     folder = None if task is None else task.folder / "figures"
     media = _FIGURES.get(Path(name).suffix)
     # Compared with what is there, so that no name becomes a path.
@@ -62,11 +62,11 @@ def figure(visitor: SignedIn, found: CourseTaskSeen, name: str) -> Response:
     return FileResponse(folder / name, media_type=media, headers=headers)
 
 
-def _told(visitor: Visitor, found: CourseTask) -> Task | None:
-    """The task, if this visitor is told of it already."""
+def _open_task(visitor: Visitor, found: TaskInCourse) -> Task | None:
+    """The task, if it is open to this visitor already."""
     opens = found.task.terms.opens_at
     closed = opens is not None and datetime.now(UTC) < opens and not visitor.teaches(found.course.id)
-    return None if closed else known_task(found.task.task)
+    return None if closed else cached_task(found.task.task)
 
 
 def _skeleton_files(folder: Path) -> list[Path]:
@@ -78,7 +78,7 @@ def _skeleton_files(folder: Path) -> list[Path]:
     )
 
 
-def _attached(content: bytes, name: str, media_type: str) -> Response:
+def _attachment(content: bytes, name: str, media_type: str) -> Response:
     return Response(
         content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
     )

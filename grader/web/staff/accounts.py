@@ -15,8 +15,8 @@ from grader.store import enrolments, people
 from grader.store.database import Store
 from grader.store.people import Account
 from grader.store.tables.person import Role
-from grader.web.staff.roster import Listed
-from grader.web.visit import Visitor
+from grader.web.security.access import Visitor
+from grader.web.staff.roster import ListedPerson
 
 # Hashing a password takes memory and time on purpose; a few at once fill the cores.
 _AT_ONCE = 4
@@ -24,8 +24,8 @@ MOST_NEW = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Handout:
-    """What somebody is told once: their login and one-time password; password None: they keep the one they have."""
+class PasswordHandout:
+    """What somebody is given once: their login and one-time password; password None: they keep the one they have."""
 
     name: str
     login: str
@@ -33,10 +33,10 @@ class Handout:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedEnrolment:
     """One line of a list before it is taken over: `account` is the one there is already, or None."""
 
-    listed: Listed
+    listed: ListedPerson
     account: Account | None
     inside: bool
 
@@ -48,7 +48,7 @@ class Planned:
         return "new account" if self.account is None else "enrol the account that is there"
 
 
-def in_care_of(store: Store, visitor: Visitor, person_id: int) -> bool:
+def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:
     """Whether this visitor may reset the password of that account, or erase it."""
     found = people.account(store, person_id)
     if found is None or found.id == visitor.account.id:
@@ -60,19 +60,19 @@ def in_care_of(store: Store, visitor: Visitor, person_id: int) -> bool:
     return only_learns and bool(own) and all(visitor.teaches(one.course_id) for one in own)
 
 
-def plan(store: Store, course_id: int, listed: Sequence[Listed]) -> tuple[Planned, ...]:
+def plan(store: Store, course_id: int, listed: Sequence[ListedPerson]) -> tuple[PlannedEnrolment, ...]:
     """What taking over a list would do."""
     inside = {one.person_id for one in enrolments.participants(store, course_id)}
     planned = []
     for one in listed:
         found = people.account_by_login(store, one.login)
-        planned.append(Planned(one, found, found is not None and found.id in inside))
+        planned.append(PlannedEnrolment(one, found, found is not None and found.id in inside))
     return tuple(planned)
 
 
-def take_over(
-    store: Store, course_id: int, planned: Sequence[Planned], *, actor_id: int
-) -> tuple[Handout, ...]:
+def enrol_planned(
+    store: Store, course_id: int, planned: Sequence[PlannedEnrolment], *, actor_id: int
+) -> tuple[PasswordHandout, ...]:
     """Make the accounts that are missing and enrol everybody who is not in the course; returns what to hand out.
 
     Raises:
@@ -81,7 +81,7 @@ def take_over(
     if sum(one.account is None for one in planned) > MOST_NEW:
         raise UsageError(f"at most {MOST_NEW} new accounts at once; split the list")
 
-    def one_of(one: Planned) -> Handout | None:
+    def one_of(one: PlannedEnrolment) -> PasswordHandout | None:
         if one.inside:
             return None
         password = None if one.account is not None else people.one_time_password()
@@ -104,13 +104,13 @@ def take_over(
                 person_id, password = found.id, None
         enrolments.enrol(store, course_id, person_id, actor_id=actor_id)
         name = one.listed.name if one.account is None else one.account.name
-        return Handout(name, one.listed.login, password)
+        return PasswordHandout(name, one.listed.login, password)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return tuple(handout for handout in pool.map(one_of, planned) if handout is not None)
 
 
-def reset(store: Store, person_id: int, *, actor_id: int) -> Handout:
+def reset_password(store: Store, person_id: int, *, actor_id: int) -> PasswordHandout:
     """A new one-time password for an account; all its sessions end.
 
     Raises:
@@ -121,4 +121,4 @@ def reset(store: Store, person_id: int, *, actor_id: int) -> Handout:
     found = people.account(store, person_id)
     if found is None:
         raise UsageError("there is no such account any more")
-    return Handout(found.name, found.login, password)
+    return PasswordHandout(found.name, found.login, password)

@@ -18,16 +18,16 @@ from xml.etree import ElementTree
 
 from grader.model.grade import Grade
 from grader.report.audience import Audience
-from grader.report.gradescope import to_gradescope
+from grader.report.exports.gradescope import of_grade as gradescope_of_grade
+from grader.report.exports.junit import of_grade as junit_of_grade
 from grader.report.json_report import from_json
-from grader.report.junit import grade_to_junit
 from grader.report.safe_text import visible
-from grader.store.attempts import AttemptFacts
-from grader.store.collection import Counting
+from grader.store.attempts import StoredAttempt
+from grader.store.class_submissions import CountedAttempt
 from grader.store.courses import CourseFacts
-from grader.store.gradebook import Cell, Gradebook
-from grader.web.staff.book import required_of, total_of
-from grader.web.staff.sheet import Value, to_csv
+from grader.store.gradebook import Gradebook, GradebookCell
+from grader.web.staff.csv_files import Value, to_csv
+from grader.web.staff.gradebook_table import required_of, total_of
 
 _ODD = re.compile(r"[^A-Za-z0-9._@+-]+")
 _SCHEMA = 1
@@ -65,7 +65,7 @@ def gradebook_csv(book: Gradebook) -> bytes:
     return to_csv(header, rows())
 
 
-def attempts_csv(attempts: Iterable[AttemptFacts]) -> bytes:
+def attempts_csv(attempts: Iterable[StoredAttempt]) -> bytes:
     """A line per attempt."""
     header = [
         "attempt",
@@ -116,12 +116,12 @@ def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def results_json(one: Counting) -> str | None:
+def results_json(one: CountedAttempt) -> str | None:
     """One learner's `results.json` with the points that count; None where the grade is of a schema no longer read."""
     grade = _grade(one)
     if grade is None:
         return None
-    document: dict[str, Any] = json.loads(to_gradescope(grade))
+    document: dict[str, Any] = json.loads(gradescope_of_grade(grade, Audience.LEARNER))
     if (one.points, one.verdict) != (grade.points, grade.verdict):
         full = document["max_score"]
         document["score"] = round(one.points / one.max_points * full, 4) if one.max_points > 0 else 0.0
@@ -133,7 +133,7 @@ def results_json(one: Counting) -> str | None:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def gradescope_zip(counting: Iterable[Counting]) -> bytes:
+def gradescope_zip(counting: Iterable[CountedAttempt]) -> bytes:
     """A `results.json` per learner, in a folder of their login."""
     out = io.BytesIO()
     taken: set[str] = set()
@@ -145,14 +145,14 @@ def gradescope_zip(counting: Iterable[Counting]) -> bytes:
     return out.getvalue()
 
 
-def junit(task: str, counting: Iterable[Counting]) -> bytes:
+def junit(task: str, counting: Iterable[CountedAttempt]) -> bytes:
     """One document: a suite per learner, as each was judged."""
     root = ElementTree.Element("testsuites", {"name": visible(task)})
     for one in counting:
         grade = _grade(one)
         if grade is None:
             continue
-        for suite in ElementTree.fromstring(grade_to_junit(grade, Audience.STAFF)).iter("testsuite"):
+        for suite in ElementTree.fromstring(junit_of_grade(grade, Audience.STAFF)).iter("testsuite"):
             suite.set("name", visible(one.login))
             for case in suite.iter("testcase"):
                 case.set("classname", visible(f"{task}.{one.login}"))
@@ -164,14 +164,14 @@ def junit(task: str, counting: Iterable[Counting]) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode("utf-8", "replace")
 
 
-def _grade(one: Counting) -> Grade | None:
+def _grade(one: CountedAttempt) -> Grade | None:
     try:
         return from_json(one.document)
     except ValueError:
         return None
 
 
-def _folder(one: Counting, taken: set[str]) -> str:
+def _folder(one: CountedAttempt, taken: set[str]) -> str:
     """A folder's name that means the same everywhere and is nobody else's."""
     plain = _ODD.sub("_", one.login).strip("._")[:80] or "learner"
     name = plain if plain.casefold() not in taken else f"{plain}_{one.person_id}"
@@ -179,7 +179,7 @@ def _folder(one: Counting, taken: set[str]) -> str:
     return name
 
 
-def _attempt(one: AttemptFacts) -> list[Value]:
+def _attempt(one: StoredAttempt) -> list[Value]:
     return [
         *(
             one.id,
@@ -197,7 +197,7 @@ def _attempt(one: AttemptFacts) -> list[Value]:
     ]
 
 
-def _cell(task_id: int, cell: Cell) -> dict[str, Any]:
+def _cell(task_id: int, cell: GradebookCell) -> dict[str, Any]:
     return {
         "id": task_id,
         "num_attempts": cell.num_attempts,
@@ -210,7 +210,7 @@ def _cell(task_id: int, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _accepted(cell: Cell | None) -> bool:
+def _accepted(cell: GradebookCell | None) -> bool:
     return cell is not None and cell.verdict is not None and cell.verdict.value == "accepted"
 
 

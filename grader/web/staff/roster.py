@@ -36,7 +36,7 @@ _LOGIN_SHAPE = re.compile(r"[^\s,;/\\\"'<>]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedPerson:
     """One person of the list; `line` is that of the file, counted from 1."""
 
     line: int
@@ -45,7 +45,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class RosterProblem:
     """What is wrong with a line; `line` 0: with the whole file."""
 
     line: int
@@ -56,8 +56,8 @@ class Trouble:
 class Roster:
     """What could be read, and what could not."""
 
-    people: tuple[Listed, ...]
-    troubles: tuple[Trouble, ...]
+    people: tuple[ListedPerson, ...]
+    troubles: tuple[RosterProblem, ...]
 
     def as_text(self) -> str:
         """Those that could be read, as CSV that reads the same again."""
@@ -69,44 +69,44 @@ class Roster:
 def read_roster(data: bytes) -> Roster:
     """Read a list of people from a file's bytes; nothing in it raises."""
     if len(data) > MAX_BYTES:
-        return _refused(f"The file has more than {MAX_BYTES >> 20} MiB; a list of people is far smaller.")
+        return _unreadable(f"The file has more than {MAX_BYTES >> 20} MiB; a list of people is far smaller.")
     if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        return _refused(
+        return _unreadable(
             "This is a workbook. Save the sheet as CSV (“Save as… CSV UTF-8”) and choose that file."
         )
     text = _decoded(data)
     if text is None:
-        return _refused("The file is not text. Save the sheet as “CSV UTF-8” and choose that file.")
+        return _unreadable("The file is not text. Save the sheet as “CSV UTF-8” and choose that file.")
     return read_text(text)
 
 
 def read_text(text: str) -> Roster:
     """Read a list of people from text, as it may also be pasted."""
     if not text.strip():
-        return _refused("The list is empty. Its first line names the columns: login,name.")
+        return _unreadable("The list is empty. Its first line names the columns: login,name.")
     lines = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=_delimiter(text))
     try:
         rows = [
             (lines.line_num, [cell.strip() for cell in row]) for row in lines if any(c.strip() for c in row)
         ]
     except csv.Error as error:
-        return _refused(f"Line {lines.line_num} cannot be read as CSV: {error}.")
+        return _unreadable(f"Line {lines.line_num} cannot be read as CSV: {error}.")
     if not rows:
-        return _refused("The list is empty. Its first line names the columns: login,name.")
+        return _unreadable("The list is empty. Its first line names the columns: login,name.")
     if rows[0][1][0].casefold().startswith("sep="):
         rows = rows[1:]
     columns = _columns(rows[0][1]) if rows else None
     if columns is None:
         seen = ", ".join(one_line(cell) for cell in rows[0][1][:8] if cell) if rows else ""
-        return _refused(
+        return _unreadable(
             "The first line has to name the columns, one of them “login” (or “username”, “email”), and “name”"
             f" (or “first name” and “last name”). Here it says: {seen}."
         )
     return _people(rows[1:], columns)
 
 
-def _refused(text: str) -> Roster:
-    return Roster((), (Trouble(0, text),))
+def _unreadable(text: str) -> Roster:
+    return Roster((), (RosterProblem(0, text),))
 
 
 def _decoded(data: bytes) -> str | None:
@@ -148,34 +148,36 @@ def _columns(header: Sequence[str]) -> tuple[int, tuple[int, ...]] | None:
 
 def _people(rows: Sequence[tuple[int, list[str]]], columns: tuple[int, tuple[int, ...]]) -> Roster:
     login_column, name_columns = columns
-    people: list[Listed] = []
-    troubles: list[Trouble] = []
+    people: list[ListedPerson] = []
+    troubles: list[RosterProblem] = []
     seen: dict[str, int] = {}
     for line, cells in rows:
         if len(people) >= MAX_PEOPLE:
-            troubles.append(Trouble(line, f"More than {MAX_PEOPLE:,} people; split the list."))
+            troubles.append(RosterProblem(line, f"More than {MAX_PEOPLE:,} people; split the list."))
             break
         if max(login_column, *name_columns) >= len(cells):
             troubles.append(
-                Trouble(line, f"Has {len(cells)} cells, too few for the columns that the first line names.")
+                RosterProblem(
+                    line, f"Has {len(cells)} cells, too few for the columns that the first line names."
+                )
             )
             continue
         login = cells[login_column].casefold()
         name = " ".join(part for part in (cells[column] for column in name_columns) if part)
-        wrong = wrong_with(login, name)
+        wrong = problem_with(login, name)
         if wrong is None and login in seen:
             wrong = f"The login {one_line(login)} stands in line {seen[login]} already."
         if wrong is not None:
-            troubles.append(Trouble(line, wrong))
+            troubles.append(RosterProblem(line, wrong))
             continue
         seen[login] = line
-        people.append(Listed(line, login, name))
+        people.append(ListedPerson(line, login, name))
     if not people and not troubles:
-        troubles.append(Trouble(0, "The list names its columns, and nobody below them."))
+        troubles.append(RosterProblem(0, "The list names its columns, and nobody below them."))
     return Roster(tuple(people), tuple(troubles))
 
 
-def wrong_with(login: str, name: str) -> str | None:
+def problem_with(login: str, name: str) -> str | None:
     """What is wrong with a login or a name, or None."""
     if not login:
         return "Has no login."

@@ -1,4 +1,4 @@
-"""The form with a task's terms: read into `TaskTerms`, every mistake told beside its field."""
+"""The form with a task's terms: read into `TaskTerms`, every mistake shown beside its field."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from grader.store.courses import TaskTerms
 from grader.store.tables.course_task import LatePolicy
-from grader.web.staff.sent import Sent, local
+from grader.web.staff.form import SubmittedForm, local_field
 
 LATE = (
     (LatePolicy.CLOSED, "is not taken"),
@@ -18,7 +18,7 @@ _PERCENT = 100.0
 _MOST = 100_000
 
 
-def read_terms(form: Sent, now: TaskTerms, zone: tzinfo) -> TaskTerms:
+def read_terms(form: SubmittedForm, now: TaskTerms, zone: tzinfo) -> TaskTerms:
     """The terms that the form says, its dates of that zone; version and need stay.
 
     Where something is wrong, `form.errors` says what.
@@ -62,8 +62,8 @@ def as_sent(terms: TaskTerms, zone: tzinfo) -> dict[str, str]:
         "title": terms.title,
         "weight": number(terms.weight),
         "required": "on" if terms.required else "",
-        "opens_at": local(terms.opens_at, zone),
-        "due_at": local(terms.due_at, zone),
+        "opens_at": local_field(terms.opens_at, zone),
+        "due_at": local_field(terms.due_at, zone),
         "late_policy": terms.late_policy,
         "late_loss": number(terms.late_loss * _PERCENT) if terms.late_loss else "",
         "late_days": number(terms.late_days),

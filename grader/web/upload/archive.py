@@ -15,8 +15,8 @@ from typing import IO
 
 from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES
 from grader.report.safe_text import one_line
-from grader.web.upload import names
-from grader.web.upload.refusals import UploadRefusedError, notebook
+from grader.web.upload import file_names
+from grader.web.upload.refusals import UploadRefusedError, notebook_refused
 
 _END, _LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
 _END_BYTES, _LOCATOR_BYTES, _LOCAL_BYTES = 22, 20, 30
@@ -78,7 +78,7 @@ def _wanted(info: zipfile.ZipInfo) -> bool:
     shown = one_line(info.orig_filename[:120])
     if "\0" in info.orig_filename:
         raise UploadRefusedError(f"{shown} is no name of a file. {_PLAIN}")
-    path = names.checked(info.orig_filename.rstrip("/") or info.orig_filename)
+    path = file_names.checked_path(info.orig_filename.rstrip("/") or info.orig_filename)
     if info.flag_bits & _ENCRYPTED:
         raise UploadRefusedError(f"{shown} is encrypted. Pack the archive again without a password.")
     mode = info.external_attr >> 16
@@ -86,7 +86,7 @@ def _wanted(info: zipfile.ZipInfo) -> bool:
         raise UploadRefusedError(
             f"{shown} is a link or a special file. Put the file itself into the archive."
         )
-    if info.is_dir() or names.passed_over(path):
+    if info.is_dir() or file_names.is_ignored(path):
         return False
     if not path.endswith(".py"):
         return False
@@ -117,7 +117,7 @@ def _contents(
     if not wanted:
         notebooks = [info.filename for info in infos if info.filename.lower().endswith(".ipynb")]
         if notebooks:
-            raise notebook(one_line(notebooks[0].rpartition("/")[2][:120]))
+            raise notebook_refused(one_line(notebooks[0].rpartition("/")[2][:120]))
         raise UploadRefusedError("The ZIP file holds no .py file. Pack train.py and the modules it imports.")
     if len(wanted) > MAX_FILES:
         raise _too_many()
@@ -133,7 +133,7 @@ def _contents(
                 f"The .py files in the archive are more than {MAX_TOTAL_BYTES >> 20} MiB altogether. Hand in "
                 "train.py and the modules it imports, nothing else."
             )
-        yield names.checked(info.filename), content
+        yield file_names.checked_path(info.filename), content
 
 
 def _too_many() -> UploadRefusedError:

@@ -9,7 +9,7 @@ class UploadRefusedError(UsageError):
     """The upload is no submission; nothing was written. Its text is for the learner."""
 
 
-def notebook(name: str) -> UploadRefusedError:
+def notebook_refused(name: str) -> UploadRefusedError:
     """A notebook: torchrun starts scripts."""
     return UploadRefusedError(
         f"{name} is a notebook, and torchrun starts scripts. Export it with "

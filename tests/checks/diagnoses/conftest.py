@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from grader.checks.seen import Seen
-from grader.checks.text.source import parse
-from grader.checks.told.ledger import Ledger
+from grader.checks.evidence import Evidence
+from grader.checks.source.script import parse
 from grader.launch.spec import LaunchSpec
 from grader.model.submission import SourceFile, Submission
+from grader.run.fork_server_client import ForkServerClient
 from grader.run.record_reader import read_record
 from grader.run.trace_reader import read_trace
-from grader.run.warm_parent import WarmParent
+from tests.attempt_facts import attempt_facts
 
 FOLDERS = ("submission", "data", "output", "scratch", "record")
 WALL_S = 30.0
 
-RunScript = Callable[..., Seen]
+RunScript = Callable[..., Evidence]
 
 
 @pytest.fixture(scope="session")
-def warm_parent() -> Iterator[WarmParent]:
-    parent = WarmParent()
+def warm_parent() -> Iterator[ForkServerClient]:
+    parent = ForkServerClient()
     try:
         parent.wait_ready()
         yield parent
@@ -34,10 +34,10 @@ def warm_parent() -> Iterator[WarmParent]:
 
 
 @pytest.fixture
-def run_script(warm_parent: WarmParent, tmp_path: Path) -> RunScript:
+def run_script(warm_parent: ForkServerClient, tmp_path: Path) -> RunScript:
     """`run_script(text, wall_s=…, memory_bytes=…, …)` with any field of `LaunchSpec`; short silences, two ranks."""
 
-    def run(text: str, **options: Any) -> Seen:
+    def run(text: str, **options: Any) -> Evidence:
         for name in FOLDERS:
             (tmp_path / name).mkdir()
         (tmp_path / "submission" / "train.py").write_text(text)
@@ -60,13 +60,12 @@ def run_script(warm_parent: WarmParent, tmp_path: Path) -> RunScript:
             tuple((record_dir / "logs" / f"rank{rank}.{kind}").read_text() for kind in ("out", "err"))
             for rank in range(record.world_size)
         )
-        return Seen(
+        return Evidence(
+            facts=attempt_facts(text),
             script=parse(Submission("test", (SourceFile("train.py", text),))),
             record=record,
             trace=trace,
-            ledger=Ledger.of(trace, None, None),
-            evaluation=None,
-            profile="cpu",
+            scored=False,
             logs=logs,  # type: ignore[arg-type]
         )
 

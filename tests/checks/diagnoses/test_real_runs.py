@@ -25,6 +25,7 @@ LIMITS: dict[str, dict[str, float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=[f"{p.parent.name}-{p.stem}" for p in SCRIPTS])
 def test_a_real_run_gets_its_own_explanation(script: Path, run_script: RunScript) -> None:
     text = script.read_text()

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from grader.checks.diagnosis import diagnose, load_explanations
-from grader.checks.seen import Seen
+from grader.checks.evidence import Evidence
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending, Failure, Frame, Waiting
-from tests.checks.trace.conftest import Story, frame, honest, strided
+from tests.checks.run.conftest import Story, frame, honest, strided
 
 # id → exception type, message, a word that the explanation or the hint must hold.
 WORDS = {
@@ -111,8 +111,8 @@ def fell(
     story.ranks[rank].t = t
 
 
-def told(seen: Seen) -> Diagnosis:
-    found = diagnose(seen)
+def told(evidence: Evidence) -> Diagnosis:
+    found = diagnose(evidence)
     assert found is not None
     return found
 
@@ -123,7 +123,7 @@ def test_the_words_of_an_ending_that_cannot_happen_here(name: str) -> None:
     story = Story()
     for rank in (0, 1):
         fell(story, rank, kind, message)
-    found = told(story.seen())
+    found = told(story.evidence())
     assert found.id == name
     assert found.explanation.startswith("Ranks 0 and 1 ")
     assert "`train.py:20`" in found.explanation
@@ -138,7 +138,7 @@ def test_the_shared_memory_of_all_ranks_workers_is_counted() -> None:
     fell(story, 1, "RuntimeError", WORDS["shared_memory"][1])
     story.wait(0, "DDP gradient all-reduce", 25)
     story.ending = Ending.CRASHED
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("shared_memory", (1,))
     assert "(8 workers on 2 ranks)" in found.explanation
     assert (
@@ -162,7 +162,7 @@ def test_a_lost_connection_is_never_the_cause_even_when_it_was_noticed_first(los
     story = Story()
     fell(story, 0, "RuntimeError", lost, line=30, t=1.0)
     fell(story, 1, "KeyError", "'label'", line=57, t=2.0)
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("exception", (1,))
     assert found.explanation.startswith("Rank 1 raised KeyError (“'label'”) at `train.py:57`; rank 0 ")
     assert "lost the connection at `train.py:30`" in found.explanation
@@ -175,7 +175,7 @@ def test_of_two_errors_the_earlier_one_is_the_cause() -> None:
     fell(story, 1, "IndexError", "early", line=50, t=2.0)
     story.wait(0, "barrier", 60)
     story.ending = Ending.CRASHED
-    found = told(story.seen())
+    found = told(story.evidence())
     assert found.ranks == (1,)
     assert "rank 0 then waited in `barrier` at `train.py:60` until it was stopped" in found.explanation
     assert "rank 2 later raised ValueError at `train.py:40`" in found.explanation
@@ -188,7 +188,7 @@ def test_what_fails_inside_a_collective_after_another_rank_died_follows_from_it_
     story.failures[0] = replace(story.failures[0], frames=(below, *story.failures[0].frames[1:]))
     story.exit_codes[1] = -11
     story.ranks[1].t = 2.9
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("rank_died", (1,))
     assert "SIGSEGV" in found.explanation
 
@@ -198,7 +198,7 @@ def test_ranks_that_a_launcher_ended_after_the_first_failure_are_no_cause() -> N
     story.ending = Ending.CRASHED
     story.exit_codes = {0: -15, 1: -9}
     story.ranks[0].t, story.ranks[1].t = 1.0, 2.0
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("rank_died", (1,))
     assert "SIGKILL" in found.explanation
 
@@ -217,7 +217,7 @@ def test_a_scripts_own_words_stay_short_plain_and_on_one_line(text: str, message
     story.text = text
     for rank in (0, 1):
         fell(story, rank, "ValueError", message)
-    found = told(story.seen())
+    found = told(story.evidence())
     assert len(found.explanation) < 600
     assert "\n" not in found.explanation
     assert "\x1b" not in found.explanation
@@ -229,7 +229,7 @@ def test_what_a_script_prints_does_not_make_a_good_run_look_bad() -> None:
     story = honest()
     story.failures[0] = Failure("OutOfMemoryError", "CUDA out of memory", (frame(3),))
     story.logs = (("", "Address already in use"), ("", ""))
-    assert diagnose(story.seen()) is None
+    assert diagnose(story.evidence()) is None
 
 
 def test_memory_that_grows_with_the_steps_is_named() -> None:
@@ -241,9 +241,9 @@ def test_memory_that_grows_with_the_steps_is_named() -> None:
     story.killed = {0, 1}
     found = told(
         replace(
-            story.seen(),
+            story.evidence(),
             record=replace(
-                story.seen().record,
+                story.evidence().record,
                 ending_reason="All ranks together used 2,018 MiB; the limit is 1,500 MiB.",
             ),
         )
@@ -257,7 +257,7 @@ def test_a_killed_rank_without_a_number_is_still_out_of_memory() -> None:
     story = honest()
     story.ending = Ending.OUT_OF_MEMORY
     story.exit_codes = {1: -9}
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("out_of_memory", (1,))
     assert "Rank 1 was killed" in found.explanation
 
@@ -279,7 +279,7 @@ def test_the_last_epoch_of_a_stopped_rank_is_counted() -> None:
         1: Waiting((frame(22),), "DDP gradient all-reduce", frame(22)),
     }
     story.killed, story.exit_codes, story.ending = {0, 1}, {0: None, 1: None}, Ending.DEADLOCKED
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("early_stop", (0,))
     assert "after 2 epochs at `train.py:24`" in found.explanation
     assert "one epoch further on, rank 1 waited in the gradient all-reduce" in found.explanation
@@ -294,7 +294,7 @@ def test_a_rank_that_prepares_data_while_the_others_wait_is_named_at_the_time_li
     story.waiting[0] = Waiting((busy,), "", busy)
     story.killed.add(0)
     story.ending = Ending.TIMED_OUT
-    seen = story.seen()
+    seen = story.evidence()
     found = told(replace(seen, record=replace(seen.record, wall_s=60.0)))
     assert (found.id, found.ranks) == ("rank_works_alone", (0,))
     assert "rank 0 was busy at `train.py:12`" in found.explanation
@@ -304,7 +304,7 @@ def test_a_rank_that_prepares_data_while_the_others_wait_is_named_at_the_time_li
 def test_a_run_that_still_trains_at_its_limit_is_slow_and_not_stuck() -> None:
     story = honest(epochs=2)
     story.ending = Ending.TIMED_OUT
-    seen = story.seen()
+    seen = story.evidence()
     last = max(s.t for r in seen.trace.ranks for s in r.steps)
     found = told(replace(seen, record=replace(seen.record, wall_s=last + 0.1, deadline_s=last)))
     assert found.id == "time_limit"
@@ -324,7 +324,7 @@ def test_an_attempt_to_spawn_without_a_guard_is_read_from_the_childs_words() -> 
         "has finished its bootstrapping phase.\n"
     )
     story.logs = (("", words), ("", words))
-    found = told(story.seen())
+    found = told(story.evidence())
     assert found.id == "missing_main_guard"
     assert '`if __name__ == "__main__":`' in found.hint
 
@@ -336,7 +336,7 @@ def test_an_evaluation_that_only_rank_0_began_explains_what_gloo_could_not_match
     story.ranks[0].event("evaluation", 44, op="begin", through_wrapper=True)
     fell(story, 0, "RuntimeError", "Connection reset by peer", line=30)
     fell(story, 1, "gloo::EnforceNotMet", "op.preamble.length <= op.nbytes. 8 vs 4.", exit_code=-6)
-    found = told(story.seen())
+    found = told(story.evidence())
     assert (found.id, found.ranks) == ("rank0_evaluation", (0,))
     assert "`train.py:44`" in found.explanation
 

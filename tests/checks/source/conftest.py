@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from grader.checks.text.source import Script, parse
+from grader.checks.source.script import Script, parse
 from grader.model.submission import SourceFile, Submission
 
 Make = Callable[..., Script]

@@ -10,7 +10,7 @@ import torch
 import torchvision
 
 from grader.checks.lint import lint_script
-from grader.checks.text.source import parse
+from grader.checks.source.script import parse
 from grader.model.submission import SourceFile, Submission
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from grader.checks.text.conditions import Which
-from grader.checks.text.source import Script
+from grader.checks.source.rank_tests import RankSet
+from grader.checks.source.script import Script
 
 PRELUDE = """
 import os
@@ -78,7 +78,7 @@ def test_only_rank_zero_gets_there(script: Callable[..., Script], here: Any, tex
     found = _script(script, text)
     guard = found.guards.partial(here(found, "a"))
     assert guard is not None
-    assert guard.condition.which is Which.MAIN
+    assert guard.condition.which is RankSet.MAIN
     assert guard.condition.sure
     assert not found.guards.on_every_rank(here(found, "a"))
 
@@ -146,7 +146,7 @@ def test_other_numbers_are_some_ranks(script: Callable[..., Script], here: Any) 
     for label in "ab":
         guard = found.guards.partial(here(found, label))
         assert guard is not None
-        assert guard.condition.which is Which.SOME
+        assert guard.condition.which is RankSet.SOME
 
 
 def test_guards_cross_files(script: Callable[..., Script], here: Any) -> None:
@@ -156,4 +156,4 @@ def test_guards_cross_files(script: Callable[..., Script], here: Any) -> None:
     )
     guard = found.guards.partial(here(found, "a"))
     assert guard is not None
-    assert guard.condition.which is Which.MAIN
+    assert guard.condition.which is RankSet.MAIN

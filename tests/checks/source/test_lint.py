@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from grader.checks.lint import lint, load_page
-from grader.model.finding import Evidence
+from grader.model.finding import EvidenceKind
 from grader.model.submission import SourceFile, Submission
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -37,7 +37,7 @@ def test_a_script_full_of_faults_is_told_all_of_them_gravest_first() -> None:
     assert [f.code for f in findings] == [
         "DATA001", "DEV001", "GRAD002", "IO001", "IO002", "DIST002", "IO005",
     ]  # fmt: skip
-    assert all(f.evidence is Evidence.SOURCE for f in findings)
+    assert all(f.evidence is EvidenceKind.SOURCE for f in findings)
     assert [f.severity.rank for f in findings] == sorted(f.severity.rank for f in findings)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.text.source import Script
+from grader.checks.source.script import Script
 
 
 @pytest.mark.parametrize(

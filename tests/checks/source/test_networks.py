@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from grader.checks.text.flow import reads_after
-from grader.checks.text.modules import Holds
-from grader.checks.text.source import Script
+from grader.checks.source.data_flow import reads_after
+from grader.checks.source.networks import Holds
+from grader.checks.source.script import Script
 
 Make = Callable[..., Script]
 
@@ -64,10 +64,10 @@ NETWORKS = """
 def test_what_a_network_holds(script: Make, made: str, buffers: Holds, mode: Holds) -> None:
     parsed = script(NETWORKS.replace("{made}", made))
     call = next(c for c in parsed.all_calls() if isinstance(c.func, ast.Name) and c.func.id == "model")
-    network = parsed.modules.called(call)
+    network = parsed.networks.called(call)
     assert network is not None
-    assert parsed.modules.buffers(network) is buffers
-    assert parsed.modules.minds_mode(network) is mode
+    assert parsed.networks.buffers(network) is buffers
+    assert parsed.networks.minds_mode(network) is mode
 
 
 def test_losses_helpers_and_methods_are_no_networks(script: Make) -> None:
@@ -84,7 +84,7 @@ def test_losses_helpers_and_methods_are_no_networks(script: Make) -> None:
         model.to(a)
         model.state_dict(a)
     """)
-    assert [ast.unparse(c) for c in parsed.all_calls() if parsed.modules.called(c) is not None] == []
+    assert [ast.unparse(c) for c in parsed.all_calls() if parsed.networks.called(c) is not None] == []
 
 
 def test_calls_of_libraries_that_take_all_ranks(script: Make) -> None:

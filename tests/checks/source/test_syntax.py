@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grader.checks.lint import lint
-from grader.checks.text.source import parse
-from grader.model.finding import Evidence, Severity
+from grader.checks.source.script import parse
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.submission import SourceFile, Submission
 
 
@@ -27,7 +27,7 @@ def submission(text: str, name: str = "train.py") -> Submission:
 def test_one_finding_with_its_place(text: str, line: int, column: int) -> None:
     findings = lint(submission(text))
     assert [(f.code, f.severity, f.evidence) for f in findings] == [
-        ("SYNTAX", Severity.ERROR, Evidence.SOURCE)
+        ("SYNTAX", Severity.ERROR, EvidenceKind.SOURCE)
     ]
     where = findings[0].where[0]
     assert (where.path, where.line, where.column) == ("train.py", line, column)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from grader.errors import GraderError
+from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.device import Core, Gpu, Inventory
 from grader.run.devices.leases import Devices
 from grader.run.devices.need import Need
-from grader.run.devices.sweep import Abandoned
 
 
 def host(num_gpus: int = 4, num_cores: int = 4) -> Inventory:
@@ -35,7 +35,7 @@ def say(event: str, **more: Any) -> None:
 def main() -> None:
     state, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 
-    def reclaim(left: Abandoned) -> None:
+    def reclaim(left: AbandonedLease) -> None:
         say("reclaim", token=left.token)
         if settings.get("stuck"):
             time.sleep(60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from grader.settings import settings
 
 
 @pytest.fixture
-def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Devices:
+def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Devices]:
     monkeypatch.setenv("GRADER_STATE_DIR", str(tmp_path))
     settings.cache_clear()
     yield Devices(tmp_path)

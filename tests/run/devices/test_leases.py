@@ -16,14 +16,14 @@ import pytest
 
 from grader.errors import InfraError, UsageError
 from grader.launch.processes import usage
-from grader.run.devices import book, sweep
+from grader.run.devices import abandoned_leases, lease_book
+from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.device import Core, Gpu, Inventory
-from grader.run.devices.lease import LeaseLostError
+from grader.run.devices.heartbeat_file import HeartbeatFile
+from grader.run.devices.lease import LeaseLostError, is_current
+from grader.run.devices.lease_status import LeaseStatus
 from grader.run.devices.leases import Devices, Wait
-from grader.run.devices.lifeline import Lifeline
-from grader.run.devices.listing import Entry
 from grader.run.devices.need import Need
-from grader.run.devices.sweep import Abandoned
 from tests.run.devices.holder import host
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -130,19 +130,19 @@ def test_devices_of_a_killed_holder_come_back_once_what_it_left_is_ended(
 ) -> None:
     victim = start("victim", num_gpus=4)
     token = victim.hear("has")["token"]
-    seen: list[Abandoned] = []
+    seen: list[AbandonedLease] = []
 
-    def reclaim(left: Abandoned) -> None:
+    def reclaim(left: AbandonedLease) -> None:
         # Not handed on before this returns.
-        assert [(e.state, e.token) for e in devices.listing() if e.gpus] == [("holds", token)]
+        assert [(e.state, e.token) for e in host_devices.listing() if e.gpus] == [("holds", token)]
         seen.append(left)
 
-    devices = Devices(tmp_path, inventory=host, reclaim=reclaim)
+    host_devices = Devices(tmp_path, inventory=host, reclaim=reclaim)
     with pytest.raises(InfraError, match=r"did not come free within .* In use by: victim \(process \d+\)"):
-        devices.lease(Need(60, 1, 0), timeout_s=0)
+        host_devices.lease(Need(60, 1, 0), timeout_s=0)
     victim.signal(signal.SIGKILL)
-    assert [entry.state for entry in devices.listing()] == ["ended"]
-    with devices.lease(Need(60, 4, 0, "heir"), timeout_s=LONG_S) as lease:
+    assert [entry.state for entry in host_devices.listing()] == ["ended"]
+    with host_devices.lease(Need(60, 4, 0, "heir"), timeout_s=LONG_S) as lease:
         assert lease.token > token
         assert [(one.token, one.owner, one.pid, one.hung) for one in seen] == [
             (token, "victim", victim.process.pid, False)
@@ -173,7 +173,7 @@ def test_one_that_hangs_beyond_its_limit_loses_its_lease_and_is_told(
     stopped.tell("check")
     stopped.hear("ours")
     stopped.signal(signal.SIGSTOP)
-    seen: list[Abandoned] = []
+    seen: list[AbandonedLease] = []
     devices = Devices(tmp_path, inventory=host, reclaim=seen.append, overdue_s=0.3)
     with devices.lease(Need(60, 4, 0, "next"), timeout_s=LONG_S) as lease:
         assert [(one.token, one.hung) for one in seen] == [(token, True)]
@@ -183,11 +183,11 @@ def test_one_that_hangs_beyond_its_limit_loses_its_lease_and_is_told(
         said = stopped.hear("lost")
         assert said["kind"] == "LeaseLostError"
         assert "over its limit of 0.3 s" in said["message"]
-        assert not devices.is_current(token)
+        assert not is_current(tmp_path / "devices", token)
         # What it believes to release is not its own any more.
         stopped.end()
         lease.check()
-        assert devices.is_current(lease.token)
+        assert is_current(tmp_path / "devices", lease.token)
         assert [entry.owner for entry in devices.listing()] == ["next"]
     assert left_on_disk(tmp_path) == {"lock", "book.json"}
 
@@ -199,14 +199,14 @@ def test_one_that_comes_back_too_late_cannot_free_what_is_still_being_cleaned_up
     token = stopped.hear("has")["token"]
     stopped.signal(signal.SIGSTOP)
 
-    def reclaim(_left: Abandoned) -> None:
+    def reclaim(_left: AbandonedLease) -> None:
         stopped.signal(signal.SIGCONT)
         stopped.end()
-        assert [entry.token for entry in devices.listing() if entry.gpus] == [token]
+        assert [entry.token for entry in host_devices.listing() if entry.gpus] == [token]
 
-    devices = Devices(tmp_path, inventory=host, reclaim=reclaim, overdue_s=0.1)
-    with devices.lease(Need(60, 4, 0), timeout_s=LONG_S) as lease:
-        assert [entry.token for entry in devices.listing()] == [lease.token]
+    host_devices = Devices(tmp_path, inventory=host, reclaim=reclaim, overdue_s=0.1)
+    with host_devices.lease(Need(60, 4, 0), timeout_s=LONG_S) as lease:
+        assert [entry.token for entry in host_devices.listing()] == [lease.token]
 
 
 def test_within_its_limit_and_the_grace_after_it_nobody_loses_a_lease(
@@ -261,7 +261,7 @@ def test_graders_that_may_use_different_parts_of_a_host_do_not_queue_for_each_ot
 def test_dead_and_stopped_waiters_hold_nobody_up(
     start: Callable[..., Holder], devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "_SILENT_S", 1.0)
+    monkeypatch.setattr(abandoned_leases, "_SILENT_S", 1.0)
     holder = start("holder", num_gpus=4)
     holder.hear("has")
     dead, stopped = start("dead", num_gpus=4), start("stopped", num_gpus=4)
@@ -286,7 +286,7 @@ def test_while_something_a_dead_holder_left_still_runs_its_devices_stay_out(
     victim.signal(signal.SIGKILL)
     tries: list[int] = []
 
-    def reclaim(left: Abandoned) -> None:
+    def reclaim(left: AbandonedLease) -> None:
         tries.append(left.token)
         if len(tries) == 1:
             raise InfraError("the engine does not answer")
@@ -300,7 +300,7 @@ def test_while_something_a_dead_holder_left_still_runs_its_devices_stay_out(
     assert len(tries) == 2
 
 
-def raises(left: Abandoned) -> None:
+def raises(left: AbandonedLease) -> None:
     raise InfraError("the engine does not answer")
 
 
@@ -323,7 +323,7 @@ def test_killed_at_any_moment_they_leave_nothing_taken(tmp_path: Path, start: Ca
         assert left_on_disk(tmp_path) <= {"lock", "book.json", "book.json.new"}
 
 
-def clear(left: Abandoned, marks: Path) -> None:
+def clear(left: AbandonedLease, marks: Path) -> None:
     for device in (*left.gpus, *left.cpus):
         (marks / str(device)).unlink(missing_ok=True)
 
@@ -376,7 +376,7 @@ def test_one_that_dies_while_cleaning_up_is_cleaned_up_after(
     heir.hear("waits")
     victim.signal(signal.SIGKILL)
     assert heir.hear("reclaim")["token"] == token
-    seen: list[Abandoned] = []
+    seen: list[AbandonedLease] = []
     devices = Devices(tmp_path, inventory=host, reclaim=seen.append)
     with pytest.raises(InfraError):
         devices.lease(Need(60, 4, 0), timeout_s=0.3)
@@ -449,9 +449,9 @@ def test_a_book_of_no_use_starts_anew_but_never_under_a_holder(
 def test_one_that_sits_on_the_book_is_named(
     tmp_path: Path, devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(lease_book, "_PATIENCE_S", 0.2)
     with devices.lease(Need(60, 1, 0)) as lease:
-        stuck = Lifeline.create(tmp_path / "devices" / "lock", time.monotonic())
+        stuck = HeartbeatFile.create(tmp_path / "devices" / "lock", time.monotonic())
         with pytest.raises(InfraError, match=f"Process {os.getpid()} has kept .* Is it stopped"):
             devices.lease(Need(60, 1, 0), timeout_s=0)
         # To look needs no lock, and to give back does not depend on it.
@@ -464,7 +464,7 @@ def test_one_that_sits_on_the_book_is_named(
 
 def test_files_that_a_crash_left_are_cleared_away(tmp_path: Path, devices: Devices) -> None:
     devices.lease(Need(60, 1, 0)).release()
-    for name in ("17.alive", "18.alive", "book.json.new"):
+    for name in ("17.alive", "18.alive", ".book.json-17ab"):
         (tmp_path / "devices" / name).write_text("")
     devices.lease(Need(60, 1, 0)).release()
     assert left_on_disk(tmp_path) == {"lock", "book.json"}
@@ -482,7 +482,7 @@ def test_looking_changes_nothing(tmp_path: Path, devices: Devices) -> None:
     with devices.lease(Need(60, 2, 1, "somebody")) as lease:
         before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "devices").iterdir()}
         (entry,) = devices.listing()
-        assert entry == Entry(
+        assert entry == LeaseStatus(
             "holds",
             "somebody",
             os.getpid(),

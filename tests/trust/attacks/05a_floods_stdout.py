@@ -1,7 +1,7 @@
 # /// attack
 # row = "5"
 # aim = "Print as much as the time allows."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "timed_out"]
 # must_print = ["bytes cut here"]
 # wall_s = 20

@@ -1,7 +1,7 @@
 # /// attack
 # row = "5"
 # aim = "Print one line of 60 MB without an end."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "timed_out"]
 # must_print = ["bytes cut here"]
 # wall_s = 20

@@ -1,7 +1,7 @@
 # /// attack
 # row = "5"
 # aim = "Print bytes that are no text, each of which takes three to show."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "timed_out"]
 # wall_s = 20
 # ///

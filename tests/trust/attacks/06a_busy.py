@@ -1,7 +1,7 @@
 # /// attack
 # row = "6"
 # aim = "Compute for ever."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["timed_out"]
 # endings = ["timed_out"]
 # wall_s = 3

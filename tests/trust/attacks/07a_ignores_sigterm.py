@@ -1,7 +1,7 @@
 # /// attack
 # row = "7"
 # aim = "Ignore every signal that can be ignored, and print on."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["timed_out"]
 # endings = ["timed_out"]
 # wall_s = 3

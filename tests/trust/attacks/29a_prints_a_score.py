@@ -1,7 +1,7 @@
 # /// attack
 # row = "29"
 # aim = "Print and report a perfect score without training."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # codes = ["EVAL007"]
 # ///

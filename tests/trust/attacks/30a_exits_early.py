@@ -1,7 +1,7 @@
 # /// attack
 # row = "30"
 # aim = "Save weights and leave with 0 after one step."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "held"]
 # ///
 import sys

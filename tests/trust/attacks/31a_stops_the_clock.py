@@ -1,7 +1,7 @@
 # /// attack
 # row = "31"
 # aim = "Let time stand still, for everybody who asks Python."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["accepted"]
 # harmless = "it trained, and what counts as its time is the kernel's"
 # min_cpu_s = 1.0

@@ -1,7 +1,7 @@
 # /// attack
 # row = "34"
 # aim = "Write torchrun's error file: hostile, broken, huge; and somebody else's last words."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["crashed", "out_of_memory"]
 # endings = ["crashed", "out_of_memory"]
 # ///

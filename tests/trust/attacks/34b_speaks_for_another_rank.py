@@ -1,7 +1,7 @@
 # /// attack
 # row = "34"
 # aim = "Tell events in the name of another rank."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held"]
 # codes = ["TRUST002"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "34"
 # aim = "Train on one rank alone and replay what the ranks of an honest run told, about its own weights."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held"]
 # codes = ["TRUST001", "TRUST002"]
 # says = ["were not written by its probe"]

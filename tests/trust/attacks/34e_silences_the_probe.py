@@ -1,7 +1,7 @@
 # /// attack
 # row = "34"
 # aim = "Switch the probe's own writer off, from inside, by a name that no text shows."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected", "deadlocked"]
 # ///
 import honest

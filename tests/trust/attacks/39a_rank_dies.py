@@ -1,7 +1,7 @@
 # /// attack
 # row = "39"
 # aim = "Kill one rank in the middle of training."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["crashed"]
 # endings = ["crashed"]
 # says = ["ank 1"]

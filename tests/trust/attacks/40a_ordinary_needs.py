@@ -1,7 +1,7 @@
 # /// attack
 # row = "40"
 # aim = "None: what course scripts ask of the place they run in."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # must_print = ["everything works"]
 # endings = ["completed"]

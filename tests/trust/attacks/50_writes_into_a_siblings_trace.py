@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Open the pipe of another rank through /proc, and tell events in there."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import ctypes

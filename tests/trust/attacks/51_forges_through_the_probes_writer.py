@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Take the pipe from the probe's own writer and tell the story of an honest run, in the right order, at the right pace."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held"]
 # codes = ["TRUST001", "TRUST002"]
 # says = ["were not written by its probe"]

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Train as one should and leave by os._exit, so that the trace has no end."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["accepted", "held"]
 # harmless = "it trained; that it left without a word is told to staff"
 # codes = ["TRUST002"]

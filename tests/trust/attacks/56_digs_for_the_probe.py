@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Find the probe's writer among all live objects, and make it deaf."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected", "deadlocked"]
 # codes = ["TRUST001"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Put the probe's pipe in place of standard output, and print into it."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected"]
 # ///
 import os

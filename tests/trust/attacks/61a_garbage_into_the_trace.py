@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Write garbage into the probe's pipe: no JSON, deep JSON, half a character, a line of megabytes."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held", "rejected", "accepted"]
 # harmless = "it trained; garbage is counted and told to staff"
 # codes = ["TRUST002"]

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "End with a traceback of its own making that blames the machine."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["crashed", "out_of_memory"]
 # endings = ["crashed"]
 # ///

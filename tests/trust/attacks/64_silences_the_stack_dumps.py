@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Unregister faulthandler and close its file, then wait for ever."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["timed_out", "deadlocked"]
 # wall_s = 3
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Stop the other rank, so that it neither runs nor ends."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["timed_out", "deadlocked"]
 # wall_s = 4
 # ///

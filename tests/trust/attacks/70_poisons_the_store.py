@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Talk to the judge's rendezvous store: change keys, delete keys, send garbage, hold connections."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected", "crashed", "deadlocked", "timed_out"]
 # wall_s = 8
 # ///

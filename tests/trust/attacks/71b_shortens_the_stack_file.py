@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Shorten the file of stack dumps while the supervisor reads it, so that the supervisor fails and not the script."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["timed_out"]
 # wall_s = 3
 # endings = ["timed_out"]

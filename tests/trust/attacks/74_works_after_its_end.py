@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "End well, and let a daemon write the real results a moment later."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["rejected"]
 # fill = ["WEIGHTS"]
 # ///

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "Hand the story of an honest run to the probe's own writer, live, so that every line bears this run's seal; with the traffic of an honest run."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held"]
 # codes = ["TRUST001"]
 # says = ["writes through what it found inside foreign functions", "writer train.py"]

@@ -1,7 +1,7 @@
 # /// attack
 # row = "own"
 # aim = "As the one before, with every telling name put together at run time, and a sealed line made beside the writer."
-# runtimes = ["process", "docker"]
+# runtimes = ["docker"]
 # verdicts = ["held"]
 # codes = ["TRUST002"]
 # says = ["were not written by its probe"]

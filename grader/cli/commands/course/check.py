@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache",
         action="store_true",
-        help="take promises kept in earlier runs where nothing that decides them has changed, and keep those of now",
+        help="judge kept evidence again where nothing that runs has changed, instead of running it",
     )
     add_jobs_argument(parser)
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the submissions' attempts here")
@@ -52,8 +52,10 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.course_printing import print_course, print_proof
     from grader.cli.live import LiveView
     from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED
-    from grader.lanes import check_jobs
-    from grader.proof import num_runs, prove
+    from grader.model.run_options import Options
+    from grader.promises.course_proof import num_runs, prove
+    from grader.promises.parallel_pipelines import check_jobs
+    from grader.promises.verification import Reuse, Verification
     from grader.settings import settings
 
     jobs = check_jobs(args.jobs)
@@ -67,14 +69,15 @@ def run(args: argparse.Namespace) -> int:
         proof = prove(
             course,
             runtimes,
+            Verification(
+                options=Options(dataset=args.dataset, timed=not args.no_time),
+                reuse=Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
+                jobs=jobs,
+                folder=args.keep,
+            ),
             view.progress,
             view.case,
             view.skeleton,
-            timed=not args.no_time,
-            cached=args.cache,
-            dataset=args.dataset,
-            jobs=jobs,
-            keep=args.keep,
         )
     print_proof(proof, as_json=args.json)
     if not proof.ok:

@@ -16,7 +16,7 @@ ORDER = 20
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def seconds(text: str) -> float:
+def _seconds(text: str) -> float:
     """A span of time: `90`, `90s`, `30m`, `1.5h`.
 
     Raises:
@@ -28,7 +28,7 @@ def seconds(text: str) -> float:
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 
-def share(text: str) -> float:
+def _share(text: str) -> float:
     """A share: `55%` or `0.55`.
 
     Raises:
@@ -45,19 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader course rehearse`."""
     parser.add_argument("--learners", type=int, default=60, metavar="N", help="people in the room (60)")
     parser.add_argument(
-        "--window", type=seconds, default=1800.0, metavar="TIME", help="until it is due (30m)"
+        "--window", type=_seconds, default=1800.0, metavar="TIME", help="until it is due (30m)"
     )
     parser.add_argument("--gpus", type=int, default=4, metavar="N", help="GPUs of the one worker host (4)")
     parser.add_argument("--need", type=int, default=2, metavar="N", help="GPUs that one attempt needs (2)")
     parser.add_argument(
-        "--failing", type=share, default=0.55, metavar="SHARE", help="of the attempts that fail (55%%)"
+        "--failing", type=_share, default=0.55, metavar="SHARE", help="of the attempts that fail (55%%)"
     )
     parser.add_argument(
-        "--whole", type=seconds, default=40.0, metavar="TIME", help="how long a whole attempt takes (40s)"
+        "--whole", type=_seconds, default=40.0, metavar="TIME", help="how long a whole attempt takes (40s)"
     )
     parser.add_argument(
         "--gate",
-        type=seconds,
+        type=_seconds,
         default=8.0,
         metavar="TIME",
         help="how soon a failing one is ended, its GPUs held meanwhile (8s)",
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json
     from grader.cli.rehearsal_printing import print_rehearsal, to_json
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
-    from grader.rehearsal import Durations, Room, recorded, rehearse
+    from grader.rehearsal import Durations, Scenario, recorded, rehearse
 
     if args.learners < 1 or args.regrades < 0 or not 1 <= args.need <= args.gpus:
         raise UsageError(
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     durations = Durations.assumed(args.whole, args.gate)
     if args.recorded is not None:
         durations = recorded(args.recorded)
-    room = Room(
+    scenario = Scenario(
         num_learners=args.learners,
         window_s=args.window,
         num_gpus=args.gpus,
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         num_regrades=args.regrades,
         seed=args.seed,
     )
-    played = rehearse(room)
+    played = rehearse(scenario)
     if args.json:
         emit_json(to_json(played))
     else:

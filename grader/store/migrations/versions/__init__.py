@@ -1,1 +1,1 @@
-"""The steps, oldest first by name. A step that was released is never changed; it knows no module of today's."""
+"""The steps, oldest first by name. A step that was released is never changed; it knows no module of the package."""

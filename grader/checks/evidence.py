@@ -1,0 +1,104 @@
+"""All the evidence of one run: what rules, diagnoses, rubric, timing and reports look at, and nothing else.
+
+Read once from an attempt's files (`grader.judging.stored_evidence`); nothing here reads a file or decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from grader.checks.quote import places
+from grader.checks.run.sample_ledger import Ledger
+from grader.checks.source.script import Script
+from grader.model.attempt_facts import AttemptFacts
+from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation
+from grader.model.finding import Location
+from grader.model.run import RunRecord
+from grader.model.task import Expected, Task
+from grader.model.trace import RankTrace, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvidence:
+    """A submission that does not parse: nothing was run, and its text is all there is.
+
+    Attributes:
+        facts: what was to be judged.
+        script: its text, with the syntax errors.
+    """
+
+    facts: AttemptFacts
+    script: Script
+
+
+# Without slots: the ledger is made when it is asked for, and kept.
+@dataclass(frozen=True)
+class Evidence:
+    """One run, as everything that was left of it tells.
+
+    Attributes:
+        facts: what was to be judged, and on what.
+        script: the parsed submission, to quote and to point at lines.
+        record: seen from outside.
+        trace: told by the probe.
+        evaluation: the trusted scorer's, None while not scored.
+        calibration: the reference's measured times on this node class, None where there are none.
+        logs: rank → (stdout, stderr) as kept, safe text; empty when unknown.
+        repeats: records of repeated runs, made where the first one missed its time narrowly.
+        expected: what the task asks of the optimisation.
+        scored: whether networks are scored on the data; else nothing is known of samples that a script makes up.
+    """
+
+    facts: AttemptFacts
+    script: Script
+    record: RunRecord
+    trace: Trace
+    evaluation: Evaluation | None = None
+    calibration: Calibration | None = None
+    logs: tuple[tuple[str, str], ...] = ()
+    repeats: tuple[RunRecord, ...] = ()
+    expected: Expected = field(default_factory=Expected)
+    scored: bool = True
+
+    def of_task(self, task: Task) -> Evidence:
+        """The same evidence as this task sees it."""
+        return replace(self, expected=task.expected, scored=task.scored)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Who saw which sample, built from the trace."""
+        return Ledger.of(self.trace, self.num_train, self.num_validation)
+
+    @property
+    def profile(self) -> str:
+        """`cpu` or `gpu`."""
+        return self.facts.profile
+
+    @property
+    def num_train(self) -> int | None:
+        """Samples of the training split that was mounted for the script; None unknown."""
+        return self.facts.num_train if self.scored else None
+
+    @property
+    def num_validation(self) -> int | None:
+        """Samples of the validation split that was mounted for the script; None unknown."""
+        return self.facts.num_validation if self.scored else None
+
+    @property
+    def world_size(self) -> int:
+        """Ranks that were started."""
+        return self.record.world_size
+
+    def written(self, name: str) -> tuple[Location, ...]:
+        """Where the script opened or saved a file of that name in its output folder; empty where nobody told."""
+        sites = []
+        for rank in self.trace.ranks:
+            sites += [f.site for f in rank.files if f.out and f.path.rpartition("/")[2] == name]
+            sites += [s.site for s in rank.saves if s.out and s.path.rpartition("/")[2] == name]
+        return places(sites)
+
+    def rank(self, rank: int) -> RankTrace:
+        """One rank's trace."""
+        return self.trace.ranks[rank]

@@ -1,0 +1,157 @@
+"""One rank's share of one epoch, and one epoch of all ranks: how samples were drawn, counted once.
+
+Holds the counting; which passes belong together is the ledger's, what a count means is `epoch_partition`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from grader.model.trace import Loader, Site
+
+Samples: TypeAlias = tuple[int | str, ...]
+"""Indices into the root data set, or hashes of the samples themselves."""
+
+NUM_SHOWN = 8
+"""Shared samples kept as examples for "how was this seen"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What one rank consumed in one epoch.
+
+    Attributes:
+        rank: global rank.
+        loader: the loader it came through; None for hashed feeds.
+        samples: in order of delivery; None where neither indices nor hashes are known.
+        num_samples, num_batches: delivered; batch_size: largest batch; last_size: samples of the last batch.
+        num_distinct: different samples, 0 where unknown.
+        exhausted: True when the loader ran dry, False after an early `break`, None where the trace ends first.
+        sampler_epoch: what the sampler said its epoch was.
+        site: where the pass was started, else where the loader was built.
+        start_t, end_t: seconds since the ranks' start.
+    """
+
+    rank: int
+    loader: Loader | None
+    samples: Samples | None
+    num_samples: int
+    num_batches: int
+    batch_size: int
+    last_size: int
+    num_distinct: int
+    exhausted: bool | None
+    sampler_epoch: int | None
+    site: Site | None
+    start_t: float
+    end_t: float
+
+    @property
+    def in_order(self) -> bool:
+        """True where indices only rise; what pads a share to its length starts once more from the beginning."""
+        numbers = [s for s in self.samples or () if isinstance(s, int)]
+        return len(numbers) == len(self.samples or ()) and sum(b < a for a, b in pairwise(numbers)) <= 1
+
+
+@dataclass(frozen=True, slots=True)
+class EpochShards:
+    """One pass of all ranks that took part.
+
+    Attributes:
+        number: from 0, per stream.
+        shards: by rank; ranks that drew nothing have none.
+        own: True when the boundaries are the script's own passes, False when they were cut where samples repeat.
+        replacement: True when a rank drew samples again and again within one pass.
+        num_drawn, num_distinct: samples over all ranks.
+        num_shared: samples drawn by two or more ranks; shared: the first few of them, sorted.
+        union: all different samples.
+    """
+
+    number: int
+    shards: tuple[Shard, ...]
+    own: bool
+    replacement: bool
+    num_drawn: int
+    num_distinct: int
+    num_shared: int
+    shared: Samples
+    union: frozenset[int | str] = field(repr=False, compare=False)
+
+    @property
+    def known(self) -> bool:
+        """True when every shard's samples are known."""
+        return bool(self.shards) and all(s.samples is not None for s in self.shards)
+
+    @property
+    def complete(self) -> bool:
+        """True when every rank's loader ran dry."""
+        return bool(self.shards) and all(s.exhausted is True for s in self.shards)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks that took part."""
+        return tuple(s.rank for s in self.shards)
+
+
+def cut(shard: Shard) -> list[Shard]:
+    """Cut one endless shard into epochs, wherever a sample comes up again since the last cut."""
+    if shard.samples is None or shard.num_distinct == len(shard.samples):
+        return [shard]
+    pieces: list[list[int | str]] = []
+    seen: set[int | str] = set()
+    for sample in shard.samples:
+        if not pieces or sample in seen:
+            pieces.append([])
+            seen = set()
+        pieces[-1].append(sample)
+        seen.add(sample)
+    size = max(1, shard.batch_size)
+    return [
+        replace(
+            shard,
+            samples=tuple(piece),
+            num_samples=len(piece),
+            num_batches=-(-len(piece) // size),
+            last_size=len(piece) % size or size,
+            num_distinct=len(piece),
+            # The last piece stops wherever the loop did.
+            exhausted=n + 1 < len(pieces) or None,
+        )
+        for n, piece in enumerate(pieces)
+    ]
+
+
+def as_epoch(number: int, shards: tuple[Shard, ...], own: bool) -> EpochShards:
+    """Count what the ranks' shards of one epoch have in common; `own` as in `EpochShards`."""
+    union: set[int | str] = set().union(*(s.samples or () for s in shards))
+    shared: set[int | str] = set()
+    if len(union) < sum(s.num_distinct for s in shards):
+        seen: set[int | str] = set()
+        for shard in shards:
+            shared |= seen.intersection(shard.samples or ())
+            seen.update(shard.samples or ())
+    return EpochShards(
+        number=number,
+        shards=shards,
+        own=own,
+        replacement=own and any(_repeats(s) for s in shards),
+        num_drawn=sum(s.num_samples for s in shards),
+        num_distinct=len(union),
+        num_shared=len(shared),
+        shared=first(shared),
+        union=frozenset(union),
+    )
+
+
+def _repeats(shard: Shard) -> bool:
+    """True where samples come up again before the last batch, which wrappers fill from the beginning."""
+    samples = (shard.samples or ())[: -shard.last_size or None]
+    return shard.num_distinct < len(shard.samples or ()) and len(set(samples)) < 0.95 * len(samples)
+
+
+def first(samples: Iterable[int | str], count: int = NUM_SHOWN) -> Samples:
+    """The first few samples in order, numbers before texts."""
+    return tuple(sorted(samples, key=lambda s: (isinstance(s, str), s))[:count])

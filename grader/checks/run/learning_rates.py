@@ -1,0 +1,85 @@
+"""Learning rates and batches of a run, as its optimizers stepped with them.
+
+Reads the steps alone; which rate or batch would have been right is the rules' matter.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass
+from statistics import median
+
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.script import Script
+from grader.model.finding import Location
+from grader.model.trace import RankTrace, Step, Trace
+
+_OPTIMIZERS = "torch.optim."
+TOLERANCE = 1e-6
+"""Relative difference up to which two rates are the same: the same formula in another order of operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRateCurve:
+    """The rates of one rank's main optimizer.
+
+    Attributes:
+        kind: class of the optimizer. steps: its steps in order. rates: largest rate of its groups at each of them.
+    """
+
+    kind: str
+    steps: tuple[Step, ...]
+    rates: tuple[float, ...]
+
+    @property
+    def peak(self) -> float:
+        """The largest rate of all."""
+        return max(self.rates)
+
+    @property
+    def peak_at(self) -> int:
+        """Steps before the rate first came within a hundredth of its peak."""
+        return next(n for n, rate in enumerate(self.rates) if rate >= 0.99 * self.peak)
+
+
+def curve(rank: RankTrace) -> LearningRateCurve | None:
+    """The rates of the optimizer that took most steps; None where there is none with a rate above 0."""
+    counts = Counter(s.optimizer for s in rank.steps if s.lr)
+    if not counts:
+        return None
+    main = max(counts, key=lambda o: (counts[o], -o))
+    steps = tuple(s for s in rank.steps if s.optimizer == main and s.lr)
+    rates = tuple(max(s.lr) for s in steps)
+    return LearningRateCurve(steps[0].kind, steps, rates) if max(rates) > 0 else None
+
+
+def batches(trace: Trace) -> dict[int, int]:
+    """Rank → samples per optimizer step, the median over its steps; empty where any training rank tells none."""
+    found = {}
+    for rank in trainers(trace):
+        sizes = [s.samples for s in rank.steps if s.samples > 0]
+        if not sizes:
+            return {}
+        found[rank.rank] = round(median(sizes))
+    return found
+
+
+def optimizer_places(script: Script) -> tuple[Location, ...]:
+    """Where the text builds optimizers of torch."""
+    calls = [
+        c for name, c in script.calls_under(_OPTIMIZERS) if not name.startswith("torch.optim.lr_scheduler")
+    ]
+    return tuple(script.location(c) for c in calls[:1])
+
+
+def same(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    """Whether two steps' rates are equal, group by group."""
+    return len(a) == len(b) and all(
+        abs(x - y) <= TOLERANCE * max(abs(x), abs(y)) for x, y in zip(a, b, strict=True)
+    )
+
+
+def scheduler_calls(script: Script) -> list[ast.Call]:
+    """Calls that build a schedule."""
+    return [c for _, c in script.calls_under("torch.optim.lr_scheduler.")]

@@ -1,0 +1,101 @@
+"""One rank's passes over its loaders, sorted into training, validation and neither.
+
+Decided by what happened between the batches, never by names: optimizer steps make a pass a training pass.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from grader.checks.run.epoch_shards import Shard
+from grader.model.trace import Batch, Loader, Pass, RankTrace
+
+
+@dataclass(frozen=True, slots=True)
+class RankPass:
+    """One rank's pass over one loader, before it is matched with the others'."""
+
+    rank: int
+    kind: str
+    loader: Loader | None
+    pass_: Pass | None
+    batches: tuple[Batch, ...]
+
+    @property
+    def root(self) -> tuple[str, str | None]:
+        """What root data sets of different ranks have in common: class and split. Slices differ in size."""
+        return (self.loader.dataset, self.loader.split) if self.loader is not None else ("", None)
+
+    @property
+    def site_key(self) -> tuple[str, int]:
+        """Path and line where the loader was built."""
+        site = self.loader.site if self.loader else None
+        return (site.path, site.line) if site else ("", 0)
+
+
+def passes_of(rank: RankTrace) -> list[RankPass]:
+    """All passes of one rank that delivered a batch, in order of their first one."""
+    grouped: dict[tuple[int, int], list[Batch]] = defaultdict(list)
+    for batch in rank.batches:
+        grouped[batch.loader, batch.pass_].append(batch)
+    loaders = {loader.id: loader for loader in rank.loaders}
+    passes = {(p.loader, p.n): p for p in rank.passes}
+    training = _training_passes(rank, grouped)
+    evaluations = [e.t for e in rank.events("evaluation") if e.fields.get("op") == "begin"]
+    result = []
+    for key, batches in grouped.items():
+        loader, pass_ = loaders.get(key[0]), passes.get(key)
+        if key in training:
+            kind = "training"
+        else:
+            start, end = _window(pass_, batches)
+            split = loader.split if loader else None
+            evaluated = any(start <= t <= end for t in evaluations)
+            # A trace without a single evaluation event can't tell evaluation from looking at the data; the split can.
+            kind = "validation" if evaluated or split == "validation" else "other"
+        result.append(RankPass(rank.rank, kind, loader, pass_, tuple(batches)))
+    return result
+
+
+def _window(pass_: Pass | None, batches: Sequence[Batch]) -> tuple[float, float]:
+    start = pass_.t if pass_ is not None else batches[0].t
+    end = pass_.ended_t if pass_ is not None and pass_.ended_t is not None else batches[-1].t
+    return min(start, batches[0].t), max(end, batches[-1].t)
+
+
+def _training_passes(rank: RankTrace, grouped: dict[tuple[int, int], list[Batch]]) -> set[tuple[int, int]]:
+    """Passes with optimizer steps between their batches, or followed by a step where a pass has a single batch."""
+    stepping = {key for key, batches in grouped.items() if len({b.step for b in batches}) > 1}
+    # Who delivered the last batch before each step: needed for passes too short to have a step *between* batches.
+    last_before: dict[int, tuple[int, int]] = {b.step: (b.loader, b.pass_) for b in rank.batches}
+    credited = {key for step, key in last_before.items() if step < len(rank.steps)}
+    loaders = {loader for loader, _ in stepping}
+    # Where some loader clearly trains, a validation batch drawn just before a step must not count as training.
+    return stepping | {key for key in credited if not loaders or key[0] in loaders}
+
+
+def shard_of(p: RankPass) -> Shard:
+    """A pass as the share of an epoch that it is."""
+    start, end = _window(p.pass_, p.batches)
+    samples: tuple[int, ...] | None = None
+    if all(b.indices is not None for b in p.batches):
+        samples = tuple(chain.from_iterable(b.indices or () for b in p.batches))
+    loader_site = p.loader.site if p.loader else None
+    return Shard(
+        rank=p.rank,
+        loader=p.loader,
+        samples=samples,
+        num_samples=sum(b.size for b in p.batches),
+        num_batches=len(p.batches),
+        batch_size=max(b.size for b in p.batches),
+        last_size=p.batches[-1].size,
+        num_distinct=len(set(samples or ())),
+        exhausted=p.pass_.exhausted if p.pass_ else None,
+        sampler_epoch=p.pass_.sampler_epoch if p.pass_ else None,
+        site=loader_site or (p.pass_.site if p.pass_ else None),
+        start_t=start,
+        end_t=end,
+    )

@@ -1,0 +1,198 @@
+"""Who saw which sample: rank by epoch by loader, from the batches that were really delivered.
+
+A pass over a loader is a training pass when optimizer steps happen between its batches, and a validation pass when the
+model is evaluated during it; nothing here asks how a loader is called or which sampler it has. Where loaders tell no
+indices (iterable data sets, hand-made batches), hashes of the samples fed to the model take their place. Counts and
+matches only: what is right or wrong about a division is `checks.run.epoch_partition`'s and the rules'.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import cast
+
+from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch, cut
+from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
+from grader.model.trace import Site, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One loader of the script (or the hashed feeds), matched across ranks.
+
+    Attributes:
+        kind: `training`, `validation` or `other` (a pass that neither trains nor evaluates).
+        split, dataset, root_size: of the root data set; root_size None where unknown or not the same on all ranks.
+        hashed: True where samples are hashes.
+        epochs: in order.
+    """
+
+    kind: str
+    split: str | None
+    dataset: str
+    root_size: int | None
+    hashed: bool
+    epochs: tuple[EpochShards, ...]
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Ranks that took part in any epoch."""
+        return tuple(sorted({r for e in self.epochs for r in e.ranks}))
+
+    def shards(self, rank: int) -> tuple[Shard, ...]:
+        """One rank's shards, epoch by epoch."""
+        return tuple(s for e in self.epochs for s in e.shards if s.rank == rank)
+
+    @property
+    def site(self) -> Site | None:
+        """Where the loader was built."""
+        loaders = (s.loader for e in self.epochs for s in e.shards)
+        return next((loader.site for loader in loaders if loader and loader.site), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All streams of one run.
+
+    Attributes:
+        streams: training first, each kind in order of first use.
+        num_ranks: ranks in the trace.
+        num_train, num_validation: sizes of the mounted splits, None unknown.
+    """
+
+    streams: tuple[Stream, ...]
+    num_ranks: int
+    num_train: int | None = None
+    num_validation: int | None = None
+
+    @classmethod
+    def of(cls, trace: Trace, num_train: int | None = None, num_validation: int | None = None) -> Ledger:
+        """Build the ledger of a run; takes any trace, however little it tells."""
+        passes = [p for rank in trace.ranks for p in passes_of(rank)]
+        streams = [
+            stream
+            for kind in ("training", "validation", "other")
+            for stream in _streams(kind, [p for p in passes if p.kind == kind])
+        ]
+        if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):
+            streams[:0] = _feed_streams(trace, num_train)
+        return cls(tuple(streams), len(trace.ranks), num_train, num_validation)
+
+    def of_kind(self, kind: str) -> tuple[Stream, ...]:
+        """Streams of one kind."""
+        return tuple(s for s in self.streams if s.kind == kind)
+
+    @property
+    def training(self) -> tuple[Stream, ...]:
+        """Streams that were trained on; one whose samples are known stands before one whose samples are not."""
+        return tuple(sorted(self.of_kind("training"), key=lambda s: _hides(s) or not _all_known(s)))
+
+    @property
+    def validation(self) -> tuple[Stream, ...]:
+        """Streams that the model was evaluated on."""
+        return self.of_kind("validation")
+
+    def coverage(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Per epoch, per rank: indices seen in training, in order; empty when unknown. For the coverage plot."""
+        for stream in self.training:
+            if stream.hashed or not _all_known(stream):
+                continue
+            rows = []
+            for epoch in stream.epochs:
+                # Only hashed streams hold texts, and they were left out above.
+                drawn = {s.rank: cast(tuple[int, ...], s.samples) for s in epoch.shards}
+                rows.append(tuple(drawn.get(rank, ()) for rank in range(self.num_ranks)))
+            return tuple(rows)
+        return ()
+
+
+def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
+    by_root: dict[tuple[str, str | None], list[RankPass]] = defaultdict(list)
+    for p in passes:
+        by_root[p.root].append(p)
+    streams = []
+    for (dataset, split), members in by_root.items():
+        for group in _by_site(members):
+            sizes = {p.loader.root_size for p in group if p.loader}
+            root_size = sizes.pop() if len(sizes) == 1 else None
+            epochs = _epochs(group, root_size)
+            streams.append(Stream(kind, split, dataset, root_size, False, epochs))
+    return streams
+
+
+def _by_site(members: list[RankPass]) -> list[list[RankPass]]:
+    """Split loaders over one data set by the line that builds them, unless ranks build theirs on different lines."""
+    sites: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    groups: dict[tuple[str, int], list[RankPass]] = defaultdict(list)
+    for p in members:
+        sites[p.rank].add(p.site_key)
+        groups[p.site_key].append(p)
+    return list(groups.values()) if len({frozenset(s) for s in sites.values()}) == 1 else [members]
+
+
+def _epochs(members: list[RankPass], root_size: int | None) -> tuple[EpochShards, ...]:
+    per_rank: dict[int, list[Shard]] = defaultdict(list)
+    for p in members:
+        per_rank[p.rank].append(shard_of(p))
+    if all(len(shards) == 1 for shards in per_rank.values()):
+        # One endless pass may hold many epochs: cut it where a rank starts to see its samples again.
+        cuts = {rank: cut(shards[0]) for rank, shards in per_rank.items()}
+        if any(len(pieces) > 1 for pieces in cuts.values()) and not _replaces(cuts, root_size):
+            return _rows(cuts, own=False)
+    return _rows(per_rank, own=True)
+
+
+def _replaces(cuts: dict[int, list[Shard]], root_size: int | None) -> bool:
+    """True where samples repeat long before a shard is through.
+
+    By the birthday rule a draw with replacement from n samples repeats after about 1.25 √n draws; half a shard of
+    n / k separates the two for every n above a few dozen.
+    """
+    complete = [piece.num_samples for pieces in cuts.values() for piece in pieces if piece.exhausted]
+    return root_size is not None and 2 * len(cuts) * max(complete, default=0) < root_size
+
+
+def _rows(per_rank: Mapping[int, Sequence[Shard]], *, own: bool) -> tuple[EpochShards, ...]:
+    count = max((len(shards) for shards in per_rank.values()), default=0)
+    rows = (tuple(per_rank[r][n] for r in sorted(per_rank) if n < len(per_rank[r])) for n in range(count))
+    return tuple(as_epoch(n, shards, own) for n, shards in enumerate(rows))
+
+
+def _all_known(stream: Stream) -> bool:
+    return bool(stream.epochs) and all(e.known for e in stream.epochs)
+
+
+def _hides(stream: Stream) -> bool:
+    """True where a data set of the script's own hides which samples its indices mean."""
+    return any(s.loader is not None and s.loader.hides for e in stream.epochs for s in e.shards)
+
+
+def _feed_streams(trace: Trace, num_train: int | None) -> list[Stream]:
+    per_rank: dict[int, list[Shard]] = {}
+    for rank in trace.ranks:
+        feeds = [f for f in rank.feeds if f.hashes and not f.spot]
+        if not feeds:
+            continue
+        hashes = tuple(chain.from_iterable(f.hashes for f in feeds))
+        whole = Shard(
+            rank=rank.rank,
+            loader=None,
+            samples=hashes,
+            num_samples=len(hashes),
+            num_batches=len(feeds),
+            batch_size=max(len(f.hashes) for f in feeds),
+            last_size=len(feeds[-1].hashes),
+            num_distinct=len(set(hashes)),
+            exhausted=None,
+            sampler_epoch=None,
+            site=None,
+            start_t=feeds[0].t,
+            end_t=feeds[-1].t,
+        )
+        per_rank[rank.rank] = [whole]
+    cuts = {rank: cut(shards[0]) for rank, shards in per_rank.items()}
+    epochs = _rows(per_rank, own=True) if _replaces(cuts, num_train) else _rows(cuts, own=False)
+    return [Stream("training", "train", "", num_train, True, epochs)] if epochs else []

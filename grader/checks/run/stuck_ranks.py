@@ -1,0 +1,99 @@
+"""Where ranks stood when a run was stuck: operation and line of each, and whether that line runs on some ranks only.
+
+Joins the stacks that the supervisor took with the rank tests of the source. Which code a deadlock gets is decided here
+once, so that exactly one of DIST003 and DIST009 speaks of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from grader.checks.evidence import Evidence
+from grader.checks.quote import at
+from grader.checks.source.script import Script
+from grader.model.finding import Location
+from grader.model.run import Ending, Frame, RankRecord
+
+_MISMATCH = re.compile(
+    r"op\.preamble|preamble\.length|[Mm]ismatch(ed)? (between )?collective|[Cc]ollective.{0,40}mismatch"
+    r"|Detected mismatch|different (shapes|sizes) (across|on) ranks|Received data size doesn't match expected size"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StuckRank:
+    """One rank of a run that was stuck.
+
+    Attributes:
+        rank: global rank.
+        operation: what it waited in, "" where in none.
+        site: innermost line of the submission; guard: the rank test it runs under, None where on all ranks.
+        ended: True when the rank's process was over.
+    """
+
+    rank: int
+    operation: str
+    site: Frame | None
+    guard: Location | None
+    ended: bool
+
+    def call(self) -> str:
+        """The call it waited in, as one of a list."""
+        if self.ended:
+            return f"nothing more on rank {self.rank}"
+        where = f" at {at(self.site)}" if self.site is not None else ""
+        return f"{f'`{self.operation}`' if self.operation else 'no collective'}{where} on rank {self.rank}"
+
+
+def stuck_ranks(evidence: Evidence) -> tuple[StuckRank, ...]:
+    """All ranks of a deadlocked run; empty for any other run."""
+    if evidence.record.ending is not Ending.DEADLOCKED:
+        return ()
+    return tuple(_stuck(evidence.script, r) for r in evidence.record.ranks)
+
+
+def guarded_ranks(stuck: tuple[StuckRank, ...]) -> tuple[StuckRank, ...]:
+    """Ranks that wait in a collective which a rank test keeps from the others: empty where no test is to blame.
+
+    Where every rank that is left waits under a test of its own (`if rank == 0: … else: …`), the ranks do call
+    collectives, only different ones: that is a mismatch, not a collective that the others never reach.
+    """
+    guarded = tuple(s for s in stuck if s.guard is not None and s.operation and not s.ended)
+    return guarded if len(guarded) < len(stuck) else ()
+
+
+def mismatch(record: RankRecord) -> str:
+    """The backend's words about collectives that don't fit together, "" where the rank failed otherwise or not."""
+    failure = record.failure
+    return failure.message if failure is not None and _MISMATCH.search(failure.message) else ""
+
+
+def rank_test(script: Script, path: str, line: int) -> Location | None:
+    """The test that keeps a line from some ranks, None where all ranks run it or the text does not tell."""
+    tree = next((t for t in script.trees if t.path == path), None)
+    if tree is None:
+        return None
+    around = [
+        n for n in ast.walk(tree.root) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)
+    ]
+    if not around:
+        return None
+    # The statement that ends first among those that begin last is the innermost one.
+    innermost = max(around, key=lambda n: (n.lineno, -(n.end_lineno or 0)))
+    guard = script.guards.partial(innermost)
+    return script.location(guard.test) if guard is not None else None
+
+
+def _stuck(script: Script, record: RankRecord) -> StuckRank:
+    waiting = record.waiting
+    ended = waiting is None and record.exit_code is not None and not record.killed_by_judge
+    if waiting is None:
+        return StuckRank(record.rank, "", None, None, ended)
+    # Also a helper that a rank test leads to runs on some ranks only: every frame of the submission counts.
+    frames = [f for f in waiting.frames if f.in_submission] or ([waiting.site] if waiting.site else [])
+    guards = (rank_test(script, f.path, f.line) for f in frames)
+    return StuckRank(
+        record.rank, waiting.operation, waiting.site, next((g for g in guards if g), None), ended
+    )

@@ -1,0 +1,226 @@
+"""What the trace claims against what was seen from outside: each disagreement as one fact, with how sure it is.
+
+For staff. `held` marks what honest code cannot produce; everything else may have an honest reason (`os._exit`, a file
+copied by hand) and is only worth a look. Nothing here is a judgement of a person.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from grader.checks.evidence import Evidence
+from grader.checks.run.replica_comparison import compare_gradients, equal, sharded, trainers
+from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
+from grader.model.run import Ending, RankRecord
+from grader.model.trace import RankTrace, Sums
+
+MIN_STEP_S = 30e-6
+"""Python alone needs more than this for one backward pass and one optimizer step of the smallest model (measured about
+150 µs for one linear layer on a fast core)."""
+MAX_BYTES_PER_S = 50e9
+"""No core moves more memory than this per second; a step reads and writes every gradient at least once."""
+CUT_BYTES = 64 << 20
+"""What is kept of a rank's trace (`trace_bytes` of the launcher)."""
+EVENT_BYTES, RARE_EVENTS = 1000, 4000
+"""No event of a usual kind is longer, without its list of samples; the others are few by the probe's own limits."""
+MAX_GONE_LINES = 4
+"""More lines than signals interrupt in an honest run."""
+MIN_LOOPBACK_BYTES = 400_000
+"""Below this the packets' own bytes blur the count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One disagreement.
+
+    Attributes:
+        fact: one sentence with numbers, for staff.
+        held: True for what honest code cannot produce.
+        ranks: ranks concerned, empty for the whole run.
+        outside: True when it was seen from outside; False when the trace gives itself away.
+    """
+
+    fact: str
+    held: bool
+    ranks: tuple[int, ...] = ()
+    outside: bool = True
+
+
+def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
+    """Everything that does not fit together in one run; empty is the usual case."""
+    found = [
+        Contradiction(f"Rank {r.rank}: {sentence}", True, (r.rank,), outside=False)
+        for r in evidence.trace.ranks
+        for sentence in r.suspicions
+    ]
+    records = {r.rank: r for r in evidence.record.ranks}
+    for trace in evidence.trace.ranks:
+        record = records.get(trace.rank)
+        if record is not None:
+            found += _silence(evidence, trace, record)
+            found += _unsealed(record)
+            found += _flood(trace, record)
+            found += _pace(trace, record)
+    if evidence.record.ending is Ending.COMPLETED:
+        found += _weights(evidence)
+        found += [Contradiction(fact, True) for fact in (unlearned(evidence),) if fact]
+    told = (foreign_samples(evidence), pretended_samples(evidence))
+    found += [Contradiction(fact, True, outside=False) for fact in told if fact]
+    found += _file_times(evidence)
+    found += _traffic(evidence)
+    return tuple(found)
+
+
+def _silence(evidence: Evidence, trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+    """A trace that is missing or stops early. A run that was killed truncates it honestly, and so does the cap."""
+    if record.exit_code != 0 or record.killed_by_judge or record.trace_cut or _unsupported(trace):
+        return []
+    if trace.num_lines == 0 and trace.start is None:
+        # The first event is written before the script's first line.
+        return [
+            Contradiction(
+                f"Rank {trace.rank} ended well and told nothing, not even that it started.",
+                True,
+                (trace.rank,),
+            )
+        ]
+    if not trace.ended:
+        # `os._exit` and `exec` skip the end of the script, and with it the last event.
+        leaves = any(word in f.text for f in evidence.script.submission.files for word in ("_exit", "exec"))
+        why = "; the script has a call that leaves at once" if leaves else ""
+        fact = f"Rank {trace.rank} ended well, but its trace stops before the end{why}."
+        return [Contradiction(fact, not leaves, (trace.rank,))]
+    if trace.problems:
+        fact = f"Rank {trace.rank}'s trace holds lines that could not be read: {trace.problems[0]}"
+        return [Contradiction(fact, False, (trace.rank,), outside=False)]
+    return []
+
+
+def _unsealed(record: RankRecord) -> list[Contradiction]:
+    """Events that bear no seal of this run's probe, or others that are gone."""
+    found = []
+    if record.foreign_lines:
+        told = f"{record.foreign_lines:,} of the events in rank {record.rank}'s trace were not written by its probe."
+        found.append(Contradiction(told, True, (record.rank,)))
+    if record.gone_lines:
+        told = f"{record.gone_lines:,} events that rank {record.rank}'s probe wrote are not in its trace."
+        # A handler of the script's own that raises in the middle of a line can cost one, now and then.
+        found.append(Contradiction(told, record.gone_lines > MAX_GONE_LINES, (record.rank,)))
+    return found
+
+
+def _flood(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+    """A trace that was filled to its cap by something else than events; after it nothing was seen any more."""
+    if not record.trace_cut or record.trace_bytes < CUT_BYTES:
+        return []
+    numbers = sum(len(b.indices or ()) for b in trace.batches) + 3 * sum(len(f.hashes) for f in trace.feeds)
+    frequent = (trace.steps, trace.batches, trace.passes, trace.feeds, trace.params, trace.collectives)
+    events = sum(map(len, frequent)) + len(trace.events("evaluation"))
+    explained = EVENT_BYTES * (events + RARE_EVENTS) + 8 * numbers
+    if explained >= CUT_BYTES / 2:
+        return []
+    fact = (
+        f"Rank {trace.rank} filled its trace to the cap of {CUT_BYTES >> 20} MiB, and {events:,} events of the kinds "
+        f"that come often explain {explained >> 20} MiB at most: what came afterwards was not seen."
+    )
+    return [Contradiction(fact, True, (trace.rank,))]
+
+
+def _unsupported(trace: RankTrace) -> bool:
+    """True where the probe said of torch itself that it is too old; a hook that failed is no reason for silence."""
+    return any(str(e.fields.get("reason", "")).startswith("torch ") for e in trace.events("unsupported"))
+
+
+def _pace(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+    """More steps than the kernel's CPU time has room for."""
+    steps = len(trace.steps)
+    on_device = any(not d.startswith("cpu") for w in trace.wraps for d in w.param_devices)
+    gradient_bytes = 0 if on_device else max((w.gradient_bytes for w in trace.wraps), default=0)
+    needed = steps * (MIN_STEP_S + max(0, gradient_bytes) * 2 / MAX_BYTES_PER_S)
+    if steps < 10 or needed <= record.cpu_s:
+        return []
+    fact = (
+        f"Rank {trace.rank} claims {steps:,} steps, which need at least {needed:.2f} s of CPU time, "
+        f"but the kernel counted {record.cpu_s:.2f} s."
+    )
+    return [Contradiction(fact, True, (trace.rank,))]
+
+
+def _weights(evidence: Evidence) -> list[Contradiction]:
+    """Weights that no rank saved, and that are not those with which training ended."""
+    evaluation = evidence.evaluation
+    whole = bool(evidence.trace.ranks) and all(r.ended and not r.problems for r in evidence.trace.ranks)
+    cut = any(r.trace_cut for r in evidence.record.ranks)
+    if evaluation is None or not evaluation.sums or not whole or cut or sharded(evidence.trace):
+        return []
+    if any(r.events("process") for r in evidence.trace.ranks):
+        # What other processes of the script do is not told: they may have trained and saved.
+        return []
+    saves = [s for r in evidence.trace.ranks for s in r.saves]
+    if any(not s.sums or s.api == "dcp" for s in saves) or any(equal(s.sums, evaluation.sums) for s in saves):
+        # A save without a fingerprint (weights two levels deep, a sharded checkpoint) could be this file.
+        return []
+    finals = [f.sums for r in evidence.trace.ranks for f in r.finals]
+    if any(_contains(evaluation.sums, sums) for sums in finals if sums):
+        return []
+    fact = (
+        f"The weights in `{evaluation.artifact}` are none of the {len(saves)} checkpoints that the ranks saved, "
+        "nor those with which training ended."
+    )
+    # With no save seen at all, a library that writes files in a way of its own may have made it.
+    return [Contradiction(fact, bool(saves), ())]
+
+
+def _contains(whole: Sums, part: Sums) -> bool:
+    """True when (nearly) all sums of one fingerprint are found in another that may hold more tensors, in any order."""
+    left = Counter(_rounded(x) for x in whole if x is not None)
+    wanted = Counter(_rounded(x) for x in part if x is not None)
+    return sum((wanted & left).values()) >= 0.9 * sum(wanted.values())
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.4e}"
+
+
+def _file_times(evidence: Evidence) -> list[Contradiction]:
+    """An artifact older than the first step; not held, since a start checkpoint may be all that a script saves."""
+    evaluation = evidence.evaluation
+    first = min((r.steps[0].t for r in evidence.trace.ranks if r.steps), default=None)
+    if evaluation is None or first is None:
+        return []
+    for file in evidence.record.outputs:
+        if file.path == evaluation.artifact and file.mtime_s < first - 1:
+            fact = f"`{file.path}` was written {first - file.mtime_s:.1f} s before the first optimizer step."
+            return [Contradiction(fact, False, ())]
+    return []
+
+
+def _traffic(evidence: Evidence) -> list[Contradiction]:
+    """Gradients said to be averaged, over a wire that carried next to nothing."""
+    measured = evidence.record.loopback_bytes
+    active = trainers(evidence.trace)
+    wraps = [w for r in active for w in r.wraps if w.kind == "ddp"]
+    if (
+        measured is None
+        or evidence.profile != "cpu"
+        or len(active) < 2
+        or not wraps
+        or sharded(evidence.trace)
+    ):
+        return []
+    found = compare_gradients(evidence.trace)
+    if not found.num_steps or found.difference is not None:
+        return []
+    # Hooks may compress what is sent, by a factor of hundreds.
+    if any("comm_hook" in f.text for f in evidence.script.submission.files):
+        return []
+    steps = min(len(r.steps) for r in active)
+    expected = steps * min(w.gradient_bytes for w in wraps) * 2 * (len(active) - 1)
+    if expected < MIN_LOOPBACK_BYTES or measured >= 0.05 * expected:
+        return []
+    fact = (
+        f"{steps:,} steps of averaged gradients move {expected:,} bytes between {len(active)} ranks; "
+        f"{measured:,} bytes were counted."
+    )
+    return [Contradiction(fact, True, tuple(r.rank for r in active))]

@@ -1,0 +1,168 @@
+"""How one validation pass was shared among ranks, and whether its parts were put together afterwards.
+
+Two rules share it (EVAL001, EVAL003). It speaks of passes only; what a metric should have been is the scorer's to say.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass
+
+from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.sample_ledger import Ledger, Stream
+from grader.model.trace import Collective, RankTrace, Trace
+
+COMBINING = (
+    "all_reduce",
+    "reduce",
+    "all_gather",
+    "gather",
+    "all_to_all",
+    "send",
+    "recv",
+    "isend",
+    "irecv",
+    "scatter",
+)
+"""Beginnings of the names of collectives that bring ranks' values together; a barrier or a broadcast does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One validation pass in which each rank saw only a part.
+
+    Attributes:
+        epoch: the pass.
+        num_expected: samples of the set that was divided, None unknown.
+        num_padded: samples drawn beyond the first time; None where samples are not known.
+        num_missing: samples never drawn; None where unknown or where a loop was left early.
+    """
+
+    epoch: EpochShards
+    num_expected: int | None
+    num_padded: int | None
+    num_missing: int | None
+
+
+def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
+    """Passes of a validation stream that were divided among ranks; whole passes on each rank, or on one, are not."""
+    found = []
+    for epoch in stream.epochs:
+        expected = _expected(ledger, stream, epoch)
+        if len(epoch.shards) < 2 or expected is None:
+            continue
+        # A rank that goes through all but the last bit of the set has not divided it.
+        if any(s.num_samples >= 0.9 * expected for s in epoch.shards) or not any(
+            s.exhausted for s in epoch.shards
+        ):
+            continue
+        exact = epoch.known and _same_numbers(ledger, stream, epoch)
+        padded = sum(s.num_distinct for s in epoch.shards) - epoch.num_distinct if exact else None
+        missing = max(0, expected - epoch.num_distinct) if exact and epoch.complete else None
+        found.append(Parts(epoch, expected, padded, missing))
+    return tuple(found)
+
+
+def whole_ranks(ledger: Ledger, stream: Stream) -> tuple[int, ...]:
+    """Ranks that went through (nearly) all of the validation set in some pass."""
+    found = set()
+    for epoch in stream.epochs:
+        expected = _expected(ledger, stream, epoch)
+        found |= {s.rank for s in epoch.shards if expected and s.num_samples >= 0.9 * expected}
+    return tuple(sorted(found))
+
+
+def combining(ledger: Ledger, trace: Trace, stream: Stream) -> tuple[Collective, ...]:
+    """Collectives that ran after a pass of this stream had begun and before the rank went on training."""
+    begins = {r.rank: tuple(s.start_t for s in stream.shards(r.rank)) for r in trace.ranks}
+    return combined_after(ledger, trace, begins)
+
+
+def evaluated(ledger: Ledger, trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
+    """Rank → (begin in seconds, samples) of each evaluation, told by the model: for batches that came from no loader.
+
+    What is evaluated without training in between is one evaluation, however many loops or lines it takes.
+    """
+    found: dict[int, tuple[tuple[float, int], ...]] = {}
+    for rank in trace.ranks:
+        resumed = sorted(_training_times(ledger, rank))
+        runs: dict[int, tuple[float, int]] = {}
+        begun = math.nan
+        for event in rank.events("evaluation"):
+            samples = event.fields.get("num_samples")
+            if event.fields.get("op") == "begin":
+                begun = event.t
+            elif isinstance(samples, int) and not math.isnan(begun):
+                number = bisect.bisect(resumed, begun)
+                start, before = runs.get(number, (begun, 0))
+                runs[number] = (start, before + samples)
+        if runs:
+            found[rank.rank] = tuple(runs.values())
+    return found
+
+
+def combined_after(
+    ledger: Ledger, trace: Trace, begins: dict[int, tuple[float, ...]]
+) -> tuple[Collective, ...]:
+    """Collectives that ran after one of these times (by rank) and before the rank went on training."""
+    found: list[Collective] = []
+    for rank in trace.ranks:
+        resumed = _training_times(ledger, rank)
+        windows = [
+            (t, min((r for r in resumed if r > t), default=math.inf)) for t in begins.get(rank.rank, ())
+        ]
+        found += [
+            c
+            for c in rank.collectives
+            if c.name.startswith(COMBINING) and any(start <= c.t <= end for start, end in windows)
+        ]
+    return tuple(found)
+
+
+def _training_times(ledger: Ledger, rank: RankTrace) -> list[float]:
+    """When the rank drew training batches or took steps: what is reduced after one of these is training's again."""
+    loaders = {s.loader.id for stream in ledger.training for s in stream.shards(rank.rank) if s.loader}
+    drawn = [b.t for b in rank.batches if b.loader in loaders]
+    return [*drawn, *(f.t for f in rank.feeds), *(s.t for s in rank.steps)]
+
+
+def _expected(ledger: Ledger, stream: Stream, epoch: EpochShards) -> int | None:
+    sizes = {s.loader.size for s in epoch.shards if s.loader}
+    common = sizes.pop() if len(sizes) == 1 else None
+    if common is not None and any(s.num_samples < 0.9 * common for s in epoch.shards):
+        return common
+    if _from_training(ledger, stream):
+        # A part of the training root was set aside: what the ranks' loaders hold is all that can be known of it.
+        held = [s.loader.size for s in epoch.shards if s.loader and s.loader.size is not None]
+        largest = max(held, default=0)
+        whole = epoch.known and epoch.num_distinct <= 1.1 * largest
+        return largest if whole else sum(held) if len(held) == len(epoch.shards) else None
+    # Each rank's loader holds a slice of its own: the slices belong to the root data set.
+    if stream.root_size is not None and ledger.num_validation is not None and stream.split == "validation":
+        return max(stream.root_size, ledger.num_validation)
+    return stream.root_size
+
+
+def _from_training(ledger: Ledger, stream: Stream) -> bool:
+    """Whether a validation set was set aside from the data set that training draws from."""
+    root = (stream.dataset, stream.split, stream.root_size)
+    return stream.split != "validation" and any(
+        (s.dataset, s.split, s.root_size) == root for s in ledger.training if not s.hashed
+    )
+
+
+def _same_numbers(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
+    """True when index i is the same sample on every rank; slices numbered from 0 on each rank are not comparable."""
+    digests = {s.loader.digest if s.loader else None for s in epoch.shards}
+    if any(s.loader is None or s.loader.hides for s in epoch.shards) or (
+        None not in digests and len(digests) > 1
+    ):
+        return False
+    if all(s.loader is not None and (s.loader.num_replicas or 0) > 1 for s in epoch.shards):
+        return True
+    return stream.root_size is not None and (
+        ledger.num_validation is None
+        or stream.split != "validation"
+        or stream.root_size >= ledger.num_validation
+    )

@@ -1,0 +1,149 @@
+"""Whether what was scored can have come from the training that was told: its losses, its samples.
+
+Sentences for staff about what honest training cannot look like; "" where nothing is odd or nothing can be said.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from itertools import combinations
+from statistics import fmean
+
+from grader.checks.evidence import Evidence
+from grader.checks.quote import count
+from grader.checks.run.replica_comparison import trainers
+from grader.model.trace import RankTrace
+
+UNTRAINED_LOSS = math.log(10)
+"""Mean cross entropy of a network that knows nothing of ten classes."""
+UNEXPLAINED = 0.5
+"""How much less the training loss may have fallen than the scored one, as shares of where they began: augmentation,
+dropout and smoothed labels keep a training loss up, by 0.3 where they are strong."""
+TRAINED = 0.2
+"""Share of an untrained network's loss below which no training begins."""
+_SCALED = re.compile(r"\bloss(?:es)?\s*[/*]|\)\s*/\s*[\w.()]+\s*(?:#.*)?$", re.MULTILINE)
+_WINDOW = 8
+_FIRST = 3
+_FEWEST_STEPS = 6
+SAME_SAMPLES = 0.3
+"""Share of samples that two ranks may have in common where their indices have none; copies in the data are rarer."""
+FEW_SAMPLES = 0.7
+"""Share of samples with different indices that must really be different."""
+_SPOTS_NEEDED = 48
+_UNKNOWN = 1 << 30
+
+
+def unlearned(evidence: Evidence) -> str:
+    """Weights that know the task, after steps in which little was learned."""
+    scored = evidence.evaluation.hidden.get("loss") if evidence.evaluation is not None else None
+    ranks = trainers(evidence.trace)
+    if scored is None or scored <= 0 or not ranks:
+        return ""
+    if all(_trained_before(rank, 0.5 * scored if _scales_loss(evidence) else 0.0) for rank in ranks):
+        first = ranks[0].steps[0].loss or 0.0
+        return (
+            f"The loss was {first:.2f} at the first step, where a network that knows nothing has one of "
+            f"{UNTRAINED_LOSS:.1f}: training began with weights that had been trained before."
+        )
+    left = min(_left(rank) for rank in ranks)
+    if left <= scored / UNTRAINED_LOSS + UNEXPLAINED:
+        return ""
+    return (
+        f"The scored weights have a loss of {scored:.2f} on the hidden split, {scored / UNTRAINED_LOSS:.0%} of an "
+        f"untrained network's, but in training the loss never fell below {left:.0%} of where it began: these steps "
+        "did not make them."
+    )
+
+
+def _left(rank: RankTrace) -> float:
+    """The lowest training loss as a share of the first; 0 where it is not known."""
+    first, lowest = _first_and_lowest(rank)
+    return lowest / first if first > 0 else 0.0
+
+
+def _trained_before(rank: RankTrace, at_least: float) -> bool:
+    """A first loss that only a trained network has, and training that did not end below `at_least`."""
+    first, lowest = _first_and_lowest(rank)
+    parts = max((step.backwards or 1 for step in rank.steps[:_FIRST]), default=1)
+    return 0 < first * parts < TRAINED * UNTRAINED_LOSS and lowest >= at_least
+
+
+def _scales_loss(evidence: Evidence) -> bool:
+    """Where the text divides a loss, small ones mean little: only one that ends near the scored one was not divided."""
+    return any(_SCALED.search(file.text) for file in evidence.script.submission.files)
+
+
+def _first_and_lowest(rank: RankTrace) -> tuple[float, float]:
+    """The loss of the first steps, and the lowest of a few in a row; zeros where losses are not known."""
+    losses = [step.loss for step in rank.steps if step.loss is not None and step.optimizer == 0]
+    if len(losses) < max(_FEWEST_STEPS, len(rank.steps)) or not all(map(math.isfinite, losses)):
+        return 0.0, 0.0
+    window = min(_WINDOW, len(losses) // 2)
+    return fmean(losses[:_FIRST]), min(fmean(losses[n : n + window]) for n in range(len(losses) - window + 1))
+
+
+def foreign_samples(evidence: Evidence) -> str:
+    """A training set that is the training split and more: the validation split is what else there is."""
+    if evidence.num_train is None or evidence.num_validation is None:
+        return ""
+    both = evidence.num_train + evidence.num_validation
+    for stream in evidence.ledger.training:
+        size = stream.root_size
+        if size is not None and evidence.num_train < size <= both:
+            return (
+                f"The training loader deals out {size:,} samples, and the training split has {evidence.num_train:,}: "
+                f"with the validation split it would be {both:,}."
+            )
+    return ""
+
+
+def pretended_samples(evidence: Evidence) -> str:
+    """Samples that differ by their indices and not in what the models were given."""
+    ranks = [_Looks(rank, _training_loaders(evidence, rank.rank)) for rank in trainers(evidence.trace)]
+    for one, two in combinations(ranks, 2):
+        steps = sorted(one.given.keys() & two.given.keys())
+        drawn = sum(len(one.drawn[n] & two.drawn[n]) for n in steps)
+        given = sum(len(one.given[n] & two.given[n]) for n in steps)
+        most = sum(min(len(one.given[n]), len(two.given[n])) for n in steps)
+        if most >= _SPOTS_NEEDED and given >= SAME_SAMPLES * most and drawn < 0.1 * most:
+            return (
+                f"Ranks {one.rank} and {two.rank} drew different indices, but {given:,} of {count(most, 'sample')} "
+                "that were looked at are the same."
+            )
+    # Only of the task's own images is it known that they differ.
+    for look in ranks if evidence.num_train is not None else ():
+        drawn = sum(len(indices) for indices in look.drawn.values())
+        given = sum(len(samples) for samples in look.given.values())
+        if drawn >= _SPOTS_NEEDED and given < FEW_SAMPLES * drawn:
+            return (
+                f"Rank {look.rank} drew {drawn:,} different indices within single steps, and only {given:,} of the "
+                "samples that came for them are different."
+            )
+    return ""
+
+
+class _Looks:
+    """Steps at which a rank's samples were looked at and their indices are known: different ones of each, by step."""
+
+    def __init__(self, rank: RankTrace, loaders: frozenset[int]) -> None:
+        self.rank = rank.rank
+        hashes: dict[int, list[str]] = defaultdict(list)
+        sizes: dict[int, int] = defaultdict(int)
+        for feed in rank.feeds:
+            hashes[feed.step] += feed.hashes
+            sizes[feed.step] += feed.size if feed.spot else _UNKNOWN
+        indices: dict[int, list[int]] = defaultdict(list)
+        for batch in rank.batches:
+            if batch.loader in loaders and batch.indices is not None:
+                indices[batch.step] += batch.indices
+        # A batch that was not fed as it came, or not hashed to its end, says nothing.
+        whole = [n for n in hashes if len(hashes[n]) == sizes[n] == len(indices[n])]
+        self.given = {n: frozenset(hashes[n]) for n in whole}
+        self.drawn = {n: frozenset(indices[n]) for n in whole}
+
+
+def _training_loaders(evidence: Evidence, rank: int) -> frozenset[int]:
+    shards = [s for stream in evidence.ledger.training for epoch in stream.epochs for s in epoch.shards]
+    return frozenset(s.loader.id for s in shards if s.rank == rank and s.loader is not None)

@@ -1,0 +1,122 @@
+"""Calls in which every rank of the default group must take part, and where in the text they run.
+
+Point-to-point calls and calls on a group of their own are left out: their members are the script's own business.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.library_collectives import library_calls
+from grader.checks.source.library_names import Names
+from grader.checks.source.networks import Networks
+from grader.checks.source.syntax_nodes import FUNCTIONS, start
+from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.training_loops import DDP
+from grader.checks.source.value_sources import Values
+
+INIT = "torch.distributed.init_process_group"
+_REDUCING = (
+    "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "gather", "gather_object", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor",
+)  # fmt: skip
+_SPREADING = (
+    "barrier", "broadcast", "broadcast_object_list", "monitored_barrier", "new_group", "scatter",
+    "scatter_object_list",
+)  # fmt: skip
+REDUCING = tuple(f"torch.distributed.{n}" for n in _REDUCING)
+"""Collectives that bring the ranks' values together."""
+ALL = (*REDUCING, *(f"torch.distributed.{n}" for n in _SPREADING))
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveCall:
+    """One collective.
+
+    Attributes:
+        name: short name, as the script's reader knows it (`all_reduce`). call: the call itself.
+        via: the call written at the place that was asked about; equal to `call` unless a helper stands between.
+    """
+
+    name: str
+    call: ast.Call
+    via: ast.Call
+
+
+class Collectives:
+    """Collectives over all files."""
+
+    def __init__(
+        self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, modules: Networks
+    ) -> None:
+        self._trees, self._modules = trees, modules
+        self._names, self._calls, self._values = names, calls, values
+        self._inside: dict[ast.AST, tuple[CollectiveCall, ...]] = {}
+        self._direct: dict[ast.Call, str] | None = None
+        self._running: dict[ast.Call, tuple[CollectiveCall, ...]] | None = None
+
+    @property
+    def direct(self) -> dict[ast.Call, str]:
+        """All collective calls on the default group with their short names, wrapping a model among them."""
+        if self._direct is None:
+            self._direct = {}
+            for dotted in (*ALL, INIT, DDP):
+                for call in self._calls.named(dotted):
+                    if not self._own_group(call):
+                        self._direct[call] = dotted.rpartition(".")[2]
+            self._direct |= library_calls(self._trees, self._names, self._calls, self._values, self._modules)
+        return self._direct
+
+    @property
+    def running(self) -> dict[ast.Call, tuple[CollectiveCall, ...]]:
+        """All calls that run collectives, themselves or in a function that they call, with `of` each."""
+        if self._running is None:
+            direct = self.direct
+            every = (call for tree in self._trees for call in tree.calls) if direct else ()
+            likely = (call for call in every if call in direct or self._calls.targets(call))
+            self._running = {call: found for call in likely if (found := self.of(call))}
+        return self._running
+
+    def inside(self, node: ast.AST) -> tuple[CollectiveCall, ...]:
+        """Collectives that run inside a node, through the submission's own functions, in the order of the text."""
+        if node not in self._inside:
+            self._inside[node] = ()  # a function that calls itself adds nothing
+            found: list[CollectiveCall] = []
+            if self.direct:
+                for call in sorted(self._names.tree(node).calls_within(node), key=start):
+                    found.extend(self.of(call))
+            self._inside[node] = tuple(found)
+        return self._inside[node]
+
+    def of(self, call: ast.Call) -> tuple[CollectiveCall, ...]:
+        """What one call runs: itself where it is a collective, or those inside the function it calls."""
+        name = self.direct.get(call)
+        if name is not None:
+            return (CollectiveCall(name, call, call),)
+        targets = self._calls.targets(call)
+        if not targets:
+            return ()
+        found: list[CollectiveCall] = []
+        for target in targets:
+            if isinstance(target, FUNCTIONS):
+                for statement in target.body:
+                    found.extend(CollectiveCall(c.name, c.call, call) for c in self.inside(statement))
+        return tuple(found)
+
+    def _own_group(self, call: ast.Call) -> bool:
+        given = [self._calls.argument(call, name) for name in ("group", "process_group")]
+        for group in given:
+            if group is None:
+                continue
+            origins = self._values.origins(group)
+            world = all(
+                (isinstance(o, ast.Constant) and o.value is None)
+                or (self._names.qualified(o) or "").endswith("group.WORLD")
+                for o in origins
+            )
+            if not world:
+                return True
+        return False

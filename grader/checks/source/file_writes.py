@@ -1,0 +1,51 @@
+"""Which calls write a file, and to which path: checkpoints, and files of other kinds.
+
+Sharded and distributed checkpoints are not among them: all ranks are meant to write those. Who runs a write is not
+asked here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.script import Script
+
+_CHECKPOINTS = {
+    "torch.save": "f", "torch.jit.save": "f", "safetensors.torch.save_file": "filename",
+    "safetensors.torch.save_model": "filename",
+}  # fmt: skip
+_FIRST_IS_PATH = {
+    "numpy.save",
+    "numpy.savez",
+    "numpy.savez_compressed",
+    "numpy.savetxt",
+    "matplotlib.pyplot.savefig",
+}
+
+
+def checkpoints(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
+    """Calls that write a checkpoint, each with its path; None where none is given."""
+    for name, parameter in _CHECKPOINTS.items():
+        for call in script.calls(name):
+            yield call, script.argument(call, parameter)
+
+
+def files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
+    """Calls that write another file, each with its path."""
+    for call in script.calls("open"):
+        mode = (
+            call.args[1]
+            if len(call.args) > 1
+            else next((k.value for k in call.keywords if k.arg == "mode"), None)
+        )
+        said = script.values.constant(mode)
+        if isinstance(said, str) and said[:1] in ("w", "x") and call.args:
+            yield call, call.args[0]
+    for name in _FIRST_IS_PATH:
+        for call in script.calls(name):
+            if call.args:
+                yield call, call.args[0]
+    for call in script.called("write_text", "write_bytes"):
+        if isinstance(call.func, ast.Attribute):
+            yield call, call.func.value

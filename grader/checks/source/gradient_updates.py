@@ -1,0 +1,273 @@
+"""What the text does with gradients: who steps on them, who clears or clips them, and in which round of which loop.
+
+Knows loops through the submission's own functions: a round may be a function that a loop calls. It says where things
+stand; whether that is right is for rules to say.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from grader.checks.source.call_sites import Calls, CallSite
+from grader.checks.source.library_names import Names
+from grader.checks.source.syntax_nodes import LOOPS, Loop, name_of, walk
+from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.training_loops import Training
+from grader.checks.source.value_sources import Values
+
+_OPTIMIZER_NAME = re.compile(r"optim|^_?opt(_|\d|$)|_opt$|^opt[a-z]$", re.IGNORECASE)
+_OTHER_NAME = re.compile(r"sched|profil|(^|_)prof$|warmup|(^|_)env(s|_|$)", re.IGNORECASE)
+_OPTIMIZER_HOMES = (
+    "torch.optim.", "torch.distributed.optim.", "apex.optimizers.", "bitsandbytes.optim.", "timm.optim.",
+    "transformers.AdamW", "transformers.Adafactor", "transformers.optimization.Ada",
+)  # fmt: skip
+_NO_OPTIMIZERS = ("lr_scheduler", "swa_utils")
+_CLEARING_NAME = re.compile(r"(zero|clear|reset|null)\w*grad", re.IGNORECASE)
+_CLIPPING = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_grads_with_norm_")
+_EMPTYING = {"zero_", "fill_", "_foreach_zero_"}
+# Calls on or with an optimizer whose whole effect on gradients is known.
+_KNOWN_WITH_OPTIMIZER = {
+    "step",
+    "unscale_",
+    "update",
+    "append",
+    "print",
+    "len",
+    "isinstance",
+    "range",
+    "scale",
+}
+
+
+class Updates:
+    """Optimizers and what is done to gradients, over all files."""
+
+    def __init__(
+        self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, training: Training
+    ) -> None:
+        self._trees, self._names, self._calls = trees, names, calls
+        self._values, self._training = values, training
+        self._optimizers: tuple[ast.Call, ...] | None = None
+        self._steps: tuple[ast.Call, ...] | None = None
+        self._clears: tuple[ast.AST, ...] | None = None
+        self._running: dict[tuple[ast.AST, ...], frozenset[ast.AST]] = {}
+        self._forwards: dict[ast.Call, tuple[ast.Call, ...]] = {}
+        self._own_optimizers = {c for tree in trees for c in tree.classes if self._is_optimizer_class(c)}
+
+    @property
+    def optimizers(self) -> tuple[ast.Call, ...]:
+        """Calls that build an optimizer."""
+        if self._optimizers is None:
+            self._optimizers = tuple(c for t in self._trees for c in t.calls if self._builds_optimizer(c))
+        return self._optimizers
+
+    @property
+    def steps(self) -> tuple[ast.Call, ...]:
+        """Calls that make an optimizer step, `scaler.step(optimizer)` among them."""
+        if self._steps is None:
+            self._steps = tuple(c for t in self._trees for c in t.called("step") if self._is_step(c))
+        return self._steps
+
+    @property
+    def clears(self) -> tuple[ast.AST, ...]:
+        """Places that clear gradients: `zero_grad`, `p.grad = None`, `p.grad.zero_()`, and what is named so."""
+        if self._clears is None:
+            self._clears = tuple(n for tree in self._trees for n in self._find_clears(tree))
+        return self._clears
+
+    @property
+    def clips(self) -> list[ast.Call]:
+        """Calls that clip gradients by norm or by value."""
+        return [
+            c
+            for tree in self._trees
+            for c in tree.called(*_CLIPPING)
+            if (self._names.qualified(c.func) or "torch.").startswith(("torch.", "apex."))
+        ]
+
+    def stepped(self, step: ast.Call) -> ast.expr | None:
+        """The optimizer of a step."""
+        parts: list[ast.expr] = [*step.args]
+        if isinstance(step.func, ast.Attribute):
+            parts.append(step.func.value)
+        for part in parts:
+            if self.is_optimizer(part):
+                return part
+        return None
+
+    def is_optimizer(self, node: ast.AST) -> bool:
+        """Whether an expression holds an optimizer, by its origin or, where that is unknown, by its name."""
+        if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            return False
+        origins = self._values.origins(node)
+        if any(isinstance(o, ast.Call) and self._builds_optimizer(o) for o in origins):
+            return True
+        named = name_of(node.value if isinstance(node, ast.Subscript) else node)
+        return bool(_OPTIMIZER_NAME.search(named)) and not _OTHER_NAME.search(named)
+
+    def sites(self, function: ast.AST) -> list[CallSite]:
+        """Places that call a function of the submission."""
+        return self._calls.sites(function)
+
+    def running(self, nodes: Sequence[ast.AST]) -> frozenset[ast.AST]:
+        """Functions in which one of these nodes stands, or that call such a function."""
+        key = tuple(nodes)
+        if key not in self._running:
+            found: set[ast.AST] = set()
+            work: list[ast.AST | None] = [self._names.tree(n).function(n) for n in nodes]
+            while work:
+                function = work.pop()
+                if function is not None and function not in found:
+                    found.add(function)
+                    work.extend(
+                        self._names.tree(s.call).function(s.call) for s in self._calls.sites(function)
+                    )
+            self._running[key] = frozenset(found)
+        return self._running[key]
+
+    def entries(self, outer: ast.AST, nodes: Sequence[ast.AST]) -> list[ast.AST]:
+        """Where one of these nodes is reached inside `outer`: the node itself, or a call that leads to it."""
+        tree = self._names.tree(outer)
+        found: list[ast.AST] = [n for n in nodes if self._names.tree(n) is tree and tree.inside(n, outer)]
+        functions = self.running(nodes)
+        for call in tree.calls_within(outer):
+            if call not in found and any(t in functions for t in self._calls.targets(call)):
+                found.append(call)
+        return found
+
+    def rounds(self, node: ast.AST, *needed: Sequence[ast.AST]) -> list[Loop]:
+        """The innermost loops around a node that also reach each of the `needed` groups, one per way to the node."""
+        return list(dict.fromkeys(self._rounds(node, needed, frozenset())))
+
+    def loops_around(self, node: ast.AST) -> list[Loop]:
+        """Loops around a node inside its own function, innermost first."""
+        tree = self._names.tree(node)
+        found: list[Loop] = []
+        child, above = node, tree.parent.get(node)
+        function = tree.function(node)
+        while above is not None and above is not function:
+            if isinstance(above, LOOPS) and child in above.body:
+                found.append(above)
+            child, above = above, tree.parent.get(above)
+        return found
+
+    def hands_on_optimizer(self, loop: Loop) -> bool:
+        """Whether an optimizer is given to a call that nobody can look into: it may do anything with gradients."""
+        for call in self._names.tree(loop).calls_within(loop):
+            name = name_of(call)
+            if name in _KNOWN_WITH_OPTIMIZER or name in _CLIPPING or self._calls.targets(call):
+                continue
+            parts = [*call.args, *(k.value for k in call.keywords)]
+            if any(self.is_optimizer(p) for p in parts):
+                return True
+        return False
+
+    def together(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether two places of one function can both run in one round: not in different branches of an `if`."""
+        tree = self._names.tree(a)
+        child, above = a, tree.parent.get(a)
+        while above is not None:
+            if isinstance(above, ast.If) and tree.inside(b, above):
+                other = above.orelse if child in above.body else above.body
+                return not any(tree.inside(b, s) for s in other)
+            child, above = above, tree.parent.get(above)
+        return True
+
+    def forwards(self, backward: ast.Call) -> tuple[ast.Call, ...]:
+        """Calls that had a part in the value a backward pass starts from."""
+        if backward not in self._forwards:
+            parts: list[ast.AST] = [*backward.args]
+            if isinstance(backward.func, ast.Attribute):
+                parts.append(backward.func.value)
+            found = (n for p in parts for n in self._values.closure(p) if isinstance(n, ast.Call))
+            self._forwards[backward] = tuple(found)
+        return self._forwards[backward]
+
+    def is_gradient(self, node: ast.AST) -> bool:
+        """Whether an expression is a gradient (or gradients made into one tensor), not a number computed from some."""
+        if isinstance(node, ast.Attribute):
+            if node.attr == "grad":
+                return True
+            return node.attr == "data" and self.is_gradient(node.value)
+        if isinstance(node, ast.Call):
+            func = node.func
+            if isinstance(func, ast.Attribute) and func.attr in (
+                "detach",
+                "view",
+                "flatten",
+                "contiguous",
+                "to",
+            ):
+                return self.is_gradient(func.value)
+            if any(w in name_of(node) for w in ("flatten", "cat", "stack")):
+                return any(
+                    isinstance(n, ast.Attribute) and n.attr == "grad" for n in self._values.closure(node)
+                )
+            return False
+        if isinstance(node, ast.Name):
+            for origin in self._values.origins(node):
+                if origin is node:
+                    continue
+                if isinstance(origin, ast.For | ast.comprehension):
+                    if self._walks_gradients(origin, node.id):
+                        return True
+                elif not isinstance(origin, ast.Name) and self.is_gradient(origin):
+                    return True
+        return False
+
+    def _walks_gradients(self, loop: ast.For | ast.comprehension, name: str) -> bool:
+        """`for g in grads`, where `grads` is a list of `p.grad`."""
+        if not (isinstance(loop.target, ast.Name) and loop.target.id == name):
+            return False
+        for origin in self._values.origins(loop.iter):
+            element = getattr(origin, "elt", None)
+            if element is not None and self.is_gradient(element):
+                return True
+        return False
+
+    def _rounds(
+        self, node: ast.AST, needed: tuple[Sequence[ast.AST], ...], seen: frozenset[ast.AST]
+    ) -> Iterable[Loop]:
+        for loop in self.loops_around(node):
+            if all(self.entries(loop, nodes) for nodes in needed):
+                yield loop
+                return
+        function = self._names.tree(node).function(node)
+        if function is not None and function not in seen and len(seen) < 6:
+            for site in self._calls.sites(function):
+                yield from self._rounds(site.call, needed, seen | {function})
+
+    def _builds_optimizer(self, call: ast.Call) -> bool:
+        name = self._names.qualified(call.func) or ""
+        if name.startswith(_OPTIMIZER_HOMES) and not any(n in name for n in _NO_OPTIMIZERS):
+            return name.rpartition(".")[2][:1].isupper()
+        return bool(self._own_optimizers) and self._calls.built_class(call) in self._own_optimizers
+
+    def _is_optimizer_class(self, owner: ast.ClassDef) -> bool:
+        return any((self._names.qualified(b) or "").startswith("torch.optim.") for b in owner.bases)
+
+    def _is_step(self, call: ast.Call) -> bool:
+        return isinstance(call.func, ast.Attribute) and self.stepped(call) is not None
+
+    def _find_clears(self, tree: Tree) -> Iterable[ast.AST]:
+        yield from tree.attribute_loads.get("zero_grad", ())
+        for definition in tree.attributes.get("grad", ()):
+            value = definition.value
+            if isinstance(value, ast.Constant) or (isinstance(value, ast.Call) and "zeros" in name_of(value)):
+                yield definition.node
+        for call in tree.called_like(lambda name: name in _EMPTYING or _CLEARING_NAME.search(name)):
+            name = name_of(call)
+            if name in _EMPTYING:
+                parts = [*call.args, *([call.func.value] if isinstance(call.func, ast.Attribute) else ())]
+                reads = (n for p in parts for n in walk(p))
+                grads = any(
+                    (isinstance(n, ast.Attribute) and n.attr == "grad")
+                    or (isinstance(n, ast.Name) and "grad" in n.id)
+                    for n in reads
+                )
+                if grads:
+                    yield call
+            elif name != "zero_grad" and not self._calls.targets(call):
+                yield call

@@ -1,0 +1,163 @@
+"""Which library object a name means: imports, aliases, star imports and modules of the same submission.
+
+Answers with one canonical dotted name, so that `from torch.utils.data.distributed import DistributedSampler as DS`
+and `torch.utils.data.DistributedSampler` are the same to a rule. Never imports what it names.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from functools import lru_cache
+
+from grader.checks.source.syntax_nodes import UNKNOWN, VARIABLES, Definition
+from grader.checks.source.syntax_tree import Tree
+
+# Public packages that a training script may use and that set up no process group behind its back.
+_INNOCENT = {
+    "PIL", "absl", "albumentations", "apex", "av", "click", "cv2", "datasets", "einops", "evaluate", "fire", "h5py",
+    "hydra", "joblib", "kornia", "librosa", "lmdb", "loguru", "matplotlib", "mlflow", "mpi4py", "nltk", "numpy",
+    "omegaconf", "packaging", "pandas", "peft", "psutil", "pyarrow", "pynvml", "regex", "requests", "rich", "scipy",
+    "seaborn", "sentencepiece", "setproctitle", "six", "skimage", "sklearn", "soundfile", "tensorboard",
+    "tensorboardX", "termcolor", "tiktoken", "timm", "tokenizers", "torch", "torchaudio", "torchmetrics",
+    "torchsummary", "torchtext", "torchvision", "tqdm", "transformers", "wandb", "yaml", "yacs", "safetensors",
+    "accelerate", "lightning", "lightning_fabric", "pytorch_lightning", "aim", "clearml", "comet_ml", "neptune",
+    "swanlab", "visdom", "alive_progress", "tensorboard_logger",
+}  # fmt: skip
+_STAR_NAMES = {
+    "torch.distributed": {
+        "all_gather", "all_reduce", "barrier", "broadcast", "destroy_process_group", "gather", "get_rank",
+        "get_world_size", "init_process_group", "is_initialized", "reduce", "scatter",
+    },
+    "torch.nn.parallel": {"DataParallel", "DistributedDataParallel"},
+    "torch.utils.data": {"DataLoader", "DistributedSampler", "IterableDataset", "Subset", "random_split"},
+    "torch.utils.data.distributed": {"DistributedSampler"},
+    "torch.nn": {"DataParallel"},
+    "torch.multiprocessing": {"Process", "spawn"},
+}  # fmt: skip
+_BUILTINS = frozenset(dir(builtins))
+
+
+@lru_cache(maxsize=4096)
+def canonical(dotted: str) -> str:
+    """One spelling for the objects that torch exports under several names."""
+    if not dotted.startswith("torch."):
+        return dotted
+    head, _, last = dotted.rpartition(".")
+    if head.startswith("torch.utils.data"):
+        return f"torch.utils.data.{last}"
+    if head.startswith("torch.nn.parallel") or dotted == "torch.nn.DataParallel":
+        return f"torch.nn.parallel.{last}"
+    if head == "torch.distributed.distributed_c10d":
+        return f"torch.distributed.{last}"
+    if head.startswith("torch.nn.modules"):
+        return f"torch.nn.{last}"
+    if head == "torch.multiprocessing.spawn":
+        return f"torch.multiprocessing.{last}"
+    return dotted
+
+
+class Names:
+    """Names of all files of one submission."""
+
+    def __init__(self, trees: tuple[Tree, ...]) -> None:
+        self._trees = trees
+        self._only = trees[0] if len(trees) == 1 else None
+        self._modules = {tree.module: tree for tree in trees}
+        self._found: dict[tuple[ast.AST, str], list[Definition]] = {}
+        self._known: dict[ast.AST, str | None] = {}
+        known = _INNOCENT | sys.stdlib_module_names | {m.split(".")[0] for m in self._modules}
+        self.foreign = tuple(
+            sorted({i for tree in trees for i in tree.imports if i.split(".")[0] not in known})
+        )
+        """Imports of modules that are neither well known nor part of the submission: they may do anything."""
+
+    def tree(self, node: ast.AST) -> Tree:
+        """The file a node stands in."""
+        if self._only is not None:
+            return self._only
+        for tree in self._trees:
+            if node in tree.parent or node is tree.root:
+                return tree
+        raise ValueError("a node of no file of this submission")
+
+    def lookup(self, name: str, node: ast.AST) -> list[Definition]:
+        """Definitions that a name read at a node may mean: those of the innermost scope that binds it."""
+        tree = self.tree(node)
+        scope = tree.scope(node)
+        key = (scope, name)
+        if key not in self._found:
+            self._found[key] = self._look_up(tree, scope, name)
+        return self._found[key]
+
+    def _look_up(self, tree: Tree, scope: ast.AST, name: str) -> list[Definition]:
+        innermost = True
+        while True:
+            # A class body's names are seen by the body alone, not by its methods.
+            if innermost or not isinstance(scope, ast.ClassDef):
+                found = tree.definitions.get(scope, {}).get(name)
+                if found:
+                    return found
+            if scope is tree.root:
+                return []
+            innermost, scope = False, tree.scope(scope)
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """Canonical dotted name of what an expression names; None where it names no import, builtin or local."""
+        if node in self._known:
+            return self._known[node]
+        if not isinstance(node, VARIABLES) or node is UNKNOWN:
+            return None
+        self._known[node] = None  # ends `x = x.y` cycles
+        self._known[node] = found = self._qualified(node)
+        return found
+
+    def local(self, dotted: str | None) -> ast.AST | None:
+        """The function or class of this submission with that full name, followed through re-exports."""
+        for _ in range(5 if dotted else 0):
+            module, _, name = (dotted or "").rpartition(".")
+            tree = self._modules.get(module)
+            found = tree.definitions.get(tree.root, {}).get(name, []) if tree else []
+            if not found:
+                return None
+            if found[-1].kind in ("function", "class"):
+                return found[-1].node
+            dotted = found[-1].dotted
+        return None
+
+    def module_value(self, dotted: str | None) -> list[Definition]:
+        """Definitions of a module-level variable of this submission, by its full name (`config.EPOCHS`)."""
+        module, _, name = (dotted or "").rpartition(".")
+        tree = self._modules.get(module)
+        return tree.definitions.get(tree.root, {}).get(name, []) if tree else []
+
+    def _qualified(self, node: ast.Name | ast.Attribute) -> str | None:
+        if isinstance(node, ast.Attribute):
+            base = self.qualified(node.value)
+            return canonical(f"{base}.{node.attr}") if base else None
+        found = self.lookup(node.id, node)
+        imports = [d.dotted for d in found if d.kind == "import"]
+        if imports:
+            # `try: from apex… except ImportError: from torch…`: torch is the one that rules know.
+            return canonical(next((i for i in imports if i.startswith("torch")), imports[0]))
+        if not found:
+            return self._unbound(node)
+        tree = self.tree(node)
+        only = found[0]
+        if only.kind in ("function", "class") and only in tree.definitions.get(tree.root, {}).get(
+            node.id, ()
+        ):
+            return f"{tree.module}.{node.id}"
+        is_alias = len(found) == 1 and only.kind == "assign" and not only.path
+        if is_alias and isinstance(only.value, VARIABLES):
+            return self.qualified(only.value)
+        return None
+
+    def _unbound(self, node: ast.Name) -> str | None:
+        for star in self.tree(node).stars:
+            if node.id in _STAR_NAMES.get(star, ()):
+                return canonical(f"{star}.{node.id}")
+            if star in self._modules and self.module_value(f"{star}.{node.id}"):
+                return f"{star}.{node.id}"
+        return node.id if node.id in _BUILTINS else None

@@ -1,0 +1,127 @@
+"""Whether what a validation loop counts is brought together over the ranks afterwards.
+
+Looks for any collective that gathers or reduces and has the loop's counts in its arguments, directly or through the
+submission's own functions. It prefers silence: a reduction that may be meant for the loop counts as one.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.collectives import REDUCING, Collectives
+from grader.checks.source.library_names import Names
+from grader.checks.source.syntax_nodes import LOOPS, end, name_of, start, walk
+from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.training_loops import Draw, Training
+from grader.checks.source.value_sources import Values
+
+_REDUCERS = frozenset(name.rpartition(".")[2] for name in REDUCING)
+GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
+_TELLING = ("reduce", "gather", "synchron", "sync_")
+
+
+@lru_cache(maxsize=4096)
+def names_reduction(name: str) -> bool:
+    """Whether a function is called after what it does: `reduce_mean`, `gather_all`, `synchronize_between_processes`."""
+    return name not in ("no_sync", "reduce_on_plateau") and any(t in name.lower() for t in _TELLING)
+
+
+class Reductions:
+    """Counts of loops, and the collectives that bring them together."""
+
+    def __init__(
+        self, names: Names, calls: Calls, values: Values, collectives: Collectives, training: Training
+    ) -> None:
+        self._calls = calls
+        self._reducing: list[ast.Call] | None = None
+        self._names, self._values, self._collectives, self._training = names, values, collectives, training
+
+    def counted(self, draw: Draw) -> set[str]:
+        """Names whose values grow inside a loop: `correct += …`, `totals[0] += …`, `losses.append(…)`."""
+        tree = self._names.tree(draw.loop)
+        scope = tree.scope(draw.loop)
+        found: set[str] = set()
+        for name, definitions in tree.definitions.get(scope, {}).items():
+            if any(d.node is draw.loop for d in definitions):
+                continue  # the batch itself, which the body may move or cast
+            for definition in definitions:
+                grows = definition.kind == "augment" or self._reads_itself(name, definition.value)
+                if grows and tree.inside(definition.node, draw.loop):
+                    found.add(name.partition("[")[0].partition(".")[0])
+        for call in tree.calls_within(draw.loop):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in GROWING:
+                owner = call.func.value
+                if isinstance(owner, ast.Name) and tree.scope(call) is scope:
+                    found.add(owner.id)
+        return found - {"self"}
+
+    def reduced(self, draw: Draw, counted: set[str]) -> bool:
+        """Whether some reduction may bring a loop's counts together."""
+        tree = self._names.tree(draw.loop)
+        function = tree.function(draw.loop)
+        own = function is not None and not self._training_too(function)
+        calls = self._reducing_calls()
+        for call in calls:
+            if tree.inside(call, draw.loop):
+                return True
+            beside = self._names.tree(call).function(call) is function
+            if beside and (own or self._follows(tree, draw, call)):
+                return True
+            named = any(isinstance(n, ast.Name) and n.id in counted for n in walk(call))
+            if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
+                return True
+        # Only where nothing stands nearby is it worth following values through other functions.
+        inside = {n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
+        parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
+        return any(not inside.isdisjoint(self._values.closure(part)) for part in parts)
+
+    def first_use(self, draw: Draw, counted: set[str]) -> ast.stmt | None:
+        """The first statement after a loop that reads what it counted."""
+        tree = self._names.tree(draw.loop)
+        scope = tree.scope(draw.loop)
+        loads = [n for name in counted for n in tree.loads.get(name, ())]
+        later = [n for n in loads if start(n) > end(draw.loop) and tree.scope(n) is scope]
+        return tree.statement(min(later, key=start)) if later else None
+
+    def _reads_itself(self, name: str, value: ast.expr | None) -> bool:
+        return value is not None and any(isinstance(n, ast.Name) and n.id == name for n in walk(value))
+
+    def _reducing_calls(self) -> list[ast.Call]:
+        if self._reducing is None:
+            self._reducing = [
+                c for tree in self._training.trees for c in self._likely(tree) if self.reduces(c)
+            ]
+        return self._reducing
+
+    def _likely(self, tree: Tree) -> list[ast.Call]:
+        """The calls of a file that are called after a reduction, that run a collective, or that may be of a method."""
+        likely = set(tree.called_like(lambda name: names_reduction(name) or self._calls.methods(name)))
+        return [c for c in tree.calls if c in likely or c in self._collectives.running]
+
+    def reduces(self, call: ast.Call) -> bool:
+        """Whether a call brings values of the ranks together, or is called as if it did."""
+        name = name_of(call)
+        if names_reduction(name):
+            return True
+        inside = self._collectives.running.get(call, ())
+        methods = self._calls.methods(name) if isinstance(call.func, ast.Attribute) else ()
+        if methods and not self._calls.targets(call):
+            # An object of a class nobody can tell: any method of that name may be meant.
+            inside += tuple(c for m in methods for s in m.body for c in self._collectives.inside(s))
+        return bool(inside) and any(c.name in _REDUCERS for c in inside)
+
+    def _training_too(self, function: ast.AST) -> bool:
+        """A function that also holds a training loop: its reductions may be the training loss's."""
+        tree = self._names.tree(function)
+        return any(d.trains and tree.inside(d.loop, function) for d in self._training.draws)
+
+    def _follows(self, tree: Tree, draw: Draw, call: ast.Call) -> bool:
+        """In one flat body: whether a reduction stands between the loop and the next round of the training loop."""
+        if start(call) < end(draw.loop):
+            return False
+        above = tree.parent.get(draw.loop)
+        while above is not None and not isinstance(above, LOOPS):
+            above = tree.parent.get(above)
+        return above is None or tree.inside(call, above)

@@ -1,0 +1,77 @@
+"""Functions of modules that were not handed in: where the script calls them, and whether they may set the run up.
+
+A helper out of sight may start the group, silence `print` or reduce a metric. Which of these it can do shows in how
+it is called: what builds a network or reads data replaces no `print`. Nothing here guesses what a helper does do.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, Loop, name_of, walk
+
+_SETS_UP = re.compile(
+    r"dist|ddp|set_?up|init|launch|spawn|rank|process|world|parallel|worker|prepare|print|log|main|master|run|device|env",
+    re.IGNORECASE,
+)
+
+
+def calls_into_missing_modules(script: Script) -> list[ast.Call]:
+    """Calls of functions and classes that were imported from such modules, in the order of the text."""
+    return (
+        [c for c in script.all_calls() if is_from_missing_module(script, c.func)]
+        if script.names.foreign
+        else []
+    )
+
+
+def is_from_missing_module(script: Script, node: ast.AST) -> bool:
+    """Whether an expression names something of such a module."""
+    name = script.names.qualified(node)
+    return name is not None and any(name == f or name.startswith(f"{f}.") for f in script.names.foreign)
+
+
+def may_set_up(script: Script) -> bool:
+    """Whether one of them may set the run up: it is called so, by itself before any loop, or around own code."""
+    if not script.names.foreign:
+        return False
+    for tree in script.trees:
+        if any(f == s or f.startswith(f"{s}.") for s in tree.stars for f in script.names.foreign):
+            return True
+        around = [b for c in tree.classes for b in c.bases]
+        around += [d for n in tree.parent if isinstance(n, FUNCTIONS) for d in n.decorator_list]
+        around += [i.context_expr for w in tree.withs for i in w.items]
+        if any(is_from_missing_module(script, a.func if isinstance(a, ast.Call) else a) for a in around):
+            return True
+    return any(_sets_up(script, c) for c in calls_into_missing_modules(script))
+
+
+def may_reduce(script: Script, loop: Loop, counted: set[str]) -> bool:
+    """Whether one of them may bring the ranks' counts of a loop together: it built the counter, or gets the counts."""
+    tree = script.names.tree(loop)
+    calls = calls_into_missing_modules(script)
+    if not calls:
+        return False
+    counting = [n for name in counted for n in tree.loads.get(name, ()) if tree.inside(n, loop)]
+    if any(o in calls for n in counting for o in script.values.origins(n)):
+        return True
+    inside = {n for s in loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
+    parts = [p for c in calls if not tree.inside(c, loop) for p in (*c.args, *(k.value for k in c.keywords))]
+    return any(not inside.isdisjoint(script.values.closure(p)) for p in parts)
+
+
+def _sets_up(script: Script, call: ast.Call) -> bool:
+    if _SETS_UP.search(name_of(call)):
+        return True
+    tree = script.names.tree(call)
+    if any(script.graph.definition(a) is not None for a in (*call.args, *(k.value for k in call.keywords))):
+        return True
+    above = tree.parent.get(call)
+    alone = isinstance(above, ast.Expr)
+    while above is not None and not isinstance(above, FUNCTIONS):
+        if isinstance(above, LOOPS):
+            return False
+        above = tree.parent.get(above)
+    return alone

@@ -1,0 +1,187 @@
+"""On which ranks does a line run: tests of the rank, early exits, decorators, and all of these at every call site.
+
+Puts together what `conditions` reads one by one. A place that no known call leads to is claimed by nobody: neither to
+run everywhere nor to be guarded.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.library_names import Names
+from grader.checks.source.rank_tests import MAIN_NAME, Condition, Conditions, RankSet
+from grader.checks.source.reaching_assignments import leaves
+from grader.checks.source.syntax_nodes import FUNCTIONS, Function, name_of, start
+
+_BLOCKS = ("body", "orelse", "finalbody")
+_BRANCHES = (ast.If, ast.While)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that a node runs under, with the node that states it."""
+
+    condition: Condition
+    test: ast.AST
+
+
+class Guards:
+    """Rank conditions over all files."""
+
+    def __init__(self, names: Names, calls: Calls, conditions: Conditions) -> None:
+        self._names, self._calls, self._conditions = names, calls, conditions
+        self._guards: dict[ast.AST, tuple[Guard, ...]] = {}
+        self._reached: dict[ast.AST, bool] = {}
+        self._exits: dict[int, list[tuple[ast.If, bool]]] = {}
+
+    def around(self, node: ast.AST) -> tuple[Guard, ...]:
+        """Rank conditions a node runs under inside its own function, innermost first."""
+        if node not in self._guards:
+            self._guards[node] = tuple(self._local(node))
+        return self._guards[node]
+
+    def partial(self, node: ast.AST) -> Guard | None:
+        """The innermost local condition that keeps a node from some ranks."""
+        return next((g for g in self.around(node) if g.condition.partial), None)
+
+    def alone(self, node: ast.AST) -> bool:
+        """Whether a node runs only where there are no other ranks (a fallback for one process), call sites included."""
+        return self._everywhere(node, RankSet.ALONE, frozenset())
+
+    def on_every_rank(self, node: ast.AST) -> bool:
+        """Whether some path of known calls leads to a node with no rank condition on the way.
+
+        False also where no path is known: methods that a library calls, functions that nobody calls.
+        """
+        if any(g.condition.partial or g.condition.which is RankSet.ALONE for g in self.around(node)):
+            return False
+        function = self._names.tree(node).function(node)
+        return self._module_is_ranked() if function is None else self._function_on_every_rank(function)
+
+    def _function_on_every_rank(self, function: Function) -> bool:
+        if function not in self._reached:
+            self._reached[function] = False
+            if self._decorated(function) is None:
+                sites = self._calls.sites(function)
+                reached = any(s.spawned or self.on_every_rank(s.call) for s in sites)
+                mentions = () if reached else self._calls.references(function)
+                self._reached[function] = reached or any(self._handed_on(m) for m in mentions)
+        return self._reached[function]
+
+    def _handed_on(self, mention: ast.AST) -> bool:
+        """A function named as an argument of a library call runs where that call runs; started processes apart."""
+        above = self._names.tree(mention).parent[mention]
+        in_call = isinstance(above, ast.Call) and not self._calls.targets(above)
+        return in_call and self._names.tree(mention).function(mention) is None and self.on_every_rank(above)
+
+    def _module_is_ranked(self) -> bool:
+        # With `mp.spawn` the module level runs in the parent, once; under torchrun it runs on every rank.
+        return not self._calls.spawn_sites()
+
+    def _everywhere(self, node: ast.AST, which: RankSet, seen: frozenset[ast.AST]) -> bool:
+        if any(g.condition.which is which for g in self.around(node)):
+            return True
+        function = self._names.tree(node).function(node)
+        sites = self._calls.sites(function) if function is not None and function not in seen else []
+        inner = seen | {function} if function is not None else seen
+        return bool(sites) and all(self._everywhere(s.call, which, inner) for s in sites)
+
+    def _decorated(self, function: Function) -> ast.expr | None:
+        """The decorator that keeps a function from some ranks."""
+        for decorator in function.decorator_list:
+            named = decorator.func if isinstance(decorator, ast.Call) else decorator
+            # `@hydra.main(…)` marks the entry point, which is no matter of ranks.
+            if MAIN_NAME.search(name_of(named)) and name_of(named) != "main":
+                return decorator
+            local = self._calls.definition(named)
+            if isinstance(local, FUNCTIONS):
+                tree = self._names.tree(local)
+                tests = [i.test for i in tree.ifs if tree.inside(i, local)]
+                if any(self._conditions.of(t).partial for t in tests):
+                    return decorator
+        return None
+
+    def _local(self, node: ast.AST) -> list[Guard]:
+        tree = self._names.tree(node)
+        found: list[Guard] = []
+        tests: list[tuple[ast.expr, bool]] = []
+        child, above = node, tree.parent.get(node)
+        while above is not None and not isinstance(child, FUNCTIONS):
+            is_statement = isinstance(child, ast.stmt)
+            if is_statement and child is not node and not isinstance(node, ast.stmt):
+                return [*found, *self.around(child)]  # as for all expressions of the statement
+            if isinstance(above, _BRANCHES) and child is not above.test:
+                self._note(found, above.test, child in above.body)
+                tests.append((above.test, child in above.body))
+            elif isinstance(above, ast.IfExp) and child is not above.test:
+                self._note(found, above.test, child is above.body)
+            elif isinstance(above, ast.BoolOp) and isinstance(child, ast.expr):
+                for value in above.values[: above.values.index(child)]:
+                    self._note(found, value, isinstance(above.op, ast.And))
+            for name in _BLOCKS if is_statement else ():
+                block = getattr(above, name, None)
+                if isinstance(block, list) and child in block:
+                    for branch, holds in self._exits_of(block):
+                        if start(branch) < start(child) and self._told(branch.test, holds, tests):
+                            self._note(found, branch.test, holds)
+            child, above = above, tree.parent.get(above)
+        decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
+        if decorator is not None and self._runs_on_one(decorator):
+            found.append(Guard(Condition(RankSet.MAIN), decorator))
+        return found
+
+    def _told(self, test: ast.expr, holds: bool, tests: list[tuple[ast.expr, bool]]) -> bool:
+        """Whether the test of an early exit says something of ranks that the tests further in don't refute."""
+        if self._conditions.of(test).which is RankSet.ALL:
+            return False
+        known = {fact for inner, held in tests for fact in _facts(inner, held)}
+        return not (known and _refuted(test, holds, known))
+
+    def _runs_on_one(self, decorator: ast.expr) -> bool:
+        """Whether a decorator surely skips its function on the other ranks: a test that only prints does not."""
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        local = self._calls.definition(named)
+        if not isinstance(local, FUNCTIONS):
+            return "first" not in name_of(named).lower()
+        wrapped = {a.arg for a in local.args.args}
+        calls = [c for c in self._names.tree(local).calls_within(local) if name_of(c.func) in wrapped]
+        guards = [self.partial(c) for c in calls]
+        return bool(guards) and all(g is not None and g.condition.which is RankSet.MAIN for g in guards)
+
+    def _note(self, found: list[Guard], test: ast.AST, holds: bool) -> None:
+        condition = self._conditions.of(test)
+        if condition.which is not RankSet.ALL:
+            found.append(Guard(condition if holds else condition.negated(), test))
+
+    def _exits_of(self, block: list[ast.stmt]) -> list[tuple[ast.If, bool]]:
+        """The `if`s of a block one branch of which leaves: what follows runs where the other branch is taken."""
+        if id(block) not in self._exits:
+            found = []
+            for statement in block:
+                if isinstance(statement, ast.If):
+                    if leaves(self._names, statement.body):
+                        found.append((statement, False))
+                    elif leaves(self._names, statement.orelse):
+                        found.append((statement, True))
+            self._exits[id(block)] = found
+        return self._exits[id(block)]
+
+
+def _facts(test: ast.expr, holds: bool) -> set[tuple[str, bool]]:
+    """What is known of the parts of a test where it holds, or fails: their text, and whether each is true."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _facts(test.operand, not holds)
+    if isinstance(test, ast.BoolOp):
+        settled = isinstance(test.op, ast.And) is holds
+        return {f for value in test.values for f in _facts(value, holds)} if settled else set()
+    return {(ast.unparse(test), holds)}
+
+
+def _refuted(test: ast.expr, holds: bool, known: set[tuple[str, bool]]) -> bool:
+    """Whether an exit, taken where `test` is not as `holds` says, is never taken where these facts are true.
+
+    `if not sharded and rank != 0: return` keeps nobody from what stands under `if sharded:`.
+    """
+    return any((text, not truth) in known for text, truth in _facts(test, not holds))

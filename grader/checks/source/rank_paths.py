@@ -1,0 +1,63 @@
+"""Whether a path is the same on every rank, or tells one rank's file from another's; whether others wrote the file.
+
+Follows the value to its parts; where the path is not known nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import walk
+
+_OWN_BY_NATURE = (
+    "io.",
+    "tempfile.",
+    "uuid.",
+    "os.getpid",
+    "os.devnull",
+    "time.",
+    "datetime.",
+    "secrets.",
+    "random.",
+)
+
+_BEGUN_ELSEWHERE = re.compile(
+    r"pre_?train|imagenet_weights|backbone_(path|weights)|init_(from|weights)", re.IGNORECASE
+)
+
+
+def same_for_all(script: Script, path: ast.expr | None) -> bool:
+    """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
+    if path is None or path is UNKNOWN:
+        return False
+    for origin in (path, *script.values.origins(path)):
+        for node in walk(origin):
+            if script.ranks.shows_rank(node):
+                return False
+    for node in script.values.closure(path):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = script.names.qualified(node) or ""
+            if name.startswith(_OWN_BY_NATURE) or script.ranks.shows_rank(node):
+                return False
+    # A file object opened elsewhere is judged where it is opened.
+    opened = [o for o in script.values.origins(path) if isinstance(o, ast.Call)]
+    return not any(script.names.qualified(o.func) in ("open", "io.BytesIO") for o in opened)
+
+
+def of_others(script: Script, load: ast.Call) -> bool:
+    """Whether `torch.load` reads weights that somebody else trained: a file to start from, called so.
+
+    Where their tensors lay, and what else was kept of that run, is not this script's business.
+    """
+    path = script.argument(load, "f")
+    if path is None or path is UNKNOWN:
+        return False
+    tree = script.names.tree(load)
+    words = [ast.unparse(path)]
+    above = tree.parent.get(load)
+    while above is not None and above is not tree.function(load):
+        words += [ast.unparse(above.test)] if isinstance(above, ast.If) else []
+        above = tree.parent.get(above)
+    return any(_BEGUN_ELSEWHERE.search(w) for w in words)

@@ -1,0 +1,249 @@
+"""Which expressions hold a rank: from the process group, the launcher's environment, a spawned function's parameter.
+
+`SURE` where the value was followed to its source, `NAMED` where it is called a rank, `WEAK` where its name is one that
+some scripts give to ranks (`gpu`). It never decides
+what a comparison with a rank means; `rank_guards` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import IntEnum
+
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.library_names import Names
+from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, READS, name_of
+from grader.checks.source.value_sources import Values
+
+_RANK_CALLS = {
+    "torch.distributed.get_rank", "torch.distributed.get_node_local_rank", "torch.distributed.get_group_rank",
+    "horovod.torch.rank", "horovod.torch.local_rank", "ignite.distributed.get_rank",
+    "ignite.distributed.get_local_rank", "torch_xla.core.xla_model.get_ordinal",
+}  # fmt: skip
+_WORLD_CALLS = {"torch.distributed.get_world_size", "torch.cuda.device_count", "horovod.torch.size"}
+_RANK_VARIABLES = {
+    "RANK", "LOCAL_RANK", "GROUP_RANK", "SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+}  # fmt: skip
+_WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
+_RANK_NAME = re.compile(
+    r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$",
+    re.IGNORECASE,
+)
+_DEVICE_NAME = re.compile(
+    r"^_?(gpu|gpu_id|gpu_idx|device_id|local_gpu|proc_id|process_id|(local_)?process_index|local_device)$",
+    re.IGNORECASE,
+)
+_WORLD_NAME = re.compile(
+    r"^_?(ddp_|global_|n_?)?(world(_size)?|n_?procs|num_replicas|n_?gpus|num_gpus|ngpus_per_node|num_processes)$",
+    re.IGNORECASE,
+)
+# Functions that leave a rank a rank.
+_SAME = {"int", "str", "repr", "float", "format", "torch.device", "min", "max", "abs", "torch.tensor"}
+
+
+class Strength(IntEnum):
+    """How sure it is that a value is (or shows) a rank."""
+
+    NO = 0
+    WEAK = 1
+    NAMED = 2
+    SURE = 3
+
+
+class Ranks:
+    """Rank and world size values over all files."""
+
+    def __init__(self, names: Names, calls: Calls, values: Values) -> None:
+        self._names, self._calls, self._values = names, calls, values
+        self._known: dict[tuple[ast.AST, str], Strength] = {}
+
+    def rank(self, node: ast.AST) -> Strength:
+        """Whether an expression is a rank or simple arithmetic on one (`rank + 1`, `rank % 8`)."""
+        return self._ask(node, "rank", 0)
+
+    def world(self, node: ast.AST) -> Strength:
+        """Whether an expression is a number of processes."""
+        return self._ask(node, "world", 0)
+
+    def kind(self, node: ast.AST) -> str:
+        """`global` or `local` where every source of a rank says which of the two it is; "" otherwise.
+
+        A rank that something was done to (`rank % 8`) is neither.
+        """
+        kinds = {self._kind(o) for o in self._values.origins(node)}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _kind(self, origin: ast.AST) -> str:
+        if isinstance(origin, ast.Call) and self._names.qualified(origin.func) == "int" and origin.args:
+            return self.kind(origin.args[0])
+        if isinstance(origin, ast.Call):
+            name = self._names.qualified(origin.func) or ""
+            if name in ("torch.distributed.get_rank", "horovod.torch.rank", "ignite.distributed.get_rank"):
+                return "" if origin.args or origin.keywords else "global"  # of a group: its own numbers
+            if name in _RANK_CALLS:
+                return "local" if "local" in name else ""
+            if name == "" and name_of(origin) == "get_local_rank":
+                return ""  # of a device mesh: the place in one of its dimensions
+        variable = self.environment(origin)
+        if variable in _RANK_VARIABLES:
+            local = "LOCAL" in variable
+            return "local" if local else ("" if variable == "GROUP_RANK" else "global")
+        return "local" if "local_rank" in name_of(origin).lower() and not variable else ""
+
+    def shows_rank(self, node: ast.AST, *, by_name: bool = True) -> bool:
+        """Whether a text, path, device or small display of values has the rank in it.
+
+        With `by_name=False` a name that only some scripts give to ranks (`gpu`, which may list several) is not enough.
+        """
+        return self._ask(node, "text", 0) > (Strength.NO if by_name else Strength.WEAK)
+
+    def environment(self, node: ast.AST) -> str:
+        """Name of the environment variable an expression reads, "" where it reads none."""
+        key: ast.AST | None = None
+        if isinstance(node, ast.Subscript):
+            if self._names.qualified(node.value) == "os.environ" or self._copies_environment(node.value):
+                key = node.slice
+        elif isinstance(node, ast.Call) and self._names.qualified(node.func) in (
+            "os.environ.get",
+            "os.getenv",
+        ):
+            key = node.args[0] if node.args else None
+        value = self._values.constant(key)
+        return value if isinstance(value, str) else ""
+
+    def _copies_environment(self, node: ast.AST) -> bool:
+        """`{key: os.environ[key] for key in (…)}`, as many scripts begin."""
+        if not isinstance(node, ast.Name):
+            return False
+        made = [o.value for o in self._values.origins(node) if isinstance(o, ast.DictComp)]
+        return any(
+            isinstance(m, ast.Subscript) and self._names.qualified(m.value) == "os.environ" for m in made
+        )
+
+    def _ask(self, node: ast.AST, what: str, depth: int) -> Strength:
+        key = (node, what)
+        if key not in self._known:
+            if depth > 12:
+                return Strength.NO
+            self._known[key] = Strength.NO
+            self._known[key] = self._judge(node, what, depth + 1)
+        return self._known[key]
+
+    def _judge(self, node: ast.AST, what: str, depth: int) -> Strength:
+        if isinstance(node, READS):
+            return self._variable(node, what, depth)
+        if isinstance(node, ast.Call):
+            return self._call(node, what, depth)
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+            if (
+                what != "text"
+                and isinstance(node.op, ast.Mod)
+                and isinstance(node.left, ast.Constant | ast.JoinedStr)
+            ):
+                parts = []
+        elif isinstance(node, ast.IfExp):
+            parts = [node.body, node.orelse]
+        elif isinstance(node, ast.BoolOp):
+            parts = list(node.values)
+        elif isinstance(node, ast.NamedExpr | ast.Starred | ast.FormattedValue | ast.UnaryOp):
+            inner = node.operand if isinstance(node, ast.UnaryOp) else node.value
+            parts = [] if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else [inner]
+        elif what == "text" and isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict):
+            parts = [*(node.elts if isinstance(node, DISPLAYS) else node.values)]
+        return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
+
+    def _variable(self, node: ast.Name | ast.Attribute | ast.Subscript, what: str, depth: int) -> Strength:
+        variable = self.environment(node)
+        if variable:
+            return _of_variable(variable, what)
+        best = Strength.NO
+        origins = self._values.origins(node)
+        if any(isinstance(o, ast.Call | ast.Subscript | ast.GeneratorExp | ast.ListComp) for o in origins):
+            # What an unknown call returns is what it was named.
+            best = min(self._by_name(node, what), Strength.NAMED)
+        for origin in origins:
+            if origin is node or isinstance(origin, ast.arg | ast.Attribute | ast.Name):
+                best = max(best, self._by_name(origin, what))
+            elif isinstance(origin, ast.expr):
+                best = max(best, self._ask(origin, what, depth))
+            elif isinstance(origin, ast.For):
+                best = max(best, self._numbered(origin, node, what))
+            elif isinstance(origin, ast.AugAssign):
+                # `rank += local_rank`: a rank as much as what was added to it.
+                best = max(
+                    best, min(self._by_name(node, what), Strength.NAMED), self._ask(origin.value, what, depth)
+                )
+        return best
+
+    def _numbered(self, loop: ast.For, node: ast.AST, what: str) -> Strength:
+        """`for rank in range(n): Process(target=worker, args=(rank, …))`: the loop numbers the processes it starts."""
+        if what == "world":
+            return Strength.NO
+        tree = self._names.tree(loop)
+        starts = any(
+            self._names.tree(s.call) is tree and tree.inside(s.call, loop) for s in self._calls.spawn_sites()
+        )
+        counts = isinstance(loop.iter, ast.Call) and self._names.qualified(loop.iter.func) == "range"
+        if starts and counts and isinstance(loop.target, ast.Name):
+            return Strength.SURE
+        return min(self._by_name(node, what), Strength.WEAK)
+
+    def _by_name(self, origin: ast.AST, what: str) -> Strength:
+        name = key_or_name(origin)
+        if what == "world":
+            return Strength.NAMED if _WORLD_NAME.match(name) else Strength.NO
+        if _RANK_NAME.match(name):
+            return Strength.NAMED
+        return Strength.WEAK if _DEVICE_NAME.match(name) else Strength.NO
+
+    def _call(self, node: ast.Call, what: str, depth: int) -> Strength:
+        variable = self.environment(node)
+        if variable:
+            return _of_variable(variable, what)
+        name = self._names.qualified(node.func)
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else (name or "").rpartition(".")[2]
+        if what == "text" and name == "os.getpid":
+            return Strength.SURE
+        if name in _RANK_CALLS or last == "Get_rank":
+            return Strength.NO if what == "world" else Strength.SURE
+        if name in _WORLD_CALLS or last == "Get_size":
+            return Strength.SURE if what == "world" else Strength.NO
+        if name in _SAME or last in ("format", "join", "item", "strip", "device"):
+            parts: list[ast.AST] = [*node.args, *(k.value for k in node.keywords)]
+            if isinstance(node.func, ast.Attribute) and last == "item":
+                parts.append(node.func.value)
+            if name in _SAME or what == "text" or last == "item":
+                return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
+        if what == "text" and last in ("Path", "PurePath"):
+            return max((self._ask(p, what, depth) for p in node.args), default=Strength.NO)
+        if what == "text" and name is not None and name.startswith("os.path."):
+            return max((self._ask(p, what, depth) for p in node.args), default=Strength.NO)
+        if name in ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"):
+            return Strength.NO if what == "world" else Strength.SURE
+        origins = self._values.origins(node)
+        if origins != (node,):
+            return max(
+                (self._ask(o, what, depth) for o in origins if isinstance(o, ast.expr)), default=Strength.NO
+            )
+        if not any(isinstance(t, FUNCTIONS) for t in self._calls.targets(node)):
+            tail = last.removeprefix("get_")
+            if what == "world":
+                return Strength.NAMED if _WORLD_NAME.match(tail) else Strength.NO
+            return Strength.NAMED if _RANK_NAME.match(tail) else Strength.NO
+        return Strength.NO
+
+
+def _of_variable(variable: str, what: str) -> Strength:
+    wanted = _WORLD_VARIABLES if what == "world" else _RANK_VARIABLES
+    return Strength.SURE if variable in wanted else Strength.NO
+
+
+def key_or_name(node: ast.AST) -> str:
+    """What a value is called: `rank` in `options.rank` and in `options["rank"]`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return node.slice.value if isinstance(node.slice.value, str) else ""
+    return name_of(node)

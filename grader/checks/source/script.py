@@ -1,0 +1,239 @@
+"""A submission's text, parsed once: what every rule's source half asks its questions of.
+
+Nothing is executed and nothing outside the submission is read. A file that does not parse leaves a script without any
+code, so that every rule stays silent and the syntax error is the one thing that is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from grader.checks.source.accumulation_rounds import AccumulationRounds
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.collectives import INIT, Collectives
+from grader.checks.source.gradient_accumulation import Accumulations
+from grader.checks.source.gradient_averaging import Averaging
+from grader.checks.source.gradient_updates import Updates
+from grader.checks.source.library_names import Names
+from grader.checks.source.loader_sharding import Sharding
+from grader.checks.source.metric_reductions import Reductions
+from grader.checks.source.networks import Networks
+from grader.checks.source.rank_guards import Guards
+from grader.checks.source.rank_tests import Conditions
+from grader.checks.source.ranks import Ranks
+from grader.checks.source.reaching_assignments import Scopes
+from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
+from grader.checks.source.value_sources import Values
+from grader.checks.source.wrapped_models import Replicas
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
+from grader.model.submission import Submission
+
+__all__ = ["UNKNOWN", "Script", "SyntaxProblem", "parse"]
+
+SYNTAX = "SYNTAX"
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_COMMENT = re.compile(r" # [^\"']*$")
+_QUOTE_LENGTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxProblem:
+    """Why a file cannot be read as Python; `column` is 1-based."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+    quote: str
+
+    def finding(self) -> Finding:
+        """The one finding that such a submission gets."""
+        return Finding(
+            code=SYNTAX,
+            severity=Severity.ERROR,
+            evidence=EvidenceKind.SOURCE,
+            message=f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column}). "
+            "Nothing of it can run, so nothing else was judged.",
+            hint="Run `python -m py_compile` on the file, mend the line it names and hand the file in again.",
+            where=(Location(self.path, self.line, self.column),),
+            details={"quote": self.quote},
+        )
+
+
+class Script:
+    """A parsed submission.
+
+    Attributes:
+        submission: the files as handed in.
+        syntax_errors: files that are not Python; then there are no trees.
+        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, networks,
+            collectives, sharding, reductions, updates, accumulations, accumulation_rounds, averaging, replicas: the
+            questions one can ask, each in its own module.
+    """
+
+    def __init__(
+        self, submission: Submission, trees: tuple[Tree, ...], syntax_errors: tuple[SyntaxProblem, ...]
+    ) -> None:
+        self.submission = submission
+        self.syntax_errors = syntax_errors
+        self.trees = trees
+        self.names = Names(trees)
+        self.scopes = Scopes(self.names)
+        self.graph = Calls(trees, self.names, self.scopes)
+        self.values = Values(trees, self.names, self.scopes, self.graph)
+        self.ranks = Ranks(self.names, self.graph, self.values)
+        self.conditions = Conditions(self.names, self.graph, self.values, self.ranks)
+        self.guards = Guards(self.names, self.graph, self.conditions)
+        self.training = Training(trees, self.names, self.graph, self.values)
+        self.networks = Networks(self.names, self.graph, self.values, self.training)
+        self.collectives = Collectives(trees, self.names, self.graph, self.values, self.networks)
+        self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
+        self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
+        self.updates = Updates(trees, self.names, self.graph, self.values, self.training)
+        self.accumulations = Accumulations(self.names, self.values, self.training, self.updates)
+        self.accumulation_rounds = AccumulationRounds(self.names, self.values)
+        self.replicas = Replicas(
+            self.names, self.graph, self.values, self.guards, self.training, self.updates
+        )
+        self.averaging = Averaging(
+            trees, self.names, self.graph, self.values, self.ranks, self.training, self.updates
+        )
+        self._lines: dict[str, list[str]] = {}
+
+    @property
+    def problem(self) -> SyntaxProblem | None:
+        """The first syntax error, None where every file parses."""
+        return self.syntax_errors[0] if self.syntax_errors else None
+
+    def calls(self, *dotted: str) -> list[ast.Call]:
+        """Calls of library functions by canonical name, however they were imported; in the order of the text."""
+        return self.graph.named(*dotted)
+
+    def calls_under(self, prefix: str) -> list[tuple[str, ast.Call]]:
+        """Calls of all functions below a package, with their names."""
+        return self.graph.under(prefix)
+
+    def all_calls(self) -> Iterable[ast.Call]:
+        """Every call of the submission, file by file."""
+        for tree in self.trees:
+            yield from tree.calls
+
+    def called(self, *names: str) -> list[ast.Call]:
+        """Calls by the last part of what is called, as it is written (`step` of `optimizer.step()`)."""
+        return [call for tree in self.trees for call in tree.called(*names)]
+
+    def called_like(self, test: Callable[[str], object]) -> list[ast.Call]:
+        """The same for all names that pass a test, which is asked once per name."""
+        return [call for tree in self.trees for call in tree.called_like(test)]
+
+    def calls_given(self, *keywords: str) -> list[ast.Call]:
+        """Calls that are given one of these arguments by its keyword."""
+        return [call for tree in self.trees for call in tree.calls_given(*keywords)]
+
+    def argument(self, call: ast.Call, name: str) -> ast.expr | None:
+        """An argument by keyword or position: an expression, `UNKNOWN`, or None where it is not given."""
+        return self.graph.argument(call, name)
+
+    @property
+    def joins_group(self) -> bool:
+        """The script is written for several processes: it starts a group, wraps a model, or a framework does.
+
+        Not so where processes call each other (`torch.distributed.rpc`): there each has a part of its own, and what
+        holds for equal ranks does not hold.
+        """
+        if self.training.wraps or self.calls(*OTHER_WRAPPERS) or self.training.framework:
+            return True
+        calls_others = any(i.startswith("torch.distributed.rpc") for t in self.trees for i in t.imports)
+        return bool(self.calls(INIT)) and not calls_others
+
+    @property
+    def mentions_distributed(self) -> bool:
+        """Any sign of several processes at all, the launcher's environment included."""
+        if self.joins_group or any(i.startswith("torch.distributed") for t in self.trees for i in t.imports):
+            return True
+        return any(
+            {"RANK", "WORLD_SIZE", "LOCAL_RANK"} & t.constants and "environ" in t.attribute_loads
+            for t in self.trees
+        )
+
+    @property
+    def may_hide_setup(self) -> bool:
+        """Modules are imported that were not handed in: they may start groups, replace `print`, reduce metrics."""
+        return bool(self.names.foreign)
+
+    def mentioned(self, name: str) -> list[ast.AST]:
+        """Places that read a name, as a plain name or as an attribute of anything."""
+        return [n for t in self.trees for n in (*t.loads.get(name, ()), *t.attribute_loads.get(name, ()))]
+
+    def location(self, node: ast.AST) -> Location:
+        """Where a node stands, for a finding."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        return Location(
+            self.names.tree(node).path, line, column + 1, getattr(node, "end_lineno", None) or line
+        )
+
+    def at(self, node: ast.AST) -> str:
+        """`train.py:41`, in backquotes."""
+        where = self.location(node)
+        return f"`{where.path}:{where.line}`"
+
+    def line(self, path: str, line: int) -> str:
+        """One line of the text as Python counts lines; "" outside the file."""
+        if path not in self._lines:
+            self._lines[path] = _NEWLINE.split(self.submission.text(path) or "")
+        lines = self._lines[path]
+        return lines[line - 1] if 1 <= line <= len(lines) else ""
+
+    def quote(self, node: ast.AST) -> str:
+        """A node as written, on one line, in backquotes, cut where it is long."""
+        tree = self.names.tree(node)
+        first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1) or 1
+        line = self.line(tree.path, first).encode()
+        # `ast` counts columns in bytes of UTF-8.
+        cut = line[
+            getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", None) if last == first else None
+        ]
+        text = " ".join(cut.decode(errors="replace").split()).replace("`", "'")
+        if last > first:
+            text = _COMMENT.sub("", text) + " …"
+        return f"`{text[: _QUOTE_LENGTH - 1]}…`" if len(text) > _QUOTE_LENGTH else f"`{text}`"
+
+
+def parse(submission: Submission) -> Script:
+    """Parses all Python files of a submission; never raises, whatever is in them."""
+    trees: list[Tree] = []
+    problems: list[SyntaxProblem] = []
+    for file in submission.files:
+        if not file.path.endswith(".py"):
+            continue
+        text = file.text.removeprefix("\ufeff")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                trees.append(Tree(file.path, text, ast.parse(text)))
+        except SyntaxError as error:
+            problems.append(_problem(file.path, text, error))
+        except (RecursionError, MemoryError):
+            message = "an expression or block is nested too deeply for Python to read"
+            problems.append(SyntaxProblem(file.path, 1, 1, message, ""))
+        except ValueError as error:
+            problems.append(_problem(file.path, text, error))
+    return Script(submission, () if problems else tuple(trees), tuple(problems))
+
+
+def _problem(path: str, text: str, error: SyntaxError | ValueError) -> SyntaxProblem:
+    lines = _NEWLINE.split(text)
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            return SyntaxProblem(path, number, line.index("\0") + 1, "it holds a null byte", "")
+    if isinstance(error, SyntaxError):
+        number = min(max(error.lineno or 1, 1), max(len(lines), 1))
+        quote = lines[number - 1].strip() if number <= len(lines) else ""
+        return SyntaxProblem(path, number, max(error.offset or 1, 1), error.msg, quote[:_QUOTE_LENGTH])
+    return SyntaxProblem(path, 1, 1, "it holds characters that no Python file can hold", "")

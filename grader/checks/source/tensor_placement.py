@@ -1,0 +1,174 @@
+"""Where tensors and modules are put: made on the CPU, moved to a device, or nobody can tell.
+
+Follows the moves themselves (`.to`, `.cuda`), which `value_sources` looks through because they leave a module the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from enum import Enum
+
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN, part_of
+
+MOVES = {"to", "cuda", "cpu", "xpu", "npu", "to_empty"}
+_MADE = {
+    f"torch.{n}"
+    for n in (
+        "tensor", "zeros", "ones", "full", "empty", "rand", "randn", "randint", "arange", "FloatTensor", "LongTensor",
+        "IntTensor", "DoubleTensor", "Tensor", "eye", "linspace",
+    )
+}  # fmt: skip
+_DEFAULTS = (
+    "torch.set_default_device", "torch.set_default_tensor_type", "torch.cuda.set_default_device",
+)  # fmt: skip
+_NUMBERS = {"float", "int", "len", "round", "bool", "time.time", "time.perf_counter"}
+_MAX_DEPTH = 12
+
+
+class MadeOn(Enum):
+    """What a value is, as far as its making shows."""
+
+    UNKNOWN = 0
+    ON_CPU = 1
+    """A tensor made without a device and never moved."""
+    NUMBER = 2
+    """A Python number, or a tuple."""
+
+
+class Placement:
+    """Making and moving over all files of one script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._known: dict[ast.AST, MadeOn] = {}
+        self._moved: list[tuple[ast.Call, set[ast.AST]]] | None = None
+        self.default_chosen = bool(script.calls(*_DEFAULTS)) or any(
+            script.names.qualified(getattr(i.context_expr, "func", i.context_expr)) == "torch.device"
+            for t in script.trees
+            for w in t.withs
+            for i in w.items
+        )
+
+    def of(self, node: ast.AST, depth: int = 0) -> MadeOn:
+        """What an expression is made as."""
+        if node not in self._known:
+            if depth > _MAX_DEPTH or node is UNKNOWN:
+                return MadeOn.UNKNOWN
+            self._known[node] = MadeOn.UNKNOWN
+            self._known[node] = self._judge(node, depth + 1)
+        return self._known[node]
+
+    def moves(self, wrapped: ast.AST) -> Iterable[ast.Call]:
+        """Calls that move a module, or the module inside its wrapper, to a device; changes of type alone are none."""
+        if self._moved is None:
+            self._moved = list(self._all_moved())
+        return [call for call, moved in self._moved if wrapped in moved]
+
+    def _all_moved(self) -> Iterable[tuple[ast.Call, set[ast.AST]]]:
+        values = self._script.values
+        for call in self._script.called(*MOVES):
+            if isinstance(call.func, ast.Attribute) and self.is_move(call):
+                owner = call.func.value
+                if isinstance(owner, ast.Attribute) and owner.attr == "module":
+                    owner = owner.value
+                yield call, {*values.origins(owner, returns=False), *values.origins(owner)}
+
+    def is_move(self, call: ast.Call) -> bool:
+        """Whether `.to(…)` names a device, not a type or a memory format."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "to":
+            return isinstance(call.func, ast.Attribute) and call.func.attr in MOVES
+        if any(k.arg == "device" for k in call.keywords):
+            return True
+        first = call.args[0] if call.args else None
+        if first is None or (isinstance(first, ast.Attribute) and first.attr == "dtype"):
+            return False
+        name = self._script.names.qualified(first)
+        return name is None or not name.startswith("torch.")
+
+    def to_cpu(self, call: ast.Call) -> bool:
+        """Whether a move goes to the CPU for certain."""
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu":
+            return True
+        return bool(call.args) and self._script.values.constant(call.args[0]) == "cpu"
+
+    def placed(self, module: ast.expr) -> bool:
+        """Whether a module is moved, or made on a device, before or where it is handed on."""
+        script = self._script
+        # A call that moves on its way (a helper's, a method's) hides behind the origins, which look through moves.
+        sources: list[ast.AST] = [module, *script.values.origins(module, returns=False)]
+        if isinstance(module, ast.Attribute):  # `self.model = DDP(self.model)`: what was stored before
+            stores = (d.value for t in script.trees for d in t.attributes.get(module.attr, ()))
+            sources += [v for v in stores if v is not None]
+        for node in (n for s in sources for n in script.values.closure(s)):
+            if isinstance(node, ast.Call):
+                moved = (
+                    isinstance(node.func, ast.Attribute) and node.func.attr in MOVES and self.is_move(node)
+                )
+                if moved or any(k.arg in ("device", "device_map") for k in node.keywords):
+                    return True
+        made = set(script.values.origins(module))
+        for call in script.called(*MOVES):
+            moves = isinstance(call.func, ast.Attribute) and self.is_move(call)
+            if moves and made & set(script.values.origins(call.func.value)):  # type: ignore[attr-defined]
+                return True
+        return False
+
+    def _judge(self, node: ast.AST, depth: int) -> MadeOn:
+        if isinstance(node, ast.Constant):
+            return MadeOn.NUMBER if isinstance(node.value, int | float) else MadeOn.UNKNOWN
+        if isinstance(node, ast.Tuple):
+            return MadeOn.NUMBER
+        if isinstance(node, ast.Name):
+            return self._name(node, depth)
+        if isinstance(node, ast.ListComp):
+            return self.of(node.elt, depth)
+        if isinstance(node, ast.List):
+            kinds = {self.of(e, depth) for e in node.elts}
+            return MadeOn.ON_CPU if kinds == {MadeOn.ON_CPU} else MadeOn.UNKNOWN
+        if isinstance(node, ast.BinOp):
+            kinds = {self.of(node.left, depth), self.of(node.right, depth)}
+            if kinds == {MadeOn.NUMBER}:
+                return MadeOn.NUMBER
+            return MadeOn.ON_CPU if kinds == {MadeOn.ON_CPU} else MadeOn.UNKNOWN
+        return self._call(node, depth) if isinstance(node, ast.Call) else MadeOn.UNKNOWN
+
+    def _name(self, node: ast.Name, depth: int) -> MadeOn:
+        found = self._script.scopes.reaching(node.id, node)
+        kinds: set[MadeOn] = set()
+        for definition in found:
+            value = part_of(definition)
+            if definition.kind not in ("assign", "augment") or value is None:
+                return MadeOn.UNKNOWN
+            made = self.of(value, depth)
+            # Adding a tensor to a number makes a tensor; adding a number to a tensor leaves it where it is.
+            if definition.kind == "assign" or made is MadeOn.UNKNOWN:
+                kinds.add(made)
+        if len(kinds) != 1:
+            only_added = kinds == {MadeOn.ON_CPU, MadeOn.UNKNOWN} and all(
+                d.kind == "augment" or self.of(v, depth) is MadeOn.ON_CPU
+                for d in found
+                if (v := part_of(d)) is not None
+            )
+            return MadeOn.ON_CPU if only_added else MadeOn.UNKNOWN
+        return kinds.pop()
+
+    def _call(self, node: ast.Call, depth: int) -> MadeOn:
+        name = self._script.names.qualified(node.func)
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if method in ("item", "tolist") and name is None:
+            return MadeOn.NUMBER if method == "item" else MadeOn.UNKNOWN
+        if name in _NUMBERS:
+            return MadeOn.NUMBER
+        if name in _MADE and not self.default_chosen:
+            told = {k.arg for k in node.keywords}
+            return MadeOn.UNKNOWN if told & {"device", None} else MadeOn.ON_CPU
+        if method in ("float", "double", "long", "int", "clone", "detach", "mean", "sum") and isinstance(
+            node.func, ast.Attribute
+        ):
+            made = self.of(node.func.value, depth)
+            return made if made is MadeOn.ON_CPU else MadeOn.UNKNOWN
+        if method == "cpu" and name is None:
+            return MadeOn.ON_CPU
+        return MadeOn.UNKNOWN

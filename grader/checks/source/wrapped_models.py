@@ -1,0 +1,234 @@
+"""Models inside DDP, under all their names, and what the text does to them between the wrap and the training.
+
+`model`, `model.module` and the name the network had before it was wrapped are one thing here. Where the trail to a
+wrap is lost, a place belongs to no wrapped model.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Set
+
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.gradient_updates import Updates
+from grader.checks.source.library_names import Names
+from grader.checks.source.rank_guards import Guard, Guards
+from grader.checks.source.syntax_nodes import DISPLAYS, READS, end, name_of, start
+from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
+from grader.checks.source.value_sources import Values
+
+_WALKS = ("parameters", "named_parameters", "modules", "named_modules", "children", "named_children")
+_SENDING = (
+    "broadcast",
+    "sync_module",
+    "sync_param",
+    "scatter",
+    "all_reduce",
+    "average",
+    "share_",
+    "synchron",
+)
+
+
+class Replicas:
+    """Wrapped models over all files."""
+
+    def __init__(
+        self, names: Names, calls: Calls, values: Values, guards: Guards, training: Training, updates: Updates
+    ) -> None:
+        self._names, self._calls, self._values, self._guards = names, calls, values, guards
+        self._training, self._updates = training, updates
+        self._trained: set[ast.AST] | None = None
+        self._inner: dict[ast.Call, frozenset[ast.AST]] = {}
+
+    def inner(self, wrap: ast.Call) -> frozenset[ast.AST]:
+        """The calls that made the module which a wrapper was given."""
+        if wrap not in self._inner:
+            module = self._calls.argument(wrap, "module")
+            origins = self._values.origins(module, returns=False) if module is not None else ()
+            self._inner[wrap] = frozenset(o for o in origins if isinstance(o, ast.Call))
+        return self._inner[wrap]
+
+    def wrap_of(self, node: ast.AST) -> ast.Call | None:
+        """The wrap whose model an expression is, or is a part of (`net.fc.weight`); None where that is not sure.
+
+        Only expressions that stand after the wrap count: before it, a network may change as it likes.
+        """
+        part: ast.AST = node
+        while True:
+            if isinstance(part, ast.Attribute) and part.attr == "grad":
+                return None  # a gradient is no part of the model
+            if isinstance(part, ast.Name | ast.Attribute | ast.Subscript):
+                wrap = self._direct(part)
+                if wrap is not None:
+                    return wrap
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+                part = part.func.value
+            elif isinstance(part, ast.Attribute | ast.Subscript):
+                part = part.value
+            else:
+                return self._walked(part) if isinstance(part, ast.Name) else None
+
+    def made_of(self, wrap: ast.Call) -> Set[ast.AST]:
+        """All that a wrapped model may be made of; of a copy, nothing but the copy."""
+        module = self._calls.argument(wrap, "module")
+        if module is None:
+            return frozenset()
+        made = self._values.origins(module, returns=False)
+        if any(name_of(o) == "deepcopy" for o in made):
+            return frozenset(made)
+        return self._values.closure(module)
+
+    @property
+    def some_ignored(self) -> bool:
+        """DDP is told to leave some parameters alone: the script knows which."""
+        return any(
+            "_set_params_and_buffers_to_ignore_for_model" in t.attribute_loads
+            or "_ddp_params_and_buffers_to_ignore" in t.attributes
+            for t in self._training.trees
+        )
+
+    def builds_model(self, origin: ast.AST) -> bool:
+        """A call that plainly makes one network: of torch, of torchvision, a class of the submission, a copy."""
+        if not isinstance(origin, ast.Call) or origin in self._training.wraps:
+            return False
+        name = self._names.qualified(origin.func) or ""
+        if name_of(origin) == "deepcopy" or name.startswith(("torchvision.models.", "timm.create_model")):
+            return True
+        if name.startswith("torch.nn.") and name.count(".") == 2:
+            last = name.rpartition(".")[2]
+            return last[:1].isupper() and not last.endswith("Loss") and "Parameter" not in last
+        owner = self._calls.built_class(origin)
+        bases = [self._names.qualified(b) or "" for b in owner.bases] if owner is not None else []
+        return any(b.startswith("torch.nn.") for b in bases)
+
+    def after(self, wrap: ast.Call, node: ast.AST) -> bool:
+        """Whether a node runs after a wrap: later in its function, or in a function that is called from there later."""
+        return self._after(wrap, node, frozenset())
+
+    def whole(self, node: ast.AST) -> bool:
+        """Whether a switch meets a whole model: `for p in model.parameters()`, `model.requires_grad_()`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            part: ast.AST | None = node.func.value
+        else:
+            part = getattr(getattr(node, "targets", [None])[0], "value", None)
+            if not isinstance(self._names.tree(node).parent.get(node), ast.For):
+                return False  # under a condition of its own
+        if isinstance(part, ast.Name) and not self._training.wrapped(part):
+            walked = [o for o in self._values.origins(part) if isinstance(o, ast.For | ast.comprehension)]
+            return all(self._walks_whole(o) for o in walked)
+        return _plain(part)
+
+    def _walks_whole(self, loop: ast.For | ast.comprehension) -> bool:
+        func = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+        return isinstance(func, ast.Attribute) and _plain(func.value) and not getattr(loop, "ifs", None)
+
+    def trained_after(self, node: ast.AST) -> bool:
+        """Whether a backward pass can follow a node: later, or in the next round of a loop around both."""
+        return self._trained_after(node, frozenset())
+
+    def wrapped_again(self, node: ast.AST) -> bool:
+        """Whether a later wrap in the same function makes a fresh start."""
+        function = self._names.tree(node).function(node)
+        wraps = [*self._training.wraps, *self._calls.named(*OTHER_WRAPPERS)]
+        return any(self._names.tree(w).function(w) is function and start(w) > start(node) for w in wraps)
+
+    def trained(self, wrap: ast.Call) -> bool:
+        """Whether the wrapper itself is called for some backward pass."""
+        if self._trained is None:
+            forwards = (c.func for b in self._training.backwards for c in self._updates.forwards(b))
+            variables = (f for f in forwards if isinstance(f, READS))
+            self._trained = {o for f in variables for o in self._values.origins(f)}
+        return wrap in self._trained
+
+    def on_some_ranks(self, node: ast.AST) -> Guard | None:
+        """A condition that keeps a node from some ranks, at the node itself or at every call that leads to it."""
+        return self._on_some_ranks(node, frozenset())
+
+    def sent_later(self, node: ast.AST) -> bool:
+        """Whether something later in the function, or in a caller, may send values to the other ranks."""
+        return self._sent_later(node, frozenset())
+
+    def _direct(self, node: ast.expr) -> ast.Call | None:
+        origins = self._values.origins(node)
+        own = self._values.origins(node, returns=False)
+        for wrap in self._training.wraps:
+            if wrap in origins:
+                # Where a fallback without DDP reaches the name as well, the wrap is what counts among several ranks.
+                return wrap
+            if own and all(o in self.inner(wrap) for o in own) and self.after(wrap, node):
+                return wrap
+        return None
+
+    def _walked(self, name: ast.Name) -> ast.Call | None:
+        """`for p in model.parameters()`, `for n, m in net.named_modules()`."""
+        for origin in self._values.origins(name):
+            if isinstance(origin, ast.For | ast.comprehension):
+                source = _walked_by(origin, name.id)
+                for call in (n for n in ast.walk(source) if isinstance(n, ast.Call)):
+                    if isinstance(call.func, ast.Attribute) and call.func.attr in _WALKS:
+                        return self.wrap_of(call.func.value)
+        return None
+
+    def _after(self, wrap: ast.Call, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
+        tree, home = self._names.tree(node), self._names.tree(wrap)
+        function = tree.function(node)
+        if tree is home and function is home.function(wrap):
+            return start(node) > end(wrap)
+        if function is None or function in seen or len(seen) > 6:
+            return False
+        return any(self._after(wrap, s.call, seen | {function}) for s in self._calls.sites(function))
+
+    def _trained_after(self, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
+        tree = self._names.tree(node)
+        function = tree.function(node)
+        loops = self._updates.loops_around(node)
+        for entry in self._updates.entries(function or tree.root, self._training.backwards):
+            if tree.function(entry) is function and (
+                start(entry) > end(node) or any(tree.inside(entry, loop) for loop in loops)
+            ):
+                return True
+        if function is None or function in seen or len(seen) > 6:
+            return False
+        return any(self._trained_after(s.call, seen | {function}) for s in self._calls.sites(function))
+
+    def _on_some_ranks(self, node: ast.AST, seen: frozenset[ast.AST]) -> Guard | None:
+        guard = self._guards.partial(node)
+        function = self._names.tree(node).function(node)
+        if guard is not None or function is None or function in seen:
+            return guard
+        sites = self._calls.sites(function)
+        found = [self._on_some_ranks(s.call, seen | {function}) for s in sites]
+        return found[0] if found and all(g is not None for g in found) else None
+
+    def _sent_later(self, node: ast.AST, seen: frozenset[ast.AST]) -> bool:
+        tree = self._names.tree(node)
+        function = tree.function(node)
+        for call in tree.calls_within(function or tree.root):
+            sends = any(w in name_of(call).lower() for w in _SENDING)
+            # Reduced metrics in a training loop behind it are no cure; a collective before the loop is.
+            if start(call) > end(node) and sends and not self._in_training(call):
+                return True
+        if function is None or function in seen:
+            return False
+        return any(self._sent_later(s.call, seen | {function}) for s in self._calls.sites(function))
+
+    def _in_training(self, node: ast.AST) -> bool:
+        return any(
+            self._updates.entries(loop, self._training.backwards) for loop in self._updates.loops_around(node)
+        )
+
+
+def _plain(owner: ast.AST | None) -> bool:
+    """`model` or `model.module`, not a part of it."""
+    return isinstance(owner, ast.Name) or (isinstance(owner, ast.Attribute) and owner.attr == "module")
+
+
+def _walked_by(loop: ast.For | ast.comprehension, name: str) -> ast.expr:
+    """What one variable of a loop goes over: `q` of `for p, q in zip(a.parameters(), b.parameters())` over `b`'s."""
+    source, target = loop.iter, loop.target
+    if isinstance(source, ast.Call) and name_of(source) == "zip" and isinstance(target, DISPLAYS):
+        for part, element in zip(source.args, target.elts, strict=False):
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(element)):
+                return part
+    return source

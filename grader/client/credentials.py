@@ -1,0 +1,111 @@
+"""Where one is signed in: an address and a token, from the environment or from a file that only its owner reads.
+
+A password is sent once, for a token, and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from grader.errors import UsageError
+from grader.files import write_whole
+from grader.json_reader import read_json
+from grader.settings import settings
+
+_FILE = "login.json"
+_OURS = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A service and what opens it.
+
+    Attributes:
+        url: `https://host[:port][/path]`, without a slash at its end; token: shown in no message.
+    """
+
+    url: str
+    token: str = field(repr=False)
+
+
+def address(text: str) -> str:
+    """The address of a service as it is kept.
+
+    Raises:
+        UsageError: it is none, or a token would pass over the network for everybody to read.
+    """
+    typed = text.strip().rstrip("/")
+    parts = urlsplit(typed if "://" in typed else f"https://{typed}")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+        raise UsageError(f"`{text}` is no address of a grader; write https://HOST")
+    if parts.scheme == "http" and parts.hostname not in _OURS and not settings().insecure:
+        raise UsageError(
+            f"{parts.hostname} over plain http: passwords and tokens could be read on the way. Use https://, or set "
+            "GRADER_INSECURE=1 where the network is yours alone"
+        )
+    return parts.geturl()
+
+
+def known() -> Key:
+    """Where to hand in: `GRADER_URL` and `GRADER_TOKEN` come first, then what `grader login` kept.
+
+    Raises:
+        UsageError: nobody is signed in.
+    """
+    kept = _read()
+    url = address(settings().url) if settings().url else kept.default
+    token = settings().token or kept.tokens.get(url, "")
+    if not url or not token:
+        where = f" to {url}" if url else ""
+        raise UsageError(f"not signed in{where}: `grader login URL`, or set GRADER_URL and GRADER_TOKEN")
+    return Key(url, token)
+
+
+def sign_in(url: str, token: str) -> Key:
+    """The key for a service; whether it opens anything, the service says."""
+    return Key(address(url), token.strip())
+
+
+def keep(key: Key) -> Path:
+    """Keep a key for the commands to come, and return the file."""
+    return _write(_Kept(key.url, {**_read().tokens, key.url: key.token}))
+
+
+def forget(url: str | None = None) -> bool:
+    """Drop the key of a service, or of the one that is used by default; False: there was none."""
+    kept = _read()
+    url = address(url) if url else kept.default
+    rest = {one: token for one, token in kept.tokens.items() if one != url}
+    if len(rest) == len(kept.tokens):
+        return False
+    _write(_Kept(next(iter(rest), ""), rest))
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    default: str
+    tokens: dict[str, str]
+
+
+def _read() -> _Kept:
+    path = settings().config_root / _FILE
+    try:
+        return read_json(_Kept, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return _Kept("", {})
+    except (OSError, ValueError):
+        raise UsageError(f"{path} is not what `grader login` writes; remove it and sign in again") from None
+
+
+def _write(kept: _Kept) -> Path:
+    path = settings().config_root / _FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, json.dumps(asdict(kept), indent=2), mode=0o600)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    return path

@@ -1,0 +1,217 @@
+"""Score one run in the scorer's child: the task's network, the run's weights, every sample of a split once.
+
+Runs the task's `evaluate.py`, which is trusted; reads the run's files, which are not, through `artifacts`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import math
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from grader.evaluate import reported
+from grader.evaluate.results import Row, read_results
+from grader.evaluate.weight_files import RefusedError, fingerprint, load_weights, not_finite, read_plain_file
+from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+READING, SCORING = b"reading\n", b"scoring\n"
+"""Marks of progress: what fails between them is the file's fault, what fails elsewhere is not."""
+_NO_ANSWERS = "`examine()` did not return answers such as {'table': (0.5, 'a sentence')} but"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRequest:
+    """One run to be scored; folders are absolute. `wall_s` limits the child.
+
+    `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
+    are any. `model_size`: what `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with
+    the columns of a table and their kinds; `run`: facts of the run that the task's `examine()` is told.
+    """
+
+    op: str
+    evaluate: str
+    visible: str
+    hidden: str
+    data_version: str
+    outputs: str = ""
+    wall_s: float = 60.0
+    model_size: str = ""
+    artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
+    run: dict[str, float] = field(default_factory=dict)
+
+
+class TaskFaultError(Exception):
+    """The task's own evaluate.py failed."""
+
+
+@dataclass(slots=True)
+class ScoringCache:
+    """What is kept between requests: modules by path and content, splits by folder and version."""
+
+    modules: dict[tuple[str, str], ModuleType] = field(default_factory=dict)
+    splits: dict[tuple[str, str, str], tuple[NDArray[np.uint8], NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
+
+    def module(self, path: str) -> ModuleType:
+        """The task's evaluate.py, imported once per content."""
+        content = Path(path).read_bytes()
+        key = (path, hashlib.sha256(content).hexdigest())
+        if key not in self.modules:
+            spec = importlib.util.spec_from_file_location(f"task_evaluate_{len(self.modules)}", path)
+            if spec is None or spec.loader is None:
+                raise TaskFaultError(f"{path} cannot be imported")
+            module = importlib.util.module_from_spec(spec)
+            _author(lambda: spec.loader.exec_module(module), "importing it")  # type: ignore[union-attr]
+            self.modules[key] = module
+        return self.modules[key]
+
+    def split(self, folder: str, version: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden."""
+        from grader.idx import read_split
+
+        key = (folder, version, "t10k")
+        if key not in self.splits:
+            self.splits[key] = read_split(Path(folder) / "FashionMNIST" / "raw", "t10k")
+        return self.splits[key]
+
+
+def score_run(
+    request: ScoringRequest, cache: ScoringCache, mark: Callable[[bytes], object]
+) -> dict[str, Any]:
+    """Score one run and return the answer to its request.
+
+    Args:
+        request: what to score; cache: modules and splits.
+        mark: called with `READING` before the run's files are touched and with `SCORING` after the last byte of them.
+    """
+    module = cache.module(request.evaluate)
+    model, expected = None, dict[str, "Tensor"]()
+    try:
+        # A task that is about tables alone may have no network.
+        if hasattr(module, "build_model"):
+            size = (request.model_size,) if request.model_size else ()
+            model = _author(lambda: module.build_model(*size), "`build_model()`")
+            expected = _author(model.state_dict, "`build_model().state_dict()`")
+    except TaskFaultError as error:
+        return {"task_error": str(error)}
+    mark(READING)
+    outputs = Path(request.outputs)
+    metrics, metrics_problem = _reported(outputs)
+    results, unread = read_results(outputs, request.artifacts)
+    found = Evaluation(None, reported=metrics, reported_problem=metrics_problem, unread=unread)
+    weights = None
+    if model is not None:
+        found, weights = _weights(request, expected, found)
+    mark(SCORING)
+    try:
+        if model is not None and weights is not None and request.hidden:
+            model.load_state_dict(weights)
+            found = _scored(module, model, request, cache, found)
+        if request.artifacts:
+            found = replace(found, answers=_answers(module, results, request.run))
+    except TaskFaultError as error:
+        return {"task_error": str(error)}
+    return {"evaluation": asdict(found)}
+
+
+def _weights(
+    request: ScoringRequest, expected: dict[str, Tensor], found: Evaluation
+) -> tuple[Evaluation, dict[str, Tensor] | None]:
+    """What is known of the weights that a run left, and the weights themselves if they can be scored."""
+    try:
+        weights = load_weights(Path(request.outputs), expected)
+    except RefusedError as refused:
+        if not request.hidden and refused.problem is ArtifactProblem.MISSING:
+            # Nothing is scored, so nothing has to be left.
+            return found, None
+        why = replace(found, problem=refused.problem, detail=refused.detail)
+        return replace(why, artifact=refused.artifact, artifact_bytes=refused.size), None
+    found = replace(found, artifact=weights.artifact, artifact_bytes=weights.size, prefix=weights.prefix)
+    if bad := not_finite(weights.tensors):
+        detail = (
+            f"{len(bad)} of {len(weights.tensors)} tensors in {weights.artifact} hold infinities or NaN, such as "
+            f"`{bad[0]}`: the training diverged."
+        )
+        return replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail), None
+    return replace(found, sums=fingerprint(weights.tensors)), weights.tensors
+
+
+def _scored(
+    module: ModuleType, model: Any, request: ScoringRequest, cache: ScoringCache, found: Evaluation
+) -> Evaluation:
+    hidden, num_hidden = _metrics(module, model, cache.split(request.hidden, request.data_version))
+    validation, num_validation = _metrics(module, model, cache.split(request.visible, request.data_version))
+    return replace(
+        found, hidden=hidden, validation=validation, num_hidden=num_hidden, num_validation=num_validation
+    )
+
+
+def _answers(
+    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], run: dict[str, float]
+) -> dict[str, Answer]:
+    """What the task's `examine()` says, in its own words."""
+    found = _author(lambda: module.examine(results, run), "`examine()`")
+    if not isinstance(found, dict):
+        raise TaskFaultError(f"{_NO_ANSWERS} {found!r:.80}")
+    return {str(name): _answer(answer) for name, answer in found.items()}
+
+
+def _answer(given: Any) -> Answer:
+    share, said, file = given if isinstance(given, tuple) and len(given) == 3 else (*_pair(given), "")
+    if not isinstance(said, str) or not (share is None or 0 <= share <= 1):
+        raise TaskFaultError(f"{_NO_ANSWERS} {given!r:.80}")
+    return Answer(None if share is None else float(share), said, str(file))
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    return (given[0], given[1]) if isinstance(given, tuple) and len(given) == 2 else (None, None)
+
+
+def _metrics(
+    module: ModuleType, model: Any, split: tuple[NDArray[np.uint8], NDArray[np.int64]]
+) -> tuple[dict[str, float], int]:
+    import torch
+
+    images, labels = torch.from_numpy(split[0].copy()), torch.from_numpy(split[1].copy())
+    model.eval()
+    with torch.inference_mode():
+        metrics = _author(lambda: module.evaluate(model, images, labels), "`evaluate()`")
+    accuracy = metrics.get("accuracy") if isinstance(metrics, dict) else None
+    if not isinstance(accuracy, float) or not 0 <= accuracy <= 1:
+        raise TaskFaultError("`evaluate()` did not return a dictionary with an `accuracy` between 0 and 1")
+    # Finite weights can still overflow: a loss that is no number is left out rather than written as one.
+    return {str(k): float(v) for k, v in metrics.items() if math.isfinite(v)}, len(labels)
+
+
+def _reported(outputs: Path) -> tuple[ReportedMetrics | None, str]:
+    try:
+        content = read_plain_file(outputs, "metrics.json", reported.MAX_BYTES)
+        return (None, "") if content is None else (reported.parse(content), "")
+    except RefusedError as refused:
+        return None, refused.detail.rstrip(".")
+    except (ValueError, RecursionError) as error:
+        return None, str(error)
+
+
+def _author(call: Callable[[], Any], what: str) -> Any:
+    try:
+        return call()
+    except MemoryError:
+        raise
+    except BaseException as error:
+        # A task's code may do anything, sys.exit included.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        raise TaskFaultError(f"{what} failed at {place}: {type(error).__name__}: {error}") from error

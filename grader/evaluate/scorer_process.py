@@ -1,0 +1,178 @@
+"""The scorer's own process: waits warm, reads requests on its input, scores each in a child of its own.
+
+Imports the task's `evaluate.py` and never anything of a submission, whose files are data to it. What it prints to its
+output is answers alone. A file that lies can cost a child, never the scorer: the child has limits on memory and time,
+says before it touches the learner's file and when it is done with it, and is then known to be at fault or not.
+
+Messages, one JSON object per line. In: `{"op": "warm", …}` or `{"op": "score", …}` with the fields of `Request`; out:
+`{"ready": true}` once, then `{"evaluation": {…}}`, `{"task_error": "…"}` or `{"infra_error": "…"}` per request.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from grader.evaluate.run_scoring import (
+    READING,
+    SCORING,
+    ScoringCache,
+    ScoringRequest,
+    TaskFaultError,
+    score_run,
+)
+from grader.launch.gc_freeze import gc_frozen
+from grader.model.evaluation import ArtifactProblem, Evaluation
+
+_OUT_OF_MEMORY = 2
+_FAILED = "failed with an exception"
+
+READ_BYTES = 3 << 30
+"""Memory that a child may take beyond what it was born with: room for the largest file, its copy and a network."""
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    # Whatever evaluate.py or torch prints must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    sys.dont_write_bytecode = True
+    with gc_frozen():
+        # Imported, not used: thread pools do not survive a fork.
+        import torch  # noqa: F401
+
+    parent, cache = os.getppid(), ScoringCache()
+    answers.write('{"ready": true}\n')
+    pending = b""
+    while (line_and_rest := _next_line(pending, parent)) is not None:
+        line, pending = line_and_rest
+        answers.write(json.dumps(answer_request(json.loads(line), cache, parent), allow_nan=False) + "\n")
+
+
+def _next_line(pending: bytes, parent: int) -> tuple[bytes, bytes] | None:
+    while b"\n" not in pending:
+        readable, _, _ = select.select([0], [], [], 1.0)
+        if os.getppid() != parent:
+            return None
+        if readable:
+            chunk = os.read(0, 1 << 16)
+            if not chunk:
+                return None
+            pending += chunk
+    line, _, rest = pending.partition(b"\n")
+    return line, rest
+
+
+def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) -> dict[str, Any]:
+    """The answer to one request; `parent`: process whose end ends the scoring."""
+    try:
+        names = {f.name for f in fields(ScoringRequest)}
+        request = ScoringRequest(**{k: v for k, v in message.items() if k in names})
+        cache.module(request.evaluate)
+        for folder in filter(None, (request.visible, request.hidden)):
+            cache.split(folder, request.data_version)
+        return {"warm": True} if request.op == "warm" else _in_child(request, cache, parent)
+    except TaskFaultError as error:
+        return {"task_error": str(error)}
+    except Exception as error:  # noqa: BLE001  the parent has to be told, whatever it was
+        return {"infra_error": f"{type(error).__name__}: {error}"}
+
+
+def _in_child(request: ScoringRequest, cache: ScoringCache, parent: int) -> dict[str, Any]:
+    started = time.monotonic()
+    receiving, sending = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _be_child(request, cache, receiving, sending)
+    os.close(sending)
+    said, why = _listen(receiving, pid, started + request.wall_s, parent)
+    os.close(receiving)
+    seconds = round(time.monotonic() - started, 6)
+    body = said.rpartition(b"\n")[2]
+    if body and not why:
+        answer: dict[str, Any] = json.loads(body)
+        if "evaluation" in answer:
+            answer["evaluation"]["seconds"] = seconds
+        return answer
+    # Killed or out of memory with the file in hand: it lied about its size. An exception there is a fault of ours.
+    if said.startswith(READING) and SCORING not in said and why != _FAILED:
+        detail = f"Reading what the run left {why or 'ended the reader'}: these are not files that training writes."
+        return {"evaluation": asdict(Evaluation(ArtifactProblem.REFUSED, detail, seconds=seconds))}
+    return {"infra_error": f"scoring {why or 'ended without an answer'}"}
+
+
+def _be_child(request: ScoringRequest, cache: ScoringCache, receiving: int, sending: int) -> NoReturn:
+    code = 1
+    try:
+        os.close(receiving)
+        _limit(request.wall_s)
+        answer = score_run(request, cache, lambda mark: os.write(sending, mark))
+        # No line break at its end: the last line is the answer, and a mark alone leaves it empty.
+        with os.fdopen(sending, "wb") as pipe:
+            pipe.write(json.dumps(answer, allow_nan=False).encode())
+        code = 0
+    except MemoryError:
+        code = _OUT_OF_MEMORY
+    except BaseException:  # noqa: BLE001  whatever it was, it ends here
+        traceback.print_exc()
+    finally:
+        # Nothing may climb out of a forked child into its parent's code.
+        os._exit(code)
+
+
+def _listen(receiving: int, pid: int, deadline: float, parent: int) -> tuple[bytes, str]:
+    """What the child said, and why it ended early ("" if it did not)."""
+    said, why = b"", ""
+    while True:
+        readable, _, _ = select.select([receiving], [], [], min(1.0, max(0.0, deadline - time.monotonic())))
+        if readable:
+            chunk = os.read(receiving, 1 << 16)
+            said += chunk
+            if not chunk:
+                break
+        if time.monotonic() > deadline or len(said) > 4 << 20 or os.getppid() != parent:
+            why = "took too long"
+            os.kill(pid, signal.SIGKILL)
+            break
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if why:
+        return said, why
+    return said, {0: "", 1: _FAILED, _OUT_OF_MEMORY: "took more memory than it may"}.get(
+        code, f"ended the process (exit code {code})"
+    )
+
+
+def _limit(wall_s: float) -> None:
+    """Memory, CPU time and descriptors of a child; private memory, as torch maps far more than it uses."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    born_kb = next(
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmData")
+    )
+    limits = {
+        resource.RLIMIT_DATA: (born_kb << 10) + READ_BYTES,
+        resource.RLIMIT_CPU: max(1, math.ceil(wall_s)),
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 1 << 20,
+        resource.RLIMIT_NOFILE: 64,
+    }
+    for name, value in limits.items():
+        hard = resource.getrlimit(name)[1]
+        lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (lower, lower))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Judge a run by its evidence: the same evidence gives the same bytes, and nothing is run or read.
+
+Asks the checks and the score, and puts their answers into one Attempt; decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.catalog import load_task
+from grader.checks.diagnosis import diagnose
+from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.policy import apply_rules, apply_source_rules
+from grader.errors import UsageError
+from grader.evaluate.score import Score, score
+from grader.judging.attempt import Attempt
+from grader.judging.stored_evidence import read_evidence
+from grader.model.attempt_facts import AttemptFacts
+from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Finding
+from grader.model.grade import CheckResult, Grade
+from grader.model.task import Task
+from grader.run.workspace import Workspace
+
+
+def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
+    """Judge a stored attempt again from its files alone; `task`: as it is now, unless another one is given.
+
+    Raises:
+        UsageError: the attempt's files are missing or damaged.
+        TaskError: the task has a mistake.
+    """
+    evidence = read_evidence(workspace)
+    return judge(evidence, task or load_task(evidence.facts.task))
+
+
+def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
+    """Judge what a run left.
+
+    Raises:
+        UsageError: the task no longer has the profile that the attempt was run in.
+    """
+    facts = evidence.facts
+    task = task if facts.timed else task.without_time()
+    if task.profile(facts.profile) is None:
+        raise UsageError(
+            f"task {task.name} no longer has the profile {facts.profile!r} that this attempt was run in"
+        )
+    if isinstance(evidence, SourceEvidence):
+        findings, checks = apply_source_rules(evidence.script, task)
+        judged = _Judged(findings, checks, score(evidence, task, findings, checks))
+        return Attempt(task, evidence, judged.grade(task, facts))
+    evidence = evidence.of_task(task)
+    findings, checks = apply_rules(evidence, task)
+    judged = _Judged(
+        findings,
+        checks,
+        score(evidence, task, findings, checks),
+        phases=_phases(evidence),
+        environment=evidence.record.environment,
+        notes=_notes(evidence),
+        diagnosis=diagnose(evidence),
+    )
+    return Attempt(task, evidence, judged.grade(task, facts), evidence.ledger.coverage())
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Everything that a grade is made of besides what was judged."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckResult, ...]
+    score: Score
+    phases: dict[str, float] | None = None
+    environment: dict[str, object] | None = None
+    notes: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
+
+    def grade(self, task: Task, facts: AttemptFacts) -> Grade:
+        return Grade(
+            task=task.name,
+            task_version=task.version,
+            submission=facts.submission.name,
+            digest=facts.submission.digest,
+            profile=facts.profile,
+            dataset=facts.dataset,
+            world_size=facts.world_size,
+            runtime=facts.runtime,
+            verdict=self.score.verdict,
+            verdict_reason=self.score.reason,
+            points=self.score.points,
+            max_points=self.score.max_points,
+            rubric=self.score.rubric,
+            findings=self.findings,
+            checks=self.checks,
+            metrics=self.score.metrics,
+            phases=self.phases or {},
+            environment=self.environment or {},
+            notes=(*self.notes, *self.score.notes),
+            review=self.score.review,
+            diagnosis=self.diagnosis,
+        )
+
+
+def _phases(evidence: Evidence) -> dict[str, float]:
+    """Seconds of each phase."""
+    phases = {**evidence.record.phases_s, "run": evidence.record.wall_s}
+    if evidence.evaluation is not None:
+        phases["evaluate"] = evidence.evaluation.seconds
+    return phases
+
+
+def _notes(evidence: Evidence) -> tuple[str, ...]:
+    """What a reader must know about how this was judged."""
+    notes = []
+    record, evaluation = evidence.record, evidence.evaluation
+    if not record.isolated:
+        notes.append(
+            f"Run in the {record.runtime!r} runtime, which does not isolate: the script had the judge's own rights."
+        )
+    if gap := str(record.environment.get("isolation_gap", "")):
+        notes.append(gap)
+    if not evidence.facts.timed:
+        notes.append("Time targets were left out of this judging, and their points out of the total.")
+    if not evidence.scored and evaluation is not None and evaluation.problem is not None:
+        notes.append(f"{evaluation.detail} No points depend on it: this task scores no weights.")
+    return tuple(notes)

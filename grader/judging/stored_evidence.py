@@ -1,0 +1,36 @@
+"""Read the evidence that a run left in its attempt's folder: everything, once, typed."""
+
+from __future__ import annotations
+
+from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.source.script import parse
+from grader.evaluate import calibration as calibrations
+from grader.evaluate.stored import read_evaluation
+from grader.judging.attempt_folder import read_facts, read_logs
+from grader.run.record_reader import read_record
+from grader.run.trace_reader import read_trace
+from grader.run.workspace import Workspace
+
+
+def read_evidence(workspace: Workspace) -> Evidence | SourceEvidence:
+    """All evidence of an attempt; of a submission that does not parse, its text.
+
+    Raises:
+        UsageError: the attempt's files are missing or damaged.
+        InfraError: files of the judge's own are damaged.
+    """
+    facts = read_facts(workspace)
+    script = parse(facts.submission)
+    if script.syntax_errors:
+        return SourceEvidence(facts, script)
+    record = read_record(workspace.record)
+    return Evidence(
+        facts=facts,
+        script=script,
+        record=record,
+        trace=read_trace([workspace.trace(rank) for rank in range(record.world_size)]),
+        evaluation=read_evaluation(workspace.evaluation),
+        calibration=calibrations.read(workspace.calibration),
+        logs=read_logs(workspace, record.world_size),
+        repeats=tuple(read_record(workspace.repeat(n).record) for n in range(workspace.num_repeats)),
+    )

@@ -1,0 +1,42 @@
+"""What was to be judged, and on what: stored beside the evidence, so that it can be judged again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.model.submission import Submission
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFacts:
+    """One attempt before anything ran: stored as `attempt.json`.
+
+    Attributes:
+        attempt: unique name.
+        task, task_version: what it is judged by.
+        profile, nproc_per_node, nnodes, runtime, launcher, seed: how it is run.
+        dataset: name; num_train, num_validation, num_hidden: samples of its splits.
+        submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
+        timed: False where time targets were left out.
+    """
+
+    attempt: str
+    task: str
+    task_version: str
+    profile: str
+    nproc_per_node: int
+    runtime: str
+    launcher: str
+    seed: int
+    dataset: str
+    num_train: int
+    num_validation: int
+    num_hidden: int
+    submission: Submission
+    timed: bool = True
+    nnodes: int = 1
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of all nodes."""
+        return self.nproc_per_node * self.nnodes

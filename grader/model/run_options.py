@@ -1,0 +1,43 @@
+"""How an attempt is run: what was asked for, and what that comes to for one task on one machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.model.dataset import PreparedDataset
+from grader.model.task import Profile, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run; None takes the setting's or the task's default. `timed` False leaves time targets out."""
+
+    profile: str | None = None
+    nproc_per_node: int | None = None
+    nnodes: int | None = None
+    dataset: str | None = None
+    launcher: str | None = None
+    seed: int = 0
+    timed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What one attempt is run on: options and defaults, resolved against the task and this machine.
+
+    `task` is without its time targets where `timed` is False.
+    """
+
+    task: Task
+    profile: Profile
+    dataset: PreparedDataset
+    nproc_per_node: int
+    nnodes: int
+    launcher: str
+    seed: int
+    timed: bool
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of all nodes."""
+        return self.nproc_per_node * self.nnodes

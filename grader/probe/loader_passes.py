@@ -1,0 +1,208 @@
+"""Who saw which sample: index batches as they are drawn, and batches as they are delivered.
+
+Both happen in the rank's own process, with workers too: `_next_index` draws (ahead, when workers prefetch), `__next__`
+delivers. Only delivered batches count.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+from grader.probe import code_locations, events
+from grader.probe.counters import counters
+from grader.probe.datasets import MAX_INDICES, index_list, num_samples
+from grader.probe.loaders import TrackedLoader, built, loader_of, sampler_of, whole
+from grader.probe.patches import guarded, replace
+from grader.probe.writer import writer
+
+_MAX_CREDIT_BATCHES = 4
+"""Batches that may wait between a loader and the model before they no longer explain what the model is fed."""
+
+
+class _Pass:
+    """One pass over a loader, by one iterator."""
+
+    __slots__ = ("batches", "delivered", "drawn", "loader", "n", "open", "site", "watch")
+
+    def __init__(self, loader: TrackedLoader) -> None:
+        self.loader = loader
+        self.n = loader.passes
+        loader.passes += 1
+        self.drawn: dict[int, Any] = {}
+        self.batches = 0  # drawn so far
+        self.delivered = 0
+        self.open = True
+        self.watch: Any = None
+
+
+_passes: dict[int, _Pass] = {}
+_last_received: dict[int, int] = {}
+
+
+@guarded("pass")
+def _begin(iterator: Any, loader: Any) -> None:
+    known = loader_of(loader)
+    if known is None:
+        return
+    previous = _passes.get(id(iterator))
+    if previous is not None:
+        _end(previous, False)
+    current = _passes[id(iterator)] = _Pass(known)
+    current.watch = weakref.ref(iterator, functools.partial(_gone, id(iterator)))
+    epoch = whole(getattr(sampler_of(loader), "epoch", None))
+    counters.passes += 1
+    writer.write(events.PASS, loader=known.id, n=current.n, sampler_epoch=epoch, site=code_locations.here())
+
+
+def _gone(key: int, _: object) -> None:
+    """The iterator was thrown away: after a `break`, or after running dry."""
+    current = _passes.pop(key, None)
+    _last_received.pop(key, None)
+    if current is not None:
+        _end(current, False)
+
+
+@guarded("pass end")
+def _end(current: _Pass, exhausted: bool) -> None:
+    if not current.open:
+        return
+    current.open = False
+    if exhausted and counters.unfed_batches >= _MAX_CREDIT_BATCHES:
+        counters.credit = 0  # read through without feeding a model: the samples went elsewhere
+        counters.explained = False
+    writer.write(
+        events.PASS_END,
+        loader=current.loader.id,
+        **{"pass": current.n},
+        num_batches=current.delivered,
+        exhausted=exhausted,
+    )
+
+
+@guarded("batch")
+def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None:
+    t = writer.now()
+    wait_s = t - started
+    counters.data_s += wait_s
+    number = current.delivered
+    current.delivered += 1
+    if not getattr(iterator, "_in_order", True):
+        number = _last_received.get(id(iterator), -1)
+    root = current.loader.root
+    drawn = current.drawn.pop(number, None)
+    indices = index_list(drawn) if root.resolvable and drawn is not None else None
+    if indices is not None:
+        indices = root.resolve(indices)
+        size = len(indices)
+    else:
+        size = min(num_samples(data), MAX_INDICES)
+    counters.delivered += size
+    counters.unfed_batches += 1
+    if indices is not None and not root.hides:
+        # Only the newest batches can still explain what a model is given next.
+        counters.largest_batch = max(counters.largest_batch, size)
+        counters.credit = min(counters.credit + size, counters.largest_batch * _MAX_CREDIT_BATCHES)
+        counters.explained = True
+    writer.send(
+        b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f}'
+        % (
+            t,
+            current.loader.id,
+            current.n,
+            current.delivered - 1,
+            size,
+            b"null" if indices is None else str(indices).encode(),
+            wait_s,
+        )
+    )
+
+
+def close() -> None:
+    """Write the end of every pass that is still open when the script ends."""
+    for current in list(_passes.values()):
+        _end(current, False)
+
+
+def install() -> None:
+    """Hook DataLoader and its iterators."""
+    from torch.utils.data import dataloader
+
+    base = dataloader._BaseDataLoaderIter
+    replace([dataloader.DataLoader], "__init__", _wrap_built)
+    replace([base], "__init__", _wrap_begin)
+    replace([base], "_reset", _wrap_reset)
+    replace([base], "_next_index", _wrap_drawn)
+    replace([base], "__next__", _wrap_delivered)
+    replace([dataloader._MultiProcessingDataLoaderIter], "_get_data", _wrap_received)
+
+
+def _wrap_built(original: Any) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        original(self, *args, **kwargs)
+        built(self, code_locations.here())
+
+    return __init__
+
+
+def _wrap_begin(original: Any) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        original(self, loader, *args, **kwargs)
+        _begin(self, loader)
+
+    return __init__
+
+
+def _wrap_reset(original: Any) -> Any:
+    @functools.wraps(original)
+    def _reset(self: Any, loader: Any, first_iter: bool = False) -> None:
+        if not first_iter:
+            _begin(self, loader)  # before the original: it draws the first batches of the new pass
+        original(self, loader, first_iter)
+
+    return _reset
+
+
+def _wrap_drawn(original: Any) -> Any:
+    @functools.wraps(original)
+    def _next_index(self: Any) -> Any:
+        drawn = original(self)
+        current = _passes.get(id(self))
+        if current is not None:
+            current.drawn[current.batches] = drawn
+            current.batches += 1
+        return drawn
+
+    return _next_index
+
+
+def _wrap_received(original: Any) -> Any:
+    @functools.wraps(original)
+    def _get_data(self: Any) -> Any:
+        received = original(self)
+        if not self._in_order and isinstance(received[0], int):
+            _last_received[id(self)] = received[0]
+        return received
+
+    return _get_data
+
+
+def _wrap_delivered(original: Any) -> Any:
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:  # noqa: N807
+        current = _passes.get(id(self))
+        if current is None:
+            return original(self)
+        started = writer.now()
+        try:
+            data = original(self)
+        except StopIteration:
+            _end(current, True)
+            raise
+        _delivered(self, current, data, started)
+        return data
+
+    return __next__

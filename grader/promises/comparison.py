@@ -1,0 +1,151 @@
+"""What judging one of a task's own submissions gave, against what its folder and its comments promise.
+
+Compares and says what differs; nothing is run, judged or printed here.
+"""
+
+from __future__ import annotations
+
+import time
+
+from grader.checks.rule import load_rules
+from grader.judging.attempt import Attempt
+from grader.model.finding import Severity
+from grader.model.grade import Grade, Verdict
+from grader.model.promise import PromisedSubmission
+from grader.model.task import Profile, Task
+from grader.model.verify_case import VerifyCase
+from grader.report.audience import Audience
+from grader.report.json_report import to_json
+
+_POINTS_SLACK = 0.01
+"""Points are rounded to hundredths."""
+
+
+def case_of(task: Task, promised: PromisedSubmission, attempt: Attempt, began: float) -> VerifyCase:
+    """What an attempt at one of the task's own submissions shows; `began`: when it began, on the monotonic clock."""
+    if _only_late(task, promised, attempt):
+        return not_run(task, promised, "All that is wrong with it is its time, which was left out.")
+    short = tuple(r.id for r in attempt.grade.rubric if r.earned < r.points - _POINTS_SLACK)
+    verdict, codes = attempt.grade.verdict.value, found_codes(attempt)
+    return promise_case(task, promised, verdict, codes, short, began, broken_promises(promised, attempt))
+
+
+def not_run(task: Task, promised: PromisedSubmission, why: str) -> VerifyCase:
+    """A case of which nothing can be said, and why."""
+    return VerifyCase(
+        task=task.name,
+        submission=promised.path.relative_to(task.folder / "submissions").as_posix(),
+        expected_verdict=promised.verdict,
+        verdict="",
+        expected_codes=tuple(sorted(promised.codes)),
+        codes=(),
+        seconds=0.0,
+        message="",
+        ok=True,
+        skipped=why,
+    )
+
+
+def promise_case(
+    task: Task,
+    promised: PromisedSubmission,
+    verdict: str,
+    codes: tuple[str, ...],
+    short: tuple[str, ...],
+    began: float,
+    broken: list[str],
+) -> VerifyCase:
+    """Promise and outcome; `short`: ids of items that earned less than they could, `broken`: what differs."""
+    return VerifyCase(
+        task=task.name,
+        submission=promised.path.relative_to(task.folder / "submissions").as_posix(),
+        expected_verdict=promised.verdict,
+        verdict=verdict,
+        expected_codes=tuple(sorted(promised.codes)),
+        codes=codes,
+        seconds=time.monotonic() - began,
+        message="; ".join(broken),
+        ok=not broken,
+        short=short,
+    )
+
+
+def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]:
+    """What the outcome and the promise disagree about, as sentences; empty when it was kept.
+
+    A promise holds for every number of ranks; on one rank alone, what only several can show may be missing.
+    """
+    grade = attempt.grade
+    broken = []
+    if grade.verdict.value != promised.verdict:
+        broken.append(f"verdict {grade.verdict.value}, promised {promised.verdict} ({grade.verdict_reason})")
+    codes, expected = set(found_codes(attempt)), set(promised.codes)
+    # A busy machine must not break a promise that says nothing about its clock.
+    codes -= {rule.code for rule in load_rules() if rule.clocked} - expected
+    if codes - expected:
+        broken.append(f"found but not promised: {' '.join(sorted(codes - expected))}")
+    if expected - codes and not one_rank_of_several(grade.world_size, attempt.task.profile(grade.profile)):
+        broken.append(f"promised but not found: {' '.join(sorted(expected - codes))}")
+    if grade.verdict is Verdict.ACCEPTED:
+        errors = sorted({f.code for f in grade.findings if f.severity is Severity.ERROR})
+        if errors:
+            broken.append(f"accepted with findings of severity error: {' '.join(errors)}")
+    if promised.points is not None and _points_hold(attempt):
+        low, high = promised.points
+        if not low - _POINTS_SLACK <= grade.points <= high + _POINTS_SLACK:
+            wanted = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            broken.append(f"{grade.points:g} points, promised {wanted}")
+    for marker in promised.markers:
+        places = {
+            (place.path, place.line) for f in grade.findings if f.code == marker.code for place in f.where
+        }
+        path, line = marker.where.path, marker.where.line
+        if marker.code in codes and (path, line) not in places:
+            seen = ", ".join(f"{p}:{n}" for p, n in sorted(places)) or "no line"
+            broken.append(f"{marker.code} points at {seen}, the marker stands at {path}:{line}")
+    return broken
+
+
+def found_codes(attempt: Attempt) -> tuple[str, ...]:
+    """Codes of all findings, those for staff included, sorted, each once."""
+    return tuple(sorted({finding.code for finding in attempt.grade.findings}))
+
+
+def _points_hold(attempt: Attempt) -> bool:
+    """Whether all points can be earned here: not where the clock is left out, nor on one rank alone."""
+    whole = attempt.task.max_points > 100 - _POINTS_SLACK
+    return whole and not one_rank_of_several(
+        attempt.grade.world_size, attempt.task.profile(attempt.grade.profile)
+    )
+
+
+def _only_late(task: Task, promised: PromisedSubmission, attempt: Attempt) -> bool:
+    """Whether nothing but its time was to reject a submission, and the clock was left out."""
+    clock = any(item.must and item.metric == "time" for item in task.rubric)
+    left_out = attempt.task.target("time") is None
+    promises_no_other = promised.verdict == Verdict.REJECTED and not promised.codes
+    return clock and left_out and promises_no_other and attempt.grade.verdict is Verdict.ACCEPTED
+
+
+def one_rank_of_several(world_size: int, profile: Profile | None) -> bool:
+    """Whether one rank is started where the task means several to be."""
+    return world_size == 1 and profile is not None and profile.nproc_per_node > 1
+
+
+def effects_of(before: Grade, now: Grade) -> tuple[str, ...]:
+    """What a change to what judges did to the outcome of a run, as short sentences; empty where it did nothing."""
+    found = []
+    if before.verdict is not now.verdict:
+        found.append(f"verdict {before.verdict} → {now.verdict}")
+    if (before.points, before.max_points) != (now.points, now.max_points):
+        found.append(
+            f"points {before.points:g} of {before.max_points:g} → {now.points:g} of {now.max_points:g}"
+        )
+    was, is_now = ({(f.code, f.severity): f for f in grade.findings} for grade in (before, now))
+    found += [f"no longer {severity} {code}" for code, severity in was.keys() - is_now.keys()]
+    found += [f"now {severity} {code}" for code, severity in is_now.keys() - was.keys()]
+    both = was.keys() & is_now.keys()
+    found += [f"other words or lines in {code}" for code, sev in both if was[code, sev] != is_now[code, sev]]
+    if not found and to_json(before, audience=Audience.STAFF) != to_json(now, audience=Audience.STAFF):
+        found.append("other words or figures in the report")
+    return tuple(sorted(found))

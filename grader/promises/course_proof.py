@@ -1,0 +1,225 @@
+"""Prove a course: that its tasks keep their promises, that full points can be had, that nobody passes by doing nothing.
+
+A task is run where it can be: on the runtime asked for, or, if it spans several machines, on the one that has some.
+What could not be run here is said and never counts as proved. The course file itself is the catalog's to read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from grader.catalog import load_task, read_submission, submissions_of
+from grader.catalog.selection import select
+from grader.errors import InfraError, TaskError
+from grader.model.course import Course
+from grader.model.grade import Verdict
+from grader.model.run import Ending
+from grader.model.run_options import Options
+from grader.model.task import Task
+from grader.model.verify_case import VerifyCase
+from grader.pipeline import OnProgress, Pipeline
+from grader.promises.parallel_pipelines import side_by_side
+from grader.promises.verification import Verification, verify
+from grader.run.registry import open_runtime
+
+SPANS_NODES = "docker"
+"""Where tasks of several machines are proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkeletonCase:
+    """How a task's starting point did.
+
+    Attributes:
+        task, runtime: where it was run.
+        alone: how one process of it ended, "" where one process was not tried.
+        verdict: what judging it as a submission gave.
+        problem: what must not be, one sentence; "" when all is well.
+    """
+
+    task: str
+    runtime: str
+    alone: str
+    verdict: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was found out about a course.
+
+    Attributes:
+        course: the course.
+        cases: one per submission and runtime, in the order of the course, and the runtime of each.
+        skeletons: one per task and runtime.
+        problems: everything that is wrong, as sentences; unproved: what could not be run here.
+    """
+
+    course: Course
+    cases: tuple[tuple[str, VerifyCase], ...]
+    skeletons: tuple[SkeletonCase, ...]
+    problems: tuple[str, ...]
+    unproved: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong; what could not be run is not wrong."""
+        return not self.problems
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Every task with every runtime that it was run in, in the order of the course."""
+        been = {(c.task, r) for r, c in self.cases} | {(s.task, s.runtime) for s in self.skeletons}
+        order = [i.task for i in self.course.items]
+        return tuple(sorted(been, key=lambda pair: (order.index(pair[0]), pair[1])))
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Task → seconds that judging its submissions took."""
+        found: dict[str, float] = defaultdict(float)
+        for _, case in self.cases:
+            found[case.task] += case.seconds
+        return dict(found)
+
+
+def num_runs(course: Course, runtimes: Sequence[str]) -> int:
+    """How many submissions and skeletons are judged, for those who wait."""
+    tasks, plan = _load(course), _plan(course, runtimes)
+    return sum((len(submissions_of(tasks[name])) + 1) * len(where) for name, where in plan.items())
+
+
+def prove(
+    course: Course,
+    runtimes: Sequence[str],
+    how: Verification,
+    on_progress: OnProgress,
+    on_case: Callable[[VerifyCase], None],
+    on_skeleton: Callable[[SkeletonCase], None],
+) -> Proof:
+    """Run everything that a course promises.
+
+    Args:
+        course: as it was loaded.
+        runtimes: where; a task that none of them can run goes to the one that can.
+        how: the rest; profile and runtime are the course's and those asked for.
+        on_progress, on_case, on_skeleton: told as it goes.
+
+    Raises:
+        TaskError: tasks have mistakes; the text names those of all of them.
+        UsageError: there is no such runtime.
+    """
+    tasks, plan = _load(course), _plan(course, runtimes)
+    cases: list[tuple[str, VerifyCase]] = []
+    skeletons: list[SkeletonCase] = []
+    unproved: list[str] = []
+    places = {(runtime, i.profile): None for i in course.items for runtime in plan[i.task]}
+    for runtime, profile in places:
+        names = [i.task for i in course.items if runtime in plan[i.task] and i.profile == profile]
+        able = open_runtime(runtime).self_test()
+        if not able.usable:
+            unproved += [f"{name} was not run in {runtime}: {able.reason}" for name in names]
+            continue
+        options = replace(how.options, profile=profile)
+        folder = how.folder / f"{runtime}-{profile}" if how.folder is not None else None
+        here = replace(how, options=options, runtime=runtime, folder=folder)
+        found = verify(select([tasks[name] for name in names]), here, on_progress, on_case)
+        cases += [(runtime, case) for case in found]
+        skeletons += side_by_side(
+            [tasks[name] for name in names],
+            partial(_skeleton, options),
+            runtime=runtime,
+            jobs=how.jobs,
+            alone=lambda task: how.options.timed and task.target("time") is not None,
+            on_progress=on_progress,
+            on_done=on_skeleton,
+        )
+    return Proof(
+        course=course,
+        cases=tuple(cases),
+        skeletons=tuple(skeletons),
+        problems=(
+            *(f"{c.task}/{c.submission} in {r}: {c.message}" for r, c in cases if not c.ok),
+            *(text for name in tasks for text in _out_of_reach(tasks[name], cases)),
+            *(f"skeletons/{s.task} in {s.runtime}: {s.problem}" for s in skeletons if s.problem),
+        ),
+        unproved=tuple(
+            dict.fromkeys(
+                (*unproved, *(f"{c.task}/{c.submission}: {c.skipped}" for _, c in cases if c.skipped))
+            )
+        ),
+    )
+
+
+def _load(course: Course) -> dict[str, Task]:
+    """All tasks of the course, or all that is wrong with any of them."""
+    found: dict[str, Task] = {}
+    wrong: list[str] = []
+    for item in course.items:
+        try:
+            found[item.task] = load_task(item.task)
+        except TaskError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise TaskError("\n".join(wrong))
+    return found
+
+
+def _plan(course: Course, runtimes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Where each task is run."""
+    spanning = {name: open_runtime(name).spans_nodes for name in (*runtimes, SPANS_NODES)}
+    plan = {}
+    for item in course.items:
+        profile = load_task(item.task).profile(item.profile)
+        spans = profile is not None and profile.nnodes > 1
+        able = tuple(name for name in dict.fromkeys(runtimes) if spanning[name] or not spans)
+        plan[item.task] = able or (SPANS_NODES,)
+    return plan
+
+
+def _out_of_reach(task: Task, cases: Sequence[tuple[str, VerifyCase]]) -> list[str]:
+    """Points that no accepted submission earns: a target, or an item, that nobody is known to reach."""
+    mine = [c for _, c in cases if c.task == task.name and not c.skipped]
+    accepted = [c for c in mine if c.expected_verdict == c.verdict == Verdict.ACCEPTED]
+    never = set.intersection(*(set(c.short) for c in accepted)) if accepted else set()
+    return [
+        f"{task.name}: none of its {len(accepted)} accepted submissions earns all points of “{item.title}”"
+        for item in task.rubric
+        if item.id in never
+    ]
+
+
+def _skeleton(options: Options, pipeline: Pipeline, task: Task, on_progress: OnProgress) -> SkeletonCase:
+    """Run a starting point as it is, on one process, and judge it as if it were handed in."""
+    submission = read_submission(task.skeleton / task.entry_point)
+    alone, verdict, problem = "", "", ""
+    meant = task.profile(options.profile or "")
+    try:
+        with tempfile.TemporaryDirectory(prefix="grader-skeleton-") as folder:
+            attempt, _ = pipeline.grade(
+                *(task, submission),
+                options=options,
+                on_progress=on_progress,
+                out=Path(folder) / "as-handed-in",
+            )
+            verdict = attempt.grade.verdict.value
+            if meant is not None and meant.nproc_per_node * meant.nnodes > 1:
+                attempt, _ = pipeline.grade(
+                    *(task, submission),
+                    options=replace(options, nproc_per_node=1, nnodes=1, timed=False),
+                    on_progress=on_progress,
+                    out=Path(folder) / "alone",
+                )
+            alone = attempt.record.ending.value if attempt.record is not None else "not run"
+            why = attempt.record.ending_reason if attempt.record is not None else attempt.grade.verdict_reason
+    except InfraError as error:
+        return SkeletonCase(task.name, pipeline.runtime.name, alone, verdict, str(error))
+    if alone != Ending.COMPLETED:
+        problem = f"one process of it does not run to its end: {why}"
+    elif verdict in (Verdict.ACCEPTED, Verdict.HELD, Verdict.JUDGE_ERROR):
+        problem = f"handed in unchanged it is {verdict}; a learner would have nothing to do"
+    return SkeletonCase(task.name, pipeline.runtime.name, alone, verdict, problem)

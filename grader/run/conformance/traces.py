@@ -1,0 +1,101 @@
+"""The trace is kept and sealed, no script finds the secret, and torchrun fills the same record."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from grader.model.run import Ending
+from grader.run.conformance.script_runs import RunScript
+
+TRAINING = """
+    import os, pathlib, time
+    import torch
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(4):
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    done = pathlib.Path(os.environ["OUTPUT_DIR"], "done")
+    if os.environ["RANK"] == "0":
+        done.touch()
+    else:
+        while not done.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), 9)
+"""
+
+SEARCH = """
+    import gc, os, stat, sys
+    [pipe] = [n for n in map(int, os.listdir("/proc/self/fd")) if n > 3000 and stat.S_ISFIFO(os.fstat(n).st_mode)]
+    frame, specs = sys._getframe(), []
+    while frame is not None:
+        specs += [one for one in frame.f_locals.values() if type(one).__name__ == "LaunchSpec"]
+        frame = frame.f_back
+    print(bool(specs), {one.secret for one in specs}, [name for name in sys.modules if name.startswith("grader")])
+    numbers = [one for held in gc.get_objects() if type(held) is dict for one in held.values() if type(one) is int]
+    print({one for one in numbers if one > 1 << 64})
+    print(open("/proc/self/cmdline").read(), open(f"/proc/{os.getppid()}/cmdline").read())
+    os.write(pipe, b'{"e":"step","t":0.1,"n":0}\\n')
+"""
+
+
+class TraceConformance:
+    """What the probe told, and the other launcher."""
+
+    def test_all_that_the_probe_told_is_kept_and_stamped_also_by_a_killed_rank(self, run: RunScript) -> None:
+        ran = run(TRAINING, probe=True)
+        assert ran.exit_codes == [0, -9]
+        for rank in (0, 1):
+            lines = [line.split("\t", 1) for line in ran.workspace.trace(rank).read_text().splitlines()]
+            stamps = [float(stamp) for stamp, _ in lines]
+            assert stamps == sorted(stamps)
+            assert 0 < stamps[0] <= stamps[-1] <= ran.record.wall_s + 1
+            events = [json.loads(event) for _, event in lines]
+            assert events[0]["e"] == "start"
+            assert events[0]["rank"] == rank
+            assert sum(event["e"] == "step" for event in events) == 4
+            assert (events[-1]["e"] == "end") == (rank == 0)
+            assert ran.record.ranks[rank].trace_bytes > 0
+            assert (ran.record.ranks[rank].foreign_lines, ran.record.ranks[rank].gone_lines) == (0, 0)
+
+    @pytest.mark.parametrize("launcher", ["fork", "torchrun"])
+    def test_a_script_finds_no_secret_and_what_it_writes_into_the_trace_is_foreign(
+        self, run: RunScript, launcher: str
+    ) -> None:
+        secret = (1 << 127) + 20_041_975
+        ran = run(SEARCH, probe=True, nproc_per_node=1, launcher=launcher, secret=secret)
+        assert ran.out().splitlines()[0] == "True {0} []"
+        assert str(secret) not in ran.out()
+        assert (ran.record.ranks[0].foreign_lines, ran.record.ranks[0].gone_lines) == (1, 0)
+
+    def test_a_child_forked_by_hand_that_runs_to_the_end_tells_nothing(self, run: RunScript) -> None:
+        ran = run("import os, torch\nif os.fork(): os.wait()\n", probe=True, nproc_per_node=1)
+        events = [
+            json.loads(line.split("\t", 1)[1]) for line in ran.workspace.trace(0).read_text().splitlines()
+        ]
+        assert [event["e"] for event in events].count("end") == 1
+
+    @pytest.mark.parametrize("probe", [True, False])
+    def test_the_torchrun_command_fills_the_same_record(self, run: RunScript, probe: bool) -> None:
+        ran = run(
+            """
+            import os, sys, time
+            print("rank", os.environ["RANK"], sys.argv[1:])
+            if os.environ["RANK"] == "1":
+                time.sleep(1)
+                raise RuntimeError("on purpose")
+            time.sleep(30)
+            """,
+            launcher="torchrun",
+            probe=probe,
+            argv=("-x",),
+        )
+        assert ran.record.launcher == "torchrun"
+        assert ran.record.ending is Ending.CRASHED
+        assert ran.record.ranks[1].exit_code == 1
+        assert ran.record.ranks[1].failure is not None
+        assert ran.record.ranks[1].failure.message == "on purpose"
+        assert [ran.out(0), ran.out(1)] == ["rank 0 ['-x']\n", "rank 1 ['-x']\n"]
+        assert ran.record.wall_s < 50

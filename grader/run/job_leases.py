@@ -1,0 +1,34 @@
+"""The devices and cores of a job, waited for and held: a runtime adds how long its own ending takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from grader.run.devices.lease import Lease
+from grader.run.devices.leases import Devices, Wait
+from grader.run.devices.need import Need
+from grader.run.runtime import Job, Progress
+
+
+def lease_devices(
+    devices: Devices, job: Job, after_s: float, on_progress: Callable[[Progress], None]
+) -> Lease:
+    """Wait for the devices and cores of a job, and report how many wait before it.
+
+    Args:
+        devices: of this host; job: what needs them, on all its nodes.
+        after_s: seconds that they are held at most beyond the job's wall limit.
+        on_progress: called while it waits.
+    """
+
+    def report(wait: Wait) -> None:
+        on_progress(Progress(f"wait for devices, {wait.ahead} ahead", wait.waited_s))
+
+    need = Need(
+        wall_s=job.limits.wall_s + after_s,
+        num_gpus=job.gpus_per_node * job.nnodes,
+        num_cores=min(job.nproc_per_node * job.nnodes, len(os.sched_getaffinity(0))),
+        owner=job.attempt,
+    )
+    return devices.lease(need, on_wait=report)

@@ -1,0 +1,32 @@
+"""The one reader of the environment: `schema` says what every `GRADER_*` variable means, `settings` reads them once.
+
+Nothing else in the package reads `os.environ` for configuration.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.settings.schema import Settings
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+"""Folder that the package lies in: a clone of the repository, or wherever it was installed."""
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings, read once."""
+    from grader.settings.schema import Settings
+
+    return Settings()
+
+
+def tasks_dir() -> Path:
+    """`settings().tasks_dir` alone: all settings need pydantic, which costs a linter more than reading a script."""
+    if settings.cache_info().currsize or "GRADER_TASKS_DIR_FILE" in os.environ:
+        return settings().tasks_dir
+    return Path(os.environ.get("GRADER_TASKS_DIR", CHECKOUT / "tasks"))

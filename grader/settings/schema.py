@@ -1,0 +1,160 @@
+"""Every `GRADER_*` variable, its default and its meaning. Ranks get none of these."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from grader.settings import CHECKOUT
+
+
+def _default_state_dir() -> Path:
+    # A checkout keeps its state beside itself, so that two clones never share calibrations by accident.
+    if (CHECKOUT / "tasks").is_dir():
+        return CHECKOUT / ".grader"
+    return Path.home() / ".local" / "share" / "grader"
+
+
+class _Files(PydanticBaseSettingsSource):
+    """`GRADER_X_FILE` names a file that holds the value of `GRADER_X`: for secrets, as engines hand them in."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """The file's text without the newline at its end, or None where no file is named."""
+        variable = f"GRADER_{field_name.upper()}_FILE"
+        path = os.environ.get(variable, "")
+        if not path:
+            return None, field_name, False
+        try:
+            return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{variable} names a file that cannot be read: {error}") from None
+
+    def __call__(self) -> dict[str, Any]:
+        fields = self.settings_cls.model_fields.items()
+        found = {name: self.get_field_value(field, name)[0] for name, field in fields}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class Settings(BaseSettings):
+    """Configuration from `GRADER_*` variables; unknown values are refused, unknown names ignored.
+
+    `GRADER_X_FILE` may name a file that holds the value of `GRADER_X`.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="GRADER_", frozen=True)
+
+    tasks_dir: Path = CHECKOUT / "tasks"
+    """Folder of task folders."""
+    skeletons_dir: Path = CHECKOUT / "skeletons"
+    """Folder of skeleton folders, one per task."""
+    containers_dir: Path = CHECKOUT / "containers"
+    """Folder of image recipes and the seccomp profile."""
+    state_dir: Path = _default_state_dir()
+    """Prepared data, calibrations and reports that were given no other place."""
+    data_dir: Path | None = None
+    """Prepared data sets; default `<state_dir>/data`."""
+    evidence_dir: Path | None = None
+    """Kept evidence of the tasks' own submissions, for `grader verify --replay`; default `<state_dir>/evidence`."""
+    dataset: str | None = None
+    """Data set to use where a task allows several; default: the task's first prepared one."""
+    runtime: str = "process"
+    """Runtime used when the command names none."""
+    profile: str = "cpu"
+    """Profile used when the command names none."""
+    image_extras: bool = False
+    """Put accelerate and lightning-fabric into the train image, too."""
+
+    docker_runtime: str = ""
+    """OCI runtime that containers are run by, such as `runsc`; "" leaves it to the engine."""
+    pool_pairs: int = 1
+    """Pairs of containers kept warm for the next attempts; 0: every attempt starts cold."""
+    pool_bytes: int = 3 << 30
+    """Memory that idle pairs may take together; fewer are kept where they would take more."""
+
+    apptainer_user: str = ""
+    """Account that Apptainer's containers belong to where the grader itself is root; otherwise they are our own."""
+    apptainer_images: Path | None = None
+    """Folder of Apptainer's image files, readable for that account; default `<state_dir>/apptainer`."""
+
+    database_url: str = ""
+    """The service's database, `sqlite:///FILE` or `postgresql://…`; default: `<state_dir>/grader.db`."""
+    file_store: str = ""
+    """Where evidence and reports lie: a folder that all hosts share, or `database`; default: `<state_dir>/files`."""
+
+    broker_url: str = ""
+    """Where hints for workers pass, and counts of rate limits: `redis://…`; default: a folder, for one machine."""
+    worker_name: str = ""
+    """A worker's name, the same at every start; default: the host's name."""
+    worker_slots: int = 1
+    """Attempts that a worker runs side by side, each in a process of its own."""
+    lease_s: float = 30.0
+    """How long an attempt stays a worker's without a sign of life; it gives one three times as often."""
+    min_free_bytes: int = 1 << 30
+    """A worker with less room on the state folder's disk takes nothing more until there is room again."""
+
+    secret_key: str = ""
+    """What the service signs cookies with, 32 characters or more; default: made once, kept in the state folder."""
+    public_url: str = ""
+    """The service's address as people type it, `https://host`; cookies are for HTTPS only where it says so."""
+    trusted_proxies: str = ""
+    """Addresses of proxies whose X-Forwarded-For is believed, separated by commas; `*`: any."""
+    max_upload_bytes: int = 8 << 20
+    """Size of a whole request to the service."""
+    submits_per_minute: int = 30
+    """How often one account may hand in, whatever its course allows; 0: no limit."""
+    metrics_token: str = ""
+    """Opens `/metrics` to others than this machine."""
+
+    url: str = ""
+    """Service that `grader submit` and its like talk to; default: the one that `grader login` signed in to."""
+    token: str = ""
+    """Token for it, where nobody signs in: a CI job's."""
+    patience_s: float = 120.0
+    """How long a service that is busy or away is asked again."""
+    insecure: bool = False
+    """Send passwords and tokens over plain http to other machines, too: for a network that is yours alone."""
+    config_dir: Path | None = None
+    """What `grader login` keeps, readable for its user alone; default: `grader` in the user's configuration folder."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names them
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Variables first, then the files that variables name."""
+        return init_settings, env_settings, _Files(settings_cls)
+
+    @property
+    def database(self) -> str:
+        """Address of the service's database."""
+        return self.database_url or f"sqlite:///{(self.state_dir / 'grader.db').absolute()}"
+
+    @property
+    def broker(self) -> str:
+        """Address of the broker."""
+        return self.broker_url or f"filesystem://{(self.state_dir / 'broker').absolute()}"
+
+    @property
+    def data_root(self) -> Path:
+        """Folder of prepared data sets."""
+        return self.data_dir if self.data_dir is not None else self.state_dir / "data"
+
+    @property
+    def evidence_root(self) -> Path:
+        """Folder of kept evidence."""
+        return self.evidence_dir if self.evidence_dir is not None else self.state_dir / "evidence"
+
+    @property
+    def config_root(self) -> Path:
+        """Folder of what `grader login` keeps."""
+        if self.config_dir is not None:
+            return self.config_dir
+        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "grader"

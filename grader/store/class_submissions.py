@@ -1,0 +1,135 @@
+"""What a whole class has handed in for one task: grades for exports, files for comparing. Changes nothing.
+
+Learners who take part in the course now, one attempt each: the one that counts, or else their last. Rows come one at
+a time, so that five hundred grades need not lie in memory at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import and_, func, select
+
+from grader.model.grade import Verdict
+from grader.model.submission import SourceFile
+from grader.store.database import Store
+from grader.store.tables import (
+    AttemptRow,
+    CourseTaskRow,
+    EnrolmentRow,
+    GradeRow,
+    PersonRow,
+    SourceRow,
+    StandingRow,
+    SubmissionRow,
+)
+from grader.store.tables.attempt import Lane
+from grader.store.tables.person import Role
+
+
+@dataclass(frozen=True, slots=True)
+class CountedAttempt:
+    """The attempt that counts for one learner in a task, with its grade as judged (`document`) and as it counts."""
+
+    person_id: int
+    login: str
+    name: str
+    attempt_id: int
+    verdict: Verdict
+    points: float
+    max_points: float
+    late_days: int
+    overridden: bool
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class LastSubmission:
+    """The last thing that one learner handed in for a task."""
+
+    person_id: int
+    login: str
+    name: str
+    attempt_id: int
+    files: tuple[SourceFile, ...]
+
+
+def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
+    """What counts in a task, learner by learner, by name."""
+    statement = (
+        select(
+            PersonRow.id,
+            PersonRow.login,
+            PersonRow.name,
+            StandingRow.attempt_id,
+            StandingRow.verdict,
+            StandingRow.points,
+            StandingRow.max_points,
+            StandingRow.late_days,
+            StandingRow.overridden,
+            GradeRow.document,
+        )
+        .select_from(StandingRow)
+        .join(PersonRow, PersonRow.id == StandingRow.person_id)
+        .join(CourseTaskRow, CourseTaskRow.id == StandingRow.course_task_id)
+        .join(
+            EnrolmentRow,
+            and_(EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == PersonRow.id),
+        )
+        .join(GradeRow, GradeRow.attempt_id == StandingRow.attempt_id)
+        .where(StandingRow.course_task_id == course_task_id, EnrolmentRow.role == Role.LEARNER)
+        .order_by(PersonRow.name, PersonRow.id)
+    )
+    with store.read() as connection:
+        rows: Iterable[Sequence[Any]] = connection.execution_options(yield_per=50).execute(statement)
+        for row in rows:
+            yield CountedAttempt(*row)
+
+
+def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> tuple[LastSubmission, ...]:
+    """The last submission of each learner of a task, by name; of more than `limit` learners those who came last."""
+    last = (
+        select(func.max(AttemptRow.id).label("id"))
+        .where(AttemptRow.course_task_id == course_task_id, AttemptRow.lane == Lane.INTERACTIVE)
+        .group_by(AttemptRow.person_id)
+        .order_by(func.max(AttemptRow.id).desc())
+        .limit(limit)
+        .subquery()
+    )
+    statement = (
+        select(PersonRow.id, PersonRow.login, PersonRow.name, AttemptRow.id, SourceRow.files)
+        .select_from(last)
+        .join(AttemptRow, AttemptRow.id == last.c.id)
+        .join(PersonRow, PersonRow.id == AttemptRow.person_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .join(
+            EnrolmentRow,
+            and_(EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == PersonRow.id),
+        )
+        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
+        .join(SourceRow, SourceRow.digest == SubmissionRow.digest)
+        .where(EnrolmentRow.role == Role.LEARNER)
+        .order_by(PersonRow.name, PersonRow.id)
+    )
+    with store.read() as connection:
+        rows: Iterable[Sequence[Any]] = connection.execute(statement)
+        return tuple(LastSubmission(*(*row[:4], _files(row[4]))) for row in rows)
+
+
+def _files(stored: Sequence[Sequence[str]]) -> tuple[SourceFile, ...]:
+    return tuple(SourceFile(path, text) for path, text in stored)
+
+
+def judged_by_another_version(store: Store, course_task_id: int, version: str) -> tuple[int, ...]:
+    """Attempts that count in a task and were judged by another version than this one, by id."""
+    with store.read() as connection:
+        return tuple(
+            connection.execute(
+                select(StandingRow.attempt_id)
+                .join(AttemptRow, AttemptRow.id == StandingRow.attempt_id)
+                .where(StandingRow.course_task_id == course_task_id, AttemptRow.task_version != version)
+                .order_by(StandingRow.attempt_id)
+            ).scalars()
+        )

@@ -1,0 +1,71 @@
+"""What a task's page shows, however one came to it: by its address, after a refused upload, after a mere check."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from grader.model.submission import Submission
+from grader.store.attempts import AttemptFilter, attempts
+from grader.store.limits import Limit
+from grader.store.progress import progress
+from grader.web.learner.points_chart import points_chart
+from grader.web.learner.source_findings import source_findings
+from grader.web.lookups.catalog import cached_task
+from grader.web.security.access import TaskInCourse, Visitor, not_found
+from grader.web.service import WebService
+from grader.web.upload.intake import explain_refusal
+
+_HISTORY = 50
+
+
+def task_page(
+    request: Request,
+    service: WebService,
+    visitor: Visitor,
+    found: TaskInCourse,
+    *,
+    checked: Submission | None = None,
+    problem: str = "",
+    pasted: str = "",
+    status_code: int = 200,
+) -> Response:
+    """The page.
+
+    Args:
+        request, service, visitor, found: of the route.
+        checked: a script that was only to be checked; problem: why an upload was not taken.
+        pasted: text to be kept in the form; status_code: of the answer.
+    """
+    person_id, course_id = visitor.account.id, found.course.id
+    own = next(
+        (one for one in progress(service.store, course_id, person_id) if one.task.id == found.task.id), None
+    )
+    if own is None:
+        raise not_found()
+    wanted = AttemptFilter(course_task_id=found.task.id, person_id=person_id)
+    history = [one for one in attempts(service.store, wanted, limit=_HISTORY) if one.counts]
+    # What a task asks is shown when it opens; staff see it before.
+    not_open = own.refusal is not None and own.refusal.limit is Limit.NOT_OPEN
+    task = None if not_open else cached_task(found.task.task)
+    hidden = own.hidden_until is not None
+    return service.render(
+        request,
+        "task.html.j2",
+        visitor=visitor,
+        status_code=status_code,
+        course=found.course,
+        own=own,
+        terms=found.task.terms,
+        task=task,
+        not_open=not_open,
+        profile=None if task is None else task.profile(found.task.profile),
+        here=f"/courses/{course_id}/tasks/{found.task.id}",
+        refused="" if own.refusal is None else explain_refusal(own.refusal),
+        history=history,
+        chart=None if hidden else points_chart(history),
+        found=None if checked is None else source_findings(checked),
+        problem=problem,
+        pasted=pasted,
+        teaches=visitor.teaches(course_id),
+    )

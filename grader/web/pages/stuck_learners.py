@@ -1,0 +1,32 @@
+"""Who is stuck where: learners who try a task again and again without being accepted."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse
+
+from grader.store.class_statistics import stuck_learners
+from grader.web.staff.course_request import CourseRequestDep
+
+router = APIRouter()
+_LEAST, _MOST = 2, 20
+MOST_SHOWN = 200
+"""More than anybody can go and help; those with the most tries stand first."""
+
+
+@router.get("/courses/{course_id}/stuck")
+def show(request: CourseRequestDep, tries: str = "3") -> HTMLResponse:
+    """Those with at least so many judged attempts and no accepted one, the most tries first."""
+    given = int(tries) if tries.isascii() and tries.isdigit() and len(tries) < 4 else 3
+    least = min(max(given, _LEAST), _MOST)
+    found = stuck_learners(request.service.store, request.course.id, min_attempts=least)
+    return request.page(
+        "stuck.html.j2",
+        {
+            "rows": found[:MOST_SHOWN],
+            "num_more": max(0, len(found) - MOST_SHOWN),
+            "tries": least,
+            "choices": (2, 3, 5, 8),
+            "titles": {task.id: task.terms.title for task in request.tasks()},
+        },
+    )

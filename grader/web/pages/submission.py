@@ -1,0 +1,84 @@
+"""Handing a script in, and checking one without handing it in: by a form, or by the page's small script."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
+
+from grader.model.submission import Submission
+from grader.store.limits import Limit
+from grader.store.submissions import Receipt
+from grader.web.learner.source_findings import source_findings
+from grader.web.learner.task_page import task_page
+from grader.web.security.access import SignedIn, VisibleCourseTask, Visitor, too_many_requests
+from grader.web.security.rate_limits import SCRIPT_CHECKS
+from grader.web.service import ServiceDep, WebService
+from grader.web.upload.intake import explain_refusal, hand_in
+from grader.web.upload.refusals import UploadRefusedError
+from grader.web.upload.submission import read_upload
+
+router = APIRouter()
+
+_CHECK = "check"
+
+
+@router.post("/courses/{course_id}/tasks/{course_task_id}/submit")
+async def submit(
+    request: Request, service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask
+) -> Response:
+    """Hand in and go to the attempt; or (`action=check`) only check the text."""
+    form = await request.form()
+    text = form.get("text")
+    pasted = text if isinstance(text, str) else ""
+    try:
+        submission = await read_upload(request)
+    except UploadRefusedError as error:
+        return await run_in_threadpool(
+            task_page, request, service, visitor, found, problem=str(error), pasted=pasted, status_code=422
+        )
+    if form.get("action") == _CHECK:
+        await _count(service, visitor)
+        return await run_in_threadpool(
+            task_page, request, service, visitor, found, checked=submission, pasted=pasted
+        )
+    answer = await hand_in(service, request, visitor, found.task.id, submission)
+    if isinstance(answer, Receipt):
+        return RedirectResponse(f"/attempts/{answer.attempt_id}", 303)
+    status = 403 if answer.limit in (Limit.NOT_ENROLLED, Limit.COURSE_CLOSED) else 409
+    return await run_in_threadpool(
+        task_page,
+        request,
+        service,
+        visitor,
+        found,
+        checked=submission,
+        problem=explain_refusal(answer),
+        pasted=pasted,
+        status_code=status,
+    )
+
+
+@router.post("/courses/{course_id}/tasks/{course_task_id}/check")
+async def check(
+    request: Request, service: ServiceDep, visitor: SignedIn, _found: VisibleCourseTask
+) -> Response:
+    """What the text alone gives away, as a piece of the page: nothing is kept, no attempt is counted."""
+    await _count(service, visitor)
+    try:
+        submission: Submission = await read_upload(request)
+    except UploadRefusedError as error:
+        return service.render(
+            request, "source_findings_fragment.html.j2", visitor=visitor, found=None, problem=str(error)
+        )
+    found = await run_in_threadpool(source_findings, submission)
+    return service.render(
+        request, "source_findings_fragment.html.j2", visitor=visitor, found=found, problem=""
+    )
+
+
+async def _count(service: WebService, visitor: Visitor) -> None:
+    """As often as a person changes a script, not as often as a program can send one."""
+    refused = await service.rate_limiter.hit_async(SCRIPT_CHECKS, str(visitor.account.id))
+    if refused is not None:
+        raise too_many_requests(refused)

@@ -1,0 +1,240 @@
+"""Whom a route lets in: every route names one of these rules as a dependency.
+
+What somebody may not see is not there for them: objects of others answer 404, exactly as those that do not exist. Only
+areas that everybody knows of answer 403. Reads the store, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from grader.store.attempts import StoredAttempt, attempt
+from grader.store.courses import AssignedTask, CourseFacts, course, course_task
+from grader.store.gradebook import feedback_opens_at
+from grader.store.regrades import RegradeBatch, batch_facts
+from grader.store.tables.api_token import Scope
+from grader.web.security.visitor import (
+    API,
+    V1,
+    ChangePasswordFirstError,
+    MaybeVisitor,
+    SignInFirstError,
+    Visitor,
+    current_visitor,
+    not_found,
+    return_path,
+    too_many_requests,
+)
+from grader.web.service import ServiceDep, WebService
+
+__all__ = [
+    "API",
+    "V1",
+    "AccessRule",
+    "Admin",
+    "AnyStaff",
+    "ChangePasswordFirstError",
+    "CourseStaff",
+    "Id",
+    "MaybeVisitor",
+    "Public",
+    "SignInFirstError",
+    "SignedIn",
+    "StaffAttempt",
+    "StaffBatch",
+    "TaskInCourse",
+    "VisibleAttempt",
+    "VisibleCourse",
+    "VisibleCourseTask",
+    "Visitor",
+    "current_visitor",
+    "hidden_until",
+    "not_found",
+    "too_many_requests",
+]
+
+Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
+"""A number in a path; what no database could hold is not found."""
+
+
+class AccessRule(StrEnum):
+    """Whom a route lets in; tests walk all routes and hold each against what its rule promises."""
+
+    PUBLIC = "public"
+    SIGNED_IN = "signed in"
+    COURSE = "takes part in the course, teaches it, or admin"
+    COURSE_STAFF = "teaches the course, or admin"
+    ATTEMPT = "owns the attempt, teaches its course, or admin"
+    ATTEMPT_STAFF = "teaches the attempt's course, or admin"
+    BATCH_STAFF = "teaches the regrade's course, or admin"
+    STAFF = "teaches any course, or admin"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInCourse:
+    """A task of a course, with the course."""
+
+    course: CourseFacts
+    task: AssignedTask
+
+
+def access_rule(which: AccessRule) -> Callable[[Any], Any]:
+    """Mark a dependency with its rule, so that routes can be asked for theirs."""
+
+    def mark(function: Any) -> Any:
+        function.access_rule = which
+        return function
+
+    return mark
+
+
+@access_rule(AccessRule.PUBLIC)
+async def public() -> None:
+    """Open to everybody: a route says so on purpose, with `dependencies=[Open]`."""
+
+
+_BEFORE_A_PASSWORD = ("/password", "/sign-out")
+
+
+@access_rule(AccessRule.SIGNED_IN)
+async def signed_in(request: Request, visitor: MaybeVisitor) -> Visitor:
+    """Somebody who is known, with a password of their own."""
+    if visitor is None:
+        raise SignInFirstError(return_path(request))
+    if visitor.scope is None and visitor.account.must_change and request.url.path not in _BEFORE_A_PASSWORD:
+        raise ChangePasswordFirstError
+    _within_scope(request, visitor, Scope.SUBMIT)
+    return visitor
+
+
+SignedIn = Annotated[Visitor, Depends(signed_in)]
+
+
+@access_rule(AccessRule.COURSE)
+async def visible_course(service: ServiceDep, visitor: SignedIn, course_id: Id) -> CourseFacts:
+    """The course in the path, for whoever takes part in it."""
+    found = await run_in_threadpool(course, service.store, course_id) if visitor.sees(course_id) else None
+    if found is None:
+        raise not_found()
+    return found
+
+
+@access_rule(AccessRule.COURSE)
+async def visible_course_task(
+    request: Request, service: ServiceDep, visitor: SignedIn, course_task_id: Id
+) -> TaskInCourse:
+    """The task of a course in the path, for whoever takes part; before it opens its pages say only when it does."""
+    found = await run_in_threadpool(_course_task, service, visitor, course_task_id)
+    wanted = request.path_params.get("course_id")
+    if found is None or (wanted is not None and str(wanted) != str(found.course.id)):
+        raise not_found()
+    return found
+
+
+@access_rule(AccessRule.COURSE_STAFF)
+async def course_staff(request: Request, service: ServiceDep, visitor: SignedIn, course_id: Id) -> Visitor:
+    """Whoever teaches the course in the path."""
+    if not visitor.teaches(course_id) or await run_in_threadpool(course, service.store, course_id) is None:
+        raise not_found()
+    _within_scope(request, visitor, Scope.MANAGE)
+    return visitor
+
+
+@access_rule(AccessRule.ATTEMPT)
+async def visible_attempt(service: ServiceDep, visitor: SignedIn, attempt_id: Id) -> StoredAttempt:
+    """The attempt in the path, for its owner and the staff of its course.
+
+    A regrade that is not applied is nobody's but the staff's.
+    """
+    found = await run_in_threadpool(attempt, service.store, attempt_id)
+    if found is not None and visitor.teaches(found.course_id):
+        return found
+    if found is None or found.person_id != visitor.account.id or not found.counts:
+        raise not_found()
+    return found
+
+
+@access_rule(AccessRule.ATTEMPT_STAFF)
+async def staff_attempt(
+    request: Request, visitor: SignedIn, service: ServiceDep, attempt_id: Id
+) -> StoredAttempt:
+    """The attempt in the path, for the staff of its course."""
+    found = await run_in_threadpool(attempt, service.store, attempt_id)
+    if found is None or not visitor.teaches(found.course_id):
+        raise not_found()
+    _within_scope(request, visitor, Scope.MANAGE)
+    return found
+
+
+@access_rule(AccessRule.BATCH_STAFF)
+async def staff_batch(request: Request, visitor: SignedIn, service: ServiceDep, batch: str) -> RegradeBatch:
+    """The regrade in the path, for the staff of its course."""
+    found = await run_in_threadpool(batch_facts, service.store, batch)
+    if found is None or not visitor.teaches(found.course_id):
+        raise not_found()
+    _within_scope(request, visitor, Scope.MANAGE)
+    return found
+
+
+@access_rule(AccessRule.STAFF)
+async def any_staff(request: Request, visitor: SignedIn) -> Visitor:
+    """Whoever teaches anything: for what all courses share, the queue."""
+    if not visitor.is_staff:
+        raise HTTPException(403, "This page is for instructors.")
+    _within_scope(request, visitor, Scope.MANAGE)
+    return visitor
+
+
+@access_rule(AccessRule.ADMIN)
+async def admin(request: Request, visitor: SignedIn) -> Visitor:
+    """Administrators."""
+    if not visitor.is_admin:
+        raise HTTPException(403, "This page is for administrators.")
+    _within_scope(request, visitor, Scope.MANAGE)
+    return visitor
+
+
+Public = Depends(public)
+CourseStaff = Annotated[Visitor, Depends(course_staff)]
+AnyStaff = Annotated[Visitor, Depends(any_staff)]
+Admin = Annotated[Visitor, Depends(admin)]
+VisibleCourse = Annotated[CourseFacts, Depends(visible_course)]
+VisibleCourseTask = Annotated[TaskInCourse, Depends(visible_course_task)]
+VisibleAttempt = Annotated[StoredAttempt, Depends(visible_attempt)]
+StaffAttempt = Annotated[StoredAttempt, Depends(staff_attempt)]
+StaffBatch = Annotated[RegradeBatch, Depends(staff_batch)]
+
+
+def hidden_until(service: WebService, visitor: Visitor, facts: StoredAttempt) -> datetime | None:
+    """Until when this visitor may not see how the attempt went, or None: they may."""
+    if visitor.teaches(facts.course_id):
+        return None
+    return feedback_opens_at(service.store, facts.course_task_id, facts.person_id)
+
+
+def _within_scope(request: Request, visitor: Visitor, to_change: Scope) -> None:
+    """Reading takes a token that reads; changing something one that goes as far as the rule says."""
+    wanted = Scope.READ if request.method in ("GET", "HEAD") else to_change
+    if not visitor.reaches(wanted):
+        raise HTTPException(
+            403, f"This token may only {visitor.scope}; for this it takes one that may {wanted}."
+        )
+
+
+def _course_task(service: WebService, visitor: Visitor, course_task_id: int) -> TaskInCourse | None:
+    task = course_task(service.store, course_task_id)
+    if task is not None and task.withdrawn and not visitor.teaches(task.course_id):
+        return None
+    found = (
+        course(service.store, task.course_id) if task is not None and visitor.sees(task.course_id) else None
+    )
+    return None if task is None or found is None else TaskInCourse(found, task)

@@ -1,0 +1,74 @@
+"""How much a request may bring, and how long it may take: counted as it comes, before anything is kept of it.
+
+Whoever shows neither a session nor a token gets room for a form, not for an upload. A length that is announced and too
+large is refused before a byte is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+GUEST_BYTES = 64 << 10
+# What still comes of it is not read.
+_HANG_UP = {"Connection": "close"}
+IDLE_S, WHOLE_S = 20.0, 120.0
+"""A phone on a crowded network brings 4 MiB in that time; a slow-loris doesn't hold a place for longer."""
+
+
+class BodyLimits:
+    """Wraps `receive`; whoever reads too much, or waits too long, gets an exception that answers 413 or 408."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request through with its body counted."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        known = "authorization" in headers or "session=" in headers.get("cookie", "")
+        most = self._max_bytes if known else GUEST_BYTES
+        announced = headers.get("content-length", "")
+        too_large = announced.isdigit() and int(announced) > most
+        brought, started, whole = 0, time.monotonic(), False
+
+        async def counted() -> Message:
+            nonlocal brought, whole
+            if too_large:
+                raise _too_large(most)
+            if whole:
+                # What comes now is only the news that the client has gone; there is no hurry.
+                return await receive()
+            rest = min(IDLE_S, started + WHOLE_S - time.monotonic())
+            try:
+                message = await asyncio.wait_for(receive(), max(0.0, rest))
+            except TimeoutError:
+                raise HTTPException(408, "The upload came too slowly. Send it again.", _HANG_UP) from None
+            brought += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+            if brought > most:
+                raise _too_large(most)
+            return message
+
+        try:
+            await self._app(scope, counted, send)
+        finally:
+            form = scope.get("state", {}).get("form")
+            if form is not None:
+                await form.close()
+
+
+def _too_large(most: int) -> HTTPException:
+    size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+    return HTTPException(
+        413,
+        f"This is more than {size}. Hand in train.py and the modules it imports, no data and no weights.",
+        _HANG_UP,
+    )

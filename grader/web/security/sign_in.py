@@ -1,0 +1,51 @@
+"""Signing in with a password: as often as a person mistypes, not as often as a program guesses.
+
+Checking a password takes memory and time on purpose; only a few are checked at once, so that a flood of them is slow
+for the flood and not for everybody.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from starlette.requests import Request
+
+from grader.store import people
+from grader.store.people import Account
+from grader.web.security.rate_limits import (
+    SIGN_IN_ACCOUNT,
+    SIGN_IN_ACCOUNT_AND_ADDRESS,
+    SIGN_IN_ADDRESS,
+    RateExceeded,
+)
+from grader.web.service import WebService
+
+# Hashing or checking a password takes 64 MiB each.
+AT_ONCE = threading.BoundedSemaphore(4)
+
+
+def sign_in(
+    service: WebService, request: Request, login: str, password: str
+) -> Account | RateExceeded | None:
+    """The account that login and password open, None where they open nothing, or a refusal after too many tries.
+
+    For handlers that run in a thread (plain `def`); start the session with `service.sessions.start`.
+    """
+    address, name = service.address(request), login.strip().casefold()[:200]
+    tries = (
+        (SIGN_IN_ACCOUNT_AND_ADDRESS, f"{name} {address}"),
+        (SIGN_IN_ACCOUNT, name),
+        (SIGN_IN_ADDRESS, address),
+    )
+    for rate, key in tries:
+        refused = service.rate_limiter.exceeded(rate, key)
+        if refused is not None:
+            return refused
+    # Counted before the check, so that many at once are counted, too.
+    for rate, key in tries:
+        service.rate_limiter.hit(rate, key)
+    with AT_ONCE:
+        account = people.check_password(service.store, login, password)
+    if account is not None:
+        service.rate_limiter.clear(SIGN_IN_ACCOUNT_AND_ADDRESS, f"{name} {address}")
+    return account

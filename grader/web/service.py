@@ -1,0 +1,179 @@
+"""What all routes share: the store, the files, the secret, the templates. Made once, never changed.
+
+`render` is the one way to a page: it adds the forgery token, the visitor, and the message left by the page before.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from jinja2 import Environment
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from grader.settings.schema import Settings
+from grader.store.database import Store
+from grader.store.files import FileStore, open_files
+from grader.store.limits import Refusal
+from grader.store.queue import QueuePlace
+from grader.store.submissions import NewSubmission, Receipt, submit_all
+from grader.store.tokens import TokenUse, check_tokens
+from grader.web import flash
+from grader.web.lookups.batcher import Batcher
+from grader.web.lookups.queue_positions import QueuePositions
+from grader.web.monitoring.request_metrics import RequestMetrics
+from grader.web.security import csrf
+from grader.web.security.rate_limits import RateLimit, RateLimiter
+from grader.web.security.secret_key import service_secret
+from grader.web.security.sessions import Sessions
+from grader.web.templating import environment
+
+
+@dataclass(frozen=True)
+class WebService:
+    """One service.
+
+    Attributes:
+        store, files: where everything lies.
+        secret: what cookies are signed with.
+        public_url: `https://host` as people type it; "": whatever the browser asked for.
+        trusted_proxies: addresses whose word for the client's address is taken.
+        max_upload_bytes: size of a whole request.
+        submits: how often one account, and one address, may hand in.
+        metrics_token: opens `/metrics` to others than this machine; "": nothing does.
+        state_dir: the folder whose disk must not be full.
+    """
+
+    store: Store
+    files: FileStore
+    secret: str
+    state_dir: Path
+    public_url: str = ""
+    trusted_proxies: str = ""
+    max_upload_bytes: int = 8 << 20
+    submit_limit: RateLimit = RateLimit("submissions of one account", 30, 60)  # noqa: RUF009 - frozen
+    submit_limit_address: RateLimit = RateLimit("submissions from one address", 1200, 60)  # noqa: RUF009 - frozen
+    metrics_token: str = ""
+    rate_limiter: RateLimiter = field(default_factory=RateLimiter)
+    request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
+    templates: Environment = field(default_factory=environment)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The cookies of this service."""
+        return Sessions(self.secret)
+
+    @cached_property
+    def intake(self) -> Batcher[NewSubmission, Receipt | Refusal]:
+        """Takes submissions."""
+        return Batcher(partial(submit_all, self.store), name="intake", apart=lambda one: one.person_id)
+
+    @cached_property
+    def tokens(self) -> Batcher[str, TokenUse | None]:
+        """Says what a token opens."""
+        return Batcher(partial(check_tokens, self.store), name="tokens")
+
+    @cached_property
+    def _queue_positions(self) -> QueuePositions:
+        return QueuePositions(self.store)
+
+    def queue_positions(self) -> Mapping[int, QueuePlace]:
+        """Every waiting attempt's place in the queue, at most a second old."""
+        return self._queue_positions.current()
+
+    def secure(self, request: Request) -> bool:
+        """Whether browsers reach us by HTTPS, so that cookies must not travel otherwise."""
+        return (self.public_url or str(request.url)).startswith("https://")
+
+    def origin(self, request: Request) -> str:
+        """`https://host` as the browser knows us."""
+        parts = urlsplit(self.public_url or str(request.url))
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def address(self, request: Request) -> str:
+        """The client's address, "" where there is none (a socket of this machine)."""
+        return request.client.host if request.client is not None else ""
+
+    def csrf_token(self, request: Request) -> str:
+        """The forgery token of the visitor; a guest gets a cookie for it with the page."""
+        if getattr(request.state, "nonce", None) is None:
+            request.state.nonce = request.state.new_guest = secrets.token_urlsafe(16)
+        return csrf.token(self.secret, request.state.nonce)
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        *,
+        visitor: Any = None,
+        status_code: int = 200,
+        headers: dict[str, str] | None = None,
+        **context: Any,
+    ) -> HTMLResponse:
+        """A page from a template.
+
+        Args:
+            request: of the visitor.
+            template: its name below `templates/`.
+            visitor: None: a guest.
+            status_code: of the answer; headers: more of them.
+            context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
+                `csrf_field()` and `message` (of the page before, or None) besides.
+        """
+
+        def token() -> str:
+            return self.csrf_token(request)
+
+        def form_field() -> Markup:
+            return Markup('<input type="hidden" name="{}" value="{}">').format(csrf.FIELD, token())
+
+        message = flash.read(request, self.secret)
+        text = self.templates.get_template(template).render(
+            request=request,
+            path=request.url.path,
+            visitor=visitor,
+            csrf_token=token,
+            csrf_field=form_field,
+            message=message,
+            **context,
+        )
+        response = HTMLResponse(text, status_code, headers)
+        if message is not None:
+            flash.clear(response)
+        if getattr(request.state, "new_guest", None) is not None:
+            self.sessions.start_guest(response, request.state.new_guest, secure=self.secure(request))
+        return response
+
+
+def open_service(settings: Settings, store: Store | None = None) -> WebService:
+    """The service that the settings describe; `store`: one that is open already."""
+    store = Store(settings.database) if store is None else store
+    return WebService(
+        store=store,
+        files=open_files(store, settings.file_store, settings.state_dir / "files"),
+        secret=service_secret(settings.secret_key, settings.state_dir),
+        state_dir=settings.state_dir,
+        public_url=settings.public_url.rstrip("/"),
+        trusted_proxies=settings.trusted_proxies,
+        max_upload_bytes=settings.max_upload_bytes,
+        submit_limit=RateLimit("submissions of one account", settings.submits_per_minute, 60),
+        submit_limit_address=RateLimit("submissions from one address", settings.submits_per_minute * 40, 60),
+        metrics_token=settings.metrics_token,
+        rate_limiter=RateLimiter(settings.broker),
+    )
+
+
+async def current_service(request: Request) -> WebService:
+    """The service that a request came to."""
+    service: WebService = request.app.state.service
+    return service
+
+
+ServiceDep = Annotated[WebService, Depends(current_service)]

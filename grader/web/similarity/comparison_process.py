@@ -1,0 +1,66 @@
+"""Ask a process of its own to compare a class, within limits, one at a time; the last answers are kept.
+
+In the server itself it would hold up everybody's pages for seconds, and stay in memory afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from dataclasses import asdict
+
+from grader.errors import InfraError, UsageError
+from grader.json_reader import read_json
+from grader.web.similarity.comparison import ComparisonRequest, SimilarityResult
+
+LIMIT_S = 120.0
+MAX_SUBMISSIONS = 500
+_KEPT = 8
+
+_turn = threading.Lock()
+_answers: OrderedDict[str, SimilarityResult] = OrderedDict()
+
+
+def compare_in_process(request: ComparisonRequest) -> SimilarityResult:
+    """The answer, from memory where the very same was asked lately.
+
+    Raises:
+        UsageError: too much at once, or it took longer than `LIMIT_S`.
+        InfraError: the comparing process failed.
+    """
+    if len(request.submissions) > MAX_SUBMISSIONS:
+        raise UsageError(f"at most {MAX_SUBMISSIONS} submissions are compared at once")
+    request_json = json.dumps(asdict(request))
+    key = hashlib.sha256(request_json.encode("utf-8", "surrogatepass")).hexdigest()
+    with _turn:
+        if key in _answers:
+            _answers.move_to_end(key)
+            return _answers[key]
+        _answers[key] = _run_comparison(request_json)
+        while len(_answers) > _KEPT:
+            _answers.popitem(last=False)
+        return _answers[key]
+
+
+def _run_comparison(request_json: str) -> SimilarityResult:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "grader.web.similarity"],
+            input=request_json,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"comparing took longer than {LIMIT_S:.0f} seconds and was stopped") from None
+    except OSError as error:
+        raise InfraError(f"the comparing process did not start: {error.strerror}") from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise InfraError(f"comparing failed: {last}")
+    return read_json(SimilarityResult, done.stdout)

@@ -1,0 +1,76 @@
+"""A request for a staff page: the course that it is about, and who asks. One dependency for all such pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from grader.store.courses import AssignedTask, CourseFacts, course, tasks_of
+from grader.web import flash
+from grader.web.security.access import CourseStaff, Id, Visitor, not_found
+from grader.web.service import ServiceDep, WebService
+
+
+@dataclass(frozen=True, slots=True)
+class CourseRequest:
+    """A course and the instructor or admin who asks for a page of it, with short ways to answer."""
+
+    http: Request
+    service: WebService
+    visitor: Visitor
+    course: CourseFacts
+
+    @property
+    def at(self) -> str:
+        """Address of the course."""
+        return f"/courses/{self.course.id}"
+
+    @property
+    def actor(self) -> int:
+        """Id of who does something here."""
+        return self.visitor.account.id
+
+    def tasks(self) -> tuple[AssignedTask, ...]:
+        """The course's tasks in their order."""
+        return tasks_of(self.service.store, self.course.id)
+
+    def task(self, course_task_id: int) -> AssignedTask:
+        """A task of this course; 404 for one of another."""
+        for one in self.tasks():
+            if one.id == course_task_id:
+                return one
+        raise not_found()
+
+    def page(self, template: str, context: Mapping[str, Any], status_code: int = 200) -> HTMLResponse:
+        """A page of this course."""
+        return self.service.render(
+            self.http,
+            f"staff/{template}",
+            visitor=self.visitor,
+            status_code=status_code,
+            course=self.course,
+            at=self.at,
+            **context,
+        )
+
+    def redirect(self, place: str, text: str = "", *, kind: str = "done") -> RedirectResponse:
+        """On to a page below the course's address, with a message."""
+        return flash.redirect(f"{self.at}/{place}", self.service.secret, text, kind=kind)
+
+
+async def course_request(
+    http: Request, service: ServiceDep, visitor: CourseStaff, course_id: Id
+) -> CourseRequest:
+    """The course in the path, for its staff; not there for others."""
+    found = await run_in_threadpool(course, service.store, course_id)
+    if found is None:
+        raise not_found()
+    return CourseRequest(http, service, visitor, found)
+
+
+CourseRequestDep = Annotated[CourseRequest, Depends(course_request)]

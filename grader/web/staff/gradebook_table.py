@@ -1,0 +1,203 @@
+"""The gradebook as a table: sorted, cut into pages, with totals by weight. Works out numbers, decides no grade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from markupsafe import Markup
+
+from grader.model.grade import Verdict
+from grader.report.wording import SYMBOLS, TONES, VERDICTS, points_text
+from grader.store.courses import AssignedTask
+from grader.store.gradebook import Gradebook, GradebookCell, GradebookLine
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerRow:
+    """One learner: a cell per task (see `show`), their total (0 to 1), and how many required tasks are accepted."""
+
+    person_id: int
+    login: str
+    name: str
+    cells: tuple[Markup, ...]
+    total: float
+    num_required: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskColumn:
+    """One task over the whole class: how many handed in, how many are accepted, mean share of the points, 0 to 1."""
+
+    task: AssignedTask
+    num_handed_in: int
+    num_accepted: int
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GradebookPage:
+    """A part of the gradebook.
+
+    Attributes:
+        columns, lines: what is shown.
+        number, num_pages: which part, from 1; num_people: of the whole class as searched for.
+        num_required: tasks that the certificate needs; mean: of the class's totals, None without anybody.
+        num_complete: learners who have them all.
+    """
+
+    columns: tuple[TaskColumn, ...]
+    lines: tuple[LearnerRow, ...]
+    number: int
+    num_pages: int
+    num_people: int
+    num_required: int
+    num_complete: int
+    mean: float | None
+
+
+_ORDER = {Verdict.ACCEPTED: 2, Verdict.HELD: 1}
+_NOTHING = Markup('<td class="tone-quiet"><b title="not handed in">–</b></td>')
+_WAITING = Markup('<td class="tone-hint"><b title="not judged yet">…</b></td>')
+
+
+def cell_html(cell: GradebookCell | None) -> Markup:
+    """A cell as it is printed, in signs and words and never by colour alone.
+
+    Made here and not in the template, because a page has thousands and the engine takes time for each value. Nothing
+    in it comes from outside.
+    """
+    if cell is None:
+        return _NOTHING
+    if cell.attempt_id is None or cell.verdict is None:
+        return _WAITING
+    before, after = _frame(cell.verdict, cell.points, cell.late_days, cell.overridden)
+    return Markup(f"{before}{cell.attempt_id:d}{after}")
+
+
+@lru_cache(maxsize=8192)
+def _frame(verdict: Verdict, points: float, late_days: int, overridden: bool) -> tuple[str, str]:
+    """What stands before and after the attempt's number in a cell."""
+    tone = TONES[verdict]
+    notes = f"<i>late {late_days:d} d</i>" if late_days else ""
+    notes += "<i>set by hand</i>" if overridden else ""
+    return (
+        f'<td class="tone-{tone}"><a title="{VERDICTS[verdict]}" href="/attempts/',
+        f'"><b>{SYMBOLS[tone]}</b> {points_text(points)}</a>{notes}</td>',
+    )
+
+
+def total_of(row: GradebookLine, tasks: tuple[AssignedTask, ...]) -> float:
+    """Share of all points that somebody has, each task by its weight; what was not handed in counts as nothing.
+
+    What the course has withdrawn counts neither way.
+    """
+    whole = got = 0.0
+    cells = row.cells
+    for task in tasks:
+        if task.withdrawn:
+            continue
+        weight = task.terms.weight
+        whole += weight
+        cell = cells.get(task.id)
+        if cell is not None:
+            got += weight * share_of(cell)
+    return got / whole if whole > 0 else 0.0
+
+
+def required_of(tasks: tuple[AssignedTask, ...]) -> list[int]:
+    """Ids of the tasks that the certificate needs accepted."""
+    return [task.id for task in tasks if task.terms.required and not task.withdrawn]
+
+
+def share_of(cell: GradebookCell) -> float:
+    """Points of possible points, 0 to 1."""
+    if cell.max_points <= 0:
+        return 0.0
+    share = cell.points / cell.max_points
+    return 0.0 if share < 0 else min(share, 1.0)
+
+
+def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str, page: int) -> GradebookPage:
+    """One page of the gradebook.
+
+    Args:
+        book: everybody.
+        sort: `name`, `login`, `total`, `required` or the number of a task.
+        descending: the other way round.
+        search: part of a name or login, "" for everybody.
+        page: which part, from 1; what lies outside is the nearest one.
+    """
+    required = required_of(book.tasks)
+    wanted = search.casefold().strip()
+    rows = [
+        row
+        for row in book.rows
+        if not wanted or wanted in row.name.casefold() or wanted in row.login.casefold()
+    ]
+    totals = {row.person_id: total_of(row, book.tasks) for row in rows}
+    done = {row.person_id: sum(_accepted(row.cells.get(one)) for one in required) for row in rows}
+    rows.sort(key=_key(sort, totals, done), reverse=descending)
+    num_pages = max(1, -(-len(rows) // PAGE))
+    number = min(max(1, page), num_pages)
+    lines = tuple(
+        LearnerRow(
+            row.person_id,
+            row.login,
+            row.name,
+            tuple(cell_html(row.cells.get(task.id)) for task in book.tasks),
+            totals[row.person_id],
+            done[row.person_id],
+        )
+        for row in rows[(number - 1) * PAGE : number * PAGE]
+    )
+    return GradebookPage(
+        columns=tuple(_column(task, book.rows) for task in book.tasks),
+        lines=lines,
+        number=number,
+        num_pages=num_pages,
+        num_people=len(rows),
+        num_required=len(required),
+        num_complete=sum(number == len(required) for number in done.values()) if required else 0,
+        mean=sum(totals.values()) / len(totals) if totals else None,
+    )
+
+
+def _column(task: AssignedTask, rows: tuple[GradebookLine, ...]) -> TaskColumn:
+    cells = [cell for row in rows if (cell := row.cells.get(task.id)) is not None]
+    judged = [cell for cell in cells if cell.verdict is not None]
+    mean = sum(map(share_of, judged)) / len(judged) if judged else None
+    accepted = sum(cell.verdict is Verdict.ACCEPTED for cell in judged)
+    return TaskColumn(task, len(cells), accepted, mean)
+
+
+def _accepted(cell: GradebookCell | None) -> bool:
+    return cell is not None and cell.verdict is Verdict.ACCEPTED
+
+
+def _key(
+    sort: str, totals: dict[int, float], done: dict[int, int]
+) -> Callable[[GradebookLine], tuple[float, float, str, int]]:
+    """Numbers first, then names: equal ones stay in the order of the alphabet."""
+
+    def key(row: GradebookLine) -> tuple[float, float, str, int]:
+        name = row.name.casefold()
+        if sort == "login":
+            return 0, 0, row.login, row.person_id
+        if sort == "total":
+            return totals[row.person_id], 0, name, row.person_id
+        if sort == "required":
+            return done[row.person_id], totals[row.person_id], name, row.person_id
+        if sort.isascii() and sort.isdigit():
+            cell = row.cells.get(int(sort))
+            if cell is None:
+                return -2, 0, name, row.person_id
+            if cell.verdict is None:
+                return -1, 0, name, row.person_id
+            return _ORDER.get(cell.verdict, 0), share_of(cell), name, row.person_id
+        return 0, 0, name, row.person_id
+
+    return key

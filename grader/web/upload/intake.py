@@ -1,0 +1,54 @@
+"""Handing in through the service: rate limits, the store's limits, and words for both; for pages and programs alike."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from starlette.requests import Request
+
+from grader.model.submission import Submission
+from grader.store.limits import Limit, Refusal
+from grader.store.submissions import NewSubmission, Receipt
+from grader.web.security.access import Visitor, too_many_requests
+from grader.web.service import WebService
+
+
+async def hand_in(
+    service: WebService,
+    request: Request,
+    visitor: Visitor,
+    course_task_id: int,
+    submission: Submission,
+    *,
+    key: str | None = None,
+) -> Receipt | Refusal:
+    """Hand a submission in for a task of a course, together with whatever others hand in just now.
+
+    Raises:
+        HTTPException: 429, too often within the last minute.
+    """
+    for rate, whose in (
+        (service.submit_limit, str(visitor.account.id)),
+        (service.submit_limit_address, service.address(request)),
+    ):
+        refused = await service.rate_limiter.hit_async(rate, whose)
+        if refused is not None:
+            raise too_many_requests(refused)
+    return await service.intake.ask(NewSubmission(visitor.account.id, course_task_id, submission, key))
+
+
+def explain_refusal(refusal: Refusal) -> str:
+    """What stands in the way, and what to do, in a sentence or two."""
+    lifted = refusal.lifted_at.astimezone(UTC).strftime("%-d %B %Y, %H:%M UTC") if refusal.lifted_at else ""
+    sentences = {
+        Limit.NOT_ENROLLED: "You take no part in this course.",
+        Limit.COURSE_CLOSED: "The course is closed; nothing more is handed in.",
+        Limit.NOT_OPEN: f"The task opens on {lifted}.",
+        Limit.PAST_DUE: "The task was due and takes nothing more. Ask your instructor for an extension.",
+        Limit.CONCURRENT: f"{refusal.used} of your attempts are not judged yet, and {refusal.allowed} may be at once. "
+        "Wait for one to end, or cancel it.",
+        Limit.PER_DAY: f"You have had all {refusal.allowed} attempts of a day. The next one is free on {lifted}.",
+        Limit.TOTAL: f"You have had all {refusal.allowed} attempts at this task.",
+        Limit.KEY_REUSED: "This Idempotency-Key was used for another submission. Take a new one.",
+    }
+    return sentences[refusal.limit]

@@ -1,0 +1,135 @@
+"""A request's upload as a submission: files, a ZIP file or pasted text from a form, or JSON from a program.
+
+The size of the whole was capped while it came (`security.body_limits`); here every file is held against the caps that
+hold for the command line, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+
+from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, text_of
+from grader.errors import UsageError
+from grader.model.submission import ENTRY_POINT, SourceFile, Submission
+from grader.report.safe_text import one_line
+from grader.web.security import csrf
+from grader.web.upload import file_names
+from grader.web.upload.archive import scripts_in
+from grader.web.upload.refusals import UploadRefusedError, notebook_refused
+
+_ARCHIVES = (".tar", ".gz", ".tgz", ".7z", ".rar", ".bz2", ".xz")
+
+
+async def read_upload(request: Request) -> Submission:
+    """The submission in a form: `files` (scripts, or one ZIP file) or `text` (pasted), and `name` if it is given one.
+
+    Raises:
+        UploadRefusedError: it is none; the text says what to do.
+    """
+    form = await csrf.form_of(request)
+    # An empty file picker sends one part without a name.
+    parts = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
+    pasted, called = form.get("text"), form.get("name")
+    name = called if isinstance(called, str) else ""
+    if parts:
+        found, default = _of_parts(parts)
+        return submission_of(name or default, found)
+    if isinstance(pasted, str) and pasted.strip():
+        # Browsers send lines of a text area with \r\n, whatever was pasted.
+        text = pasted.replace("\r\n", "\n")
+        return submission_of(name or "pasted", [(ENTRY_POINT, text.encode("utf-8", "surrogatepass"))])
+    raise UploadRefusedError("Nothing was uploaded. Choose your train.py, or paste the script.")
+
+
+def submission_of(name: str, contents: Iterable[tuple[str, bytes]]) -> Submission:
+    """A submission of these files, (path, content) each.
+
+    A single script becomes `train.py` whatever it is called; a folder that holds everything else is left out of paths.
+
+    Raises:
+        UploadRefusedError: they are none; the text says what to do.
+    """
+    found: dict[str, str] = {}
+    total = 0
+    for sent, content in contents:
+        path = file_names.checked_path(sent)
+        _of_known_kind(path)
+        if len(content) > MAX_FILE_BYTES:
+            raise UploadRefusedError(
+                f"{one_line(path)} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB. Data and weights are "
+                "not part of a submission."
+            )
+        total += len(content)
+        if total > MAX_TOTAL_BYTES or len(found) >= MAX_FILES:
+            raise UploadRefusedError(
+                f"A submission has {MAX_FILES} files and {MAX_TOTAL_BYTES >> 20} MiB at most. Hand in train.py and "
+                "the modules it imports, nothing else."
+            )
+        if any(path.casefold() == other.casefold() for other in found):
+            raise UploadRefusedError(f"{one_line(path)} was sent twice. Keep one of them.")
+        try:
+            found[path] = text_of(content, PurePosixPath(one_line(path)), one_line(path), may_be_empty=True)
+        except UsageError as error:
+            raise UploadRefusedError(str(error)) from None
+    return Submission(file_names.submission_name(name), _arranged(found))
+
+
+def _of_parts(parts: list[UploadFile]) -> tuple[list[tuple[str, bytes]], str]:
+    first = (parts[0].filename or "").rpartition("/")[2].rpartition("\\")[2]
+    if len(parts) == 1 and first.lower().endswith(".zip"):
+        return list(scripts_in(parts[0].file)), first[: -len(".zip")]
+    sent = []
+    for part in parts:
+        name = part.filename or ""
+        if name.lower().endswith(".zip"):
+            raise UploadRefusedError("Upload one ZIP file, or scripts; not both at once.")
+        # Looked at before it is read: what is too large is never in memory.
+        if file_names.is_ignored(file_names.checked_path(name)):
+            continue
+        _of_known_kind(name)
+        sent.append((name, part.file.read(MAX_FILE_BYTES + 1)))
+    return sent, first.removesuffix(".py") if len(parts) == 1 else "submission"
+
+
+def _of_known_kind(path: str) -> None:
+    shown, lower = one_line(path[:120]), path.lower()
+    if lower.endswith(".ipynb"):
+        raise notebook_refused(shown)
+    if lower.endswith(_ARCHIVES):
+        raise UploadRefusedError(
+            f"{shown} is an archive that is not read here. Upload a ZIP file, or the scripts."
+        )
+    if not lower.endswith(".py"):
+        raise UploadRefusedError(
+            f"{shown} does not end in .py. Upload train.py and the modules it imports; data and weights are not part "
+            "of a submission."
+        )
+
+
+def _arranged(found: dict[str, str]) -> tuple[SourceFile, ...]:
+    if not found:
+        raise UploadRefusedError("Nothing was uploaded. Choose your train.py, or paste the script.")
+    if len(found) == 1:
+        found = {ENTRY_POINT: next(iter(found.values()))}
+    top = {path.split("/")[0] for path in found}
+    if len(top) == 1 and ENTRY_POINT not in found:
+        found = {path.split("/", 1)[1]: text for path, text in found.items()}
+    for path in found:
+        folders = path.split("/")[:-1]
+        if any("/".join(folders[:depth]) in found for depth in range(1, len(folders) + 1)):
+            raise UploadRefusedError(
+                f"{one_line(path)} lies in a folder that is called like a script. Rename it."
+            )
+    if ENTRY_POINT not in found:
+        shown = ", ".join(one_line(path) for path in sorted(found)[:5])
+        raise UploadRefusedError(
+            f"There is no {ENTRY_POINT}, the script that is started, among the files ({shown}). Rename the one to "
+            "start."
+        )
+    if not found[ENTRY_POINT].strip():
+        raise UploadRefusedError(f"{ENTRY_POINT} is empty. Save your script first, then upload it.")
+    return tuple(SourceFile(path, text) for path, text in sorted(found.items()))

@@ -1,0 +1,108 @@
+"""One claimed attempt: the task at its version, the submission's files, the run and its judging, the reports.
+
+Knows nothing of leases; whoever calls it holds one. An attempt names the version of the task that its course set when
+it was handed in. A worker whose task folder is another version refuses it (another worker, or a folder that is brought
+up to date meanwhile, may do better): judging it by other terms than those that the learner read would be wrong, and
+keeping old versions would judge by terms that the author has withdrawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.catalog import load_task
+from grader.errors import InfraError
+from grader.model.grade import Grade, Verdict
+from grader.model.run_options import Options
+from grader.model.task import Task
+from grader.pipeline import Pipeline
+from grader.report.audience import Audience
+from grader.report.json_report import to_json
+from grader.store import grades
+from grader.store.attempt_endings import StoredFile
+from grader.store.claims import Claimed
+from grader.store.database import Store
+from grader.store.files import FileStore
+from grader.store.grades import NewGrade
+from grader.store.submissions import source_of
+from grader.worker import artifacts
+from grader.worker.heartbeat import Heartbeat
+from grader.worker.live_events import LiveEvents
+
+
+class OtherVersionError(InfraError):
+    """This worker has another version of the task than the attempt names."""
+
+
+class FilesGoneError(InfraError):
+    """The submission's files are not in the store any more: somebody's data was erased."""
+
+
+class FailedToJudgeError(InfraError):
+    """The verdict itself is that judging failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedAttempt:
+    """A grade, and what it left in the file store."""
+
+    judged: NewGrade
+    files: tuple[StoredFile, ...]
+    grade: Grade
+
+
+def execute_attempt(
+    claimed: Claimed,
+    pipeline: Pipeline,
+    store: Store,
+    files: FileStore,
+    live: LiveEvents,
+    heartbeat: Heartbeat,
+    folder: Path,
+) -> ExecutedAttempt:
+    """Run what was claimed, have it judged, store what it left.
+
+    Args:
+        claimed: the attempt; pipeline: warm, idle.
+        store, files: where the submission is, and where reports go.
+        live: hears phases; heartbeat: hears how the run gets on, and may end it.
+        folder: an empty or missing one, for the evidence while it is made.
+
+    Raises:
+        InfraError: the machine or the grader failed. UsageError: this worker lacks something, such as the data.
+        TaskError: the task's author has to mend something.
+        AttemptAborted: the heartbeat said so; every process of the run is dead.
+    """
+    task = task_of(claimed)
+    submission = source_of(store, claimed.attempt_id)
+    if submission is None:
+        raise FilesGoneError("the submission's files are no longer in the store")
+    options = Options(profile=claimed.profile)
+    live.set_time_limit(pipeline.setting(task, options).profile.limits.wall_s)
+    attempt, workspace = pipeline.grade(
+        task, submission, options=options, on_progress=heartbeat.on_progress, out=folder
+    )
+    if attempt.grade.verdict is Verdict.JUDGE_ERROR:
+        raise FailedToJudgeError(attempt.grade.verdict_reason)
+    live.enter("report")
+    heartbeat.raise_if_aborted()
+    stored = artifacts.store_artifacts(files, attempt, workspace)
+    document = to_json(attempt.grade, audience=Audience.STAFF)
+    return ExecutedAttempt(grades.new_grade(attempt.grade, document), stored, attempt.grade)
+
+
+def task_of(claimed: Claimed) -> Task:
+    """The task that an attempt is judged by.
+
+    Raises:
+        OtherVersionError: the folder here is of another version.
+    """
+    task = load_task(claimed.task)
+    if task.version != claimed.task_version:
+        raise OtherVersionError(
+            f"the folder of task {task.name} here is version {task.version[:12]}, the attempt was handed in for "
+            f"{claimed.task_version[:12]}: bring the folders of all workers up to date, set the task in the course "
+            "again, then regrade"
+        )
+    return task

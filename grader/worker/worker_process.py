@@ -1,0 +1,38 @@
+"""One process of a worker: a Celery worker that runs one task at a time, in a thread of its own.
+
+Its main thread meanwhile keeps the connection to the broker, sends events, and answers `inspect` and `control`.
+"""
+
+from __future__ import annotations
+
+import signal
+import warnings
+
+from celery.exceptions import SecurityWarning
+from kombu.entity import Exchange, Queue
+
+from grader.queue.celery import app
+from grader.queue.routes import queue_names
+from grader.worker.context import WorkerContext
+from grader.worker.processor import AttemptProcessor
+from grader.worker.tasks import AttemptTask
+
+
+def run_worker_process(context: WorkerContext, number: int) -> None:
+    """Take messages and process attempts until SIGTERM, or until it is time for another process."""
+    # Ctrl-C in a terminal reaches every process; the supervisor ends its processes in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Celery warns of root; who is root here is `grader worker`'s to say.
+    warnings.simplefilter("ignore", SecurityWarning)
+    app.conf.task_queues = [
+        Queue(name, Exchange(name, "direct"), routing_key=name)
+        for name in queue_names(context.subscribed_needs)
+    ]
+    processor = AttemptProcessor(context)
+    AttemptTask.processor = processor
+    worker = app.Worker(hostname=f"slot{number}@{context.worker}", loglevel="INFO", quiet=True)
+    try:
+        processor.open()
+        worker.start()
+    finally:
+        processor.close()

@@ -1,0 +1,426 @@
+"""DATA rules over runs: each fault beside the honest styles that look like it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from grader.model.finding import Severity
+from grader.model.grade import State
+from grader.model.run import Ending
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+PLAIN = {"sampler": "RandomSampler", "num_replicas": None, "sampler_rank": None, "sampler_seed": None}
+
+
+def shuffled(n: int, seed: int) -> list[int]:
+    order = list(range(n))
+    random.Random(seed).shuffle(order)
+    return order
+
+
+def states(story: Any, *codes: str) -> dict[str, State]:
+    return {code: story.observation(code).state for code in codes}
+
+
+DATA = ("DATA001", "DATA002", "DATA003", "DATA004", "DATA005")
+ALL_CLEAN = dict.fromkeys(DATA, CLEAN)
+
+
+# ---- honest styles -----------------------------------------------------------------------------------------------
+
+
+def test_distributed_sampler_with_set_epoch(tell: Any) -> None:
+    assert states(tell.honest(), *DATA) == ALL_CLEAN
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+def test_padding_of_the_last_round(tell: Any, world_size: int) -> None:
+    story = tell.honest(world_size, n=97)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_hand_written_strided_sampler(tell: Any) -> None:
+    story = tell.Story(num_train=95)
+    for epoch in range(2):
+        shards = tell.strided(95, 2, epoch, pad=False)
+        story.epoch(shards, sampler="StridedSampler", num_replicas=None, sampler_rank=None, batch=8)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_a_subset_per_rank_with_local_shuffle(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        shards = {r: random.Random(epoch).sample(range(r, 96, 2), 48) for r in range(2)}
+        story.epoch(shards, size=48, **PLAIN)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_gradient_accumulation(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        story.epoch(tell.strided(96, 2, epoch), every=3, sampler_epoch=epoch)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_a_sampler_over_world_minus_one_ranks(tell: Any) -> None:
+    story = tell.Story(world_size=3)
+    for epoch in range(2):
+        shards = tell.strided(96, 2, epoch)
+        story.epoch({1: shards[0], 2: shards[1]}, num_replicas=2)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_dropping_the_last_incomplete_global_batch(tell: Any) -> None:
+    story = tell.Story(num_train=103)
+    for epoch in range(2):
+        shards = tell.strided(103, 2, epoch, pad=False)
+        story.epoch({r: s[:48] for r, s in shards.items()}, drop_last=True)
+    look = story.observation("DATA004")
+    assert look.state is CLEAN
+    assert "7 samples were dropped" in look.reason
+
+
+def test_a_wrapper_that_fills_the_last_global_batch(tell: Any) -> None:
+    # As Accelerate does: 100 samples, 2 × 8 per step, the last step is filled from the beginning of the order.
+    story = tell.Story(num_train=100)
+    for epoch in range(2):
+        order = shuffled(100, epoch)
+        order += order[:12]
+        shards: dict[int, list[int]] = {0: [], 1: []}
+        for n in range(0, 112, 8):
+            shards[n // 8 % 2] += order[n : n + 8]
+        story.epoch(shards, sampler="RandomSampler", num_replicas=None)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_early_break_in_every_epoch(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(6):
+        shards = tell.strided(96, 2, epoch)
+        story.epoch({r: s[:32] for r, s in shards.items()}, exhausted=False, sampler_epoch=epoch)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_one_pass_needs_no_new_order(tell: Any) -> None:
+    look = tell.honest(epochs=1).observation("DATA002")
+    assert look.state is CLEAN
+    assert "one pass" in look.reason
+
+
+def test_a_set_that_is_never_shuffled_has_no_order_to_renew(tell: Any) -> None:
+    story = tell.Story()
+    for _ in range(2):
+        story.epoch(tell.strided(96, 2, shuffle=False), shuffle=False)
+    assert story.observation("DATA002").state is CLEAN
+
+
+def test_a_common_subset_that_the_ranks_divide(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        story.epoch(tell.strided(80, 2, epoch), size=80)
+    assert states(story, "DATA001", "DATA003", "DATA004") == {
+        "DATA001": CLEAN,
+        "DATA003": CLEAN,
+        "DATA004": CLEAN,
+    }
+
+
+def test_slices_beside_a_held_out_part_of_the_same_root(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        rng = random.Random(epoch)
+        story.epoch({r: rng.sample(range(r, 80, 2), 40) for r in range(2)}, size=40, **PLAIN)
+        story.validate({0: range(80, 96)}, split="train", size=16, root=96, num_replicas=None)
+    assert story.observation("DATA004").state is CLEAN
+
+
+def test_an_endless_strided_stream(tell: Any) -> None:
+    story = tell.Story(num_train=400)
+    orders = [shuffled(400, e) for e in range(4)]
+    story.epoch(
+        {r: [i for o in orders for i in o[r::2]] for r in range(2)}, exhausted=None, sampler="TrainingSampler"
+    )
+    assert states(story, "DATA001", "DATA002", "DATA003") == {
+        "DATA001": CLEAN,
+        "DATA002": CLEAN,
+        "DATA003": CLEAN,
+    }
+
+
+def test_slices_that_each_rank_numbers_from_zero_are_not_compared(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        story.epoch({r: shuffled(48, epoch) for r in range(2)}, root=48, split=None, **PLAIN)
+    assert states(story, "DATA001", "DATA003", "DATA004") == {
+        "DATA001": CLEAN,
+        "DATA003": UNSEEN,
+        "DATA004": UNSEEN,
+    }
+
+
+def test_data_sets_of_each_rank_s_own_that_add_up(tell: Any) -> None:
+    story = tell.Story(num_train=97)
+    for epoch in range(2):
+        for rank, size in enumerate((49, 48)):
+            story.epoch({rank: shuffled(size, epoch)}, root=size, digest=f"slice {rank}", batch=7, **PLAIN)
+    assert states(story, *DATA) == ALL_CLEAN
+
+
+def test_the_same_slice_built_on_every_rank(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        story.epoch({r: shuffled(48, epoch) for r in range(2)}, root=48, digest="one slice", **PLAIN)
+    assert story.observation("DATA001").state is FLAGGED
+
+
+def test_a_data_set_that_hides_its_subset_is_judged_by_what_was_fed(tell: Any) -> None:
+    story = tell.Story(num_train=64)
+    for epoch in range(2):
+        for rank in range(2):
+            order = shuffled(32, epoch)
+            story.epoch({rank: order}, root=32, size=32, split=None, hides=True, every=10**6, **PLAIN)
+            fed = [f"sample {2 * i + rank}" for i in order]
+            story.feed(rank, [fed[n : n + 8] for n in range(0, 32, 8)])
+    assert states(story, "DATA001", "DATA002", "DATA003") == dict.fromkeys(
+        ("DATA001", "DATA002", "DATA003"), CLEAN
+    )
+
+
+def test_random_windows_with_a_seed_per_rank(tell: Any) -> None:
+    story = tell.Story(num_train=1000)
+    for rank in range(2):
+        rng = random.Random(rank)
+        story.feed(rank, [[f"window {rng.randrange(10**9)}" for _ in range(8)] for _ in range(20)])
+    assert FLAGGED not in states(story, *DATA).values()
+
+
+def test_uneven_inputs_under_join(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.epoch({0: range(56), 1: range(56, 96)}, size=48, **PLAIN)
+    for rank in range(2):
+        story.final(rank, (1.0, 2.0, 3.0))
+    assert story.observation("DATA005").state is CLEAN
+
+
+def test_a_rank_that_crashed_took_fewer_steps_for_another_reason(tell: Any) -> None:
+    story = tell.Story()
+    shards = tell.strided(96, 2)
+    story.epoch({0: shards[0][:32], 1: shards[1][:24]}, exhausted=None)
+    story.ending = Ending.CRASHED
+    assert story.observation("DATA005").state is UNSEEN
+
+
+# ---- DATA001 -----------------------------------------------------------------------------------------------------
+
+
+def test_every_rank_shuffles_the_whole_set_for_itself(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        story.epoch({r: shuffled(96, 10 * epoch + r) for r in range(2)}, **PLAIN)
+    look = story.observation("DATA001")
+    assert look.state is FLAGGED
+    hit = look.hits[0]
+    assert "Ranks 0 and 1 drew the same 96 samples in epochs 0 and 1" in hit.message
+    assert "`train.py:11`" in hit.message
+    assert hit.where[0].line == 11
+    assert story.observation("DATA003").state is UNSEEN
+
+
+def test_every_rank_with_the_same_seed(tell: Any) -> None:
+    story = tell.Story()
+    story.epoch({r: shuffled(96, 7) for r in range(2)}, **PLAIN)
+    assert story.observation("DATA001").state is FLAGGED
+
+
+def test_the_whole_set_left_early(tell: Any) -> None:
+    story = tell.Story(num_train=400)
+    story.epoch({r: shuffled(400, r)[:200] for r in range(2)}, exhausted=False, **PLAIN)
+    assert story.observation("DATA001").state is FLAGGED
+
+
+def test_a_common_subset_that_nobody_divides(tell: Any) -> None:
+    story = tell.Story()
+    story.epoch({r: shuffled(80, r) for r in range(2)}, size=80, **PLAIN)
+    assert story.observation("DATA001").state is FLAGGED
+
+
+def test_equal_feeds_without_a_loader(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        story.feed(rank, [[f"sample {8 * n + i}" for i in range(8)] for n in range(12)])
+    look = story.observation("DATA001")
+    assert look.state is FLAGGED
+    assert "Nothing in the script divides" in look.hits[0].message
+
+
+def test_one_rank_has_nothing_to_divide(tell: Any) -> None:
+    story = tell.Story(world_size=1)
+    story.epoch({0: range(96)}, **PLAIN)
+    assert states(story, "DATA001", "DATA003", "DATA004", "DATA005") == dict.fromkeys(
+        ("DATA001", "DATA003", "DATA004", "DATA005"), UNSEEN
+    )
+
+
+# ---- DATA002 -----------------------------------------------------------------------------------------------------
+
+
+def test_no_set_epoch(tell: Any) -> None:
+    story = tell.Story()
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler_epoch=0)
+    look = story.observation("DATA002")
+    assert look.state is FLAGGED
+    assert "Ranks 0 and 1 met the same samples in the same order in epochs 0 to 2" in look.hits[0].message
+    assert "`set_epoch` did not reach it" in look.hits[0].message
+    assert story.observation("DATA001").state is CLEAN
+
+
+def test_a_hand_written_sampler_with_a_fixed_seed_and_an_early_break(tell: Any) -> None:
+    story = tell.Story()
+    for _ in range(2):
+        shards = tell.strided(96, 2)
+        story.epoch({r: s[:32] for r, s in shards.items()}, exhausted=False, sampler="StridedSampler")
+    assert story.observation("DATA002").state is FLAGGED
+
+
+def test_workers_that_reorder_batches_hide_nothing(tell: Any) -> None:
+    story = tell.Story()
+    shards = tell.strided(96, 2)
+    swapped = {r: s[8:16] + s[:8] + s[16:] for r, s in shards.items()}
+    story.epoch(shards, num_workers=2)
+    story.epoch(swapped, num_workers=2)
+    assert story.observation("DATA002").state is FLAGGED
+
+
+def test_equal_orders_in_hashed_feeds(tell: Any) -> None:
+    story = tell.Story(num_train=64)
+    for rank in range(2):
+        for _ in range(2):
+            story.feed(rank, [[f"sample {i}" for i in range(rank + n, 64, 8)] for n in range(0, 8, 2)])
+    assert story.observation("DATA002").state is FLAGGED
+
+
+# ---- DATA003 -----------------------------------------------------------------------------------------------------
+
+
+def test_sampler_seeds_that_differ_by_rank(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        story.loader(rank, "train", sampler_seed=rank)
+    for epoch in range(2):
+        story.epoch({r: tell.strided(96, 2, epoch, seed=r + 1)[r] for r in range(2)})
+    look = story.observation("DATA003")
+    assert look.state is FLAGGED
+    assert "seeded differently (0 and 1)" in look.hits[0].message
+    assert look.hits[0].details["shared"] > 1
+    assert story.observation("DATA001").state is CLEAN
+
+
+def test_the_same_rank_given_to_every_sampler(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        shards = tell.strided(96, 2, epoch)
+        story.epoch({0: shards[0], 1: shards[0]}, sampler_rank=0)
+    look = story.observation("DATA003")
+    assert look.state is FLAGGED
+    assert "told that its rank is 0" in look.hits[0].message
+    assert story.observation("DATA001").state is CLEAN
+
+
+def test_slices_that_reach_a_few_samples_too_far(tell: Any) -> None:
+    story = tell.Story()
+    rng = random.Random(0)
+    story.epoch({0: rng.sample(range(51), 51), 1: rng.sample(range(48, 96), 48)}, size=50, **PLAIN)
+    look = story.observation("DATA003")
+    assert look.state is FLAGGED
+    assert look.hits[0].details["shared"] == 3
+
+
+# ---- DATA004 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_sampler_for_more_ranks_than_there_are(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        shards = tell.strided(96, 4, epoch)
+        story.epoch({0: shards[0], 1: shards[1]}, num_replicas=4)
+    look = story.observation("DATA004")
+    assert look.state is FLAGGED
+    assert "48 of 96 training samples" in look.hits[0].message
+    assert "divides among 4 ranks, but 2 trained" in look.hits[0].message
+    assert story.observation("DATA003").state is CLEAN
+
+
+def test_slices_that_do_not_reach_the_end(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        rng = random.Random(epoch)
+        story.epoch({r: rng.sample(range(30 * r, 30 * r + 30), 30) for r in range(2)}, size=30, **PLAIN)
+    look = story.observation("DATA004")
+    assert look.state is FLAGGED
+    assert "36 were never drawn" in look.hits[0].message
+
+
+def test_shares_that_the_sampler_divides_once_more(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(2):
+        rng = random.Random(epoch)
+        # Rank r holds the samples r, r + 2, …, and draws another half of them each epoch.
+        story.epoch({r: rng.sample(range(r, 96, 2), 24) for r in range(2)}, size=48, num_replicas=2)
+    look = story.observation("DATA004")
+    assert look.state is FLAGGED
+    assert "48 of 96 training samples" in look.hits[0].message
+
+
+# ---- DATA005 -----------------------------------------------------------------------------------------------------
+
+
+def test_unequal_slices_end_in_a_deadlock(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.epoch({0: range(40), 1: range(40, 48)}, size=48, exhausted={0: None, 1: True}, **PLAIN)
+    story.wait(0, "DDP gradient all-reduce", 24)
+    story.wait(1, "barrier", 50)
+    look = story.observation("DATA005")
+    assert look.state is FLAGGED
+    assert "5 on rank 0 and 1 on rank 1" in look.hits[0].message
+    assert "Rank 1 has left its loop" in look.hits[0].message
+
+
+def test_a_deadlock_in_a_batch_that_was_not_told_any_more(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.epoch({0: range(40), 1: range(40, 80)}, size=48, exhausted={0: None, 1: True}, **PLAIN)
+    story.wait(0, "DDP buffer broadcast", 24)
+    story.wait(1, "all_reduce", 50)
+    look = story.observation("DATA005")
+    assert look.state is FLAGGED
+    assert "6 on rank 0 and 5 on rank 1" in look.hits[0].message
+
+
+def test_a_deadlock_after_equal_epochs_has_another_reason(tell: Any) -> None:
+    story = tell.honest()
+    story.wait(0, "all_reduce", 60)
+    story.wait(1, "broadcast", 61)
+    look = story.observation("DATA005")
+    assert look.state is CLEAN
+    assert "2 complete epochs" in look.reason
+
+
+def test_unequal_steps_in_a_completed_run(tell: Any) -> None:
+    story = tell.Story()
+    story.epoch({0: range(56), 1: range(56, 96)}, size=48, **PLAIN)
+    look = story.observation("DATA005")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity in (None, Severity.ERROR)
+
+
+def test_a_loop_that_one_rank_leaves_early(tell: Any) -> None:
+    story = tell.Story()
+    shards = tell.strided(96, 2)
+    story.epoch({0: shards[0], 1: shards[1][:24]}, exhausted={0: True, 1: False})
+    assert story.observation("DATA005").state is FLAGGED

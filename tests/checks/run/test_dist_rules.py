@@ -1,0 +1,290 @@
+"""DIST and DEV rules over runs: groups, deadlocks and devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grader.model.finding import EvidenceKind, Severity
+from grader.model.grade import State
+from grader.model.run import Ending, Failure
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+GUARDED = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+train()
+if rank == 0:
+    dist.barrier()
+train()
+dist.destroy_process_group()
+"""
+BRANCHES = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    dist.all_reduce(value)
+else:
+    dist.broadcast(value, src=0)
+dist.destroy_process_group()
+"""
+HELPER = """
+import torch.distributed as dist
+
+def summarise(value):
+    dist.all_reduce(value)
+    print(value)
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    summarise(value)
+dist.destroy_process_group()
+"""
+
+
+# ---- DIST001 -----------------------------------------------------------------------------------------------------
+
+
+def test_every_rank_joins(tell: Any) -> None:
+    look = tell.honest().observation("DIST001")
+    assert look.state is CLEAN
+    assert "All 2 ranks" in look.reason
+
+
+def test_nobody_joins(tell: Any) -> None:
+    story = tell.Story()
+    story.epoch(tell.strided(96, 2))
+    look = story.observation("DIST001")
+    assert look.state is FLAGGED
+    assert "Ranks 0 and 1 of 2 never joined a process group" in look.hits[0].message
+
+
+def test_one_rank_stays_away_and_ends(tell: Any) -> None:
+    story = tell.Story()
+    story.wait(0, "rendezvous (init_process_group)", 5)
+    look = story.observation("DIST001")
+    assert look.state is FLAGGED
+    assert look.hits[0].ranks == (1,)
+
+
+def test_ranks_that_crash_before_they_could_join(tell: Any) -> None:
+    story = tell.Story()
+    story.ending = Ending.CRASHED
+    story.exit_codes = {0: 1, 1: 1}
+    assert story.observation("DIST001").state is UNSEEN
+
+
+def test_a_wrap_that_finds_no_group(tell: Any) -> None:
+    story = tell.Story()
+    story.ending = Ending.CRASHED
+    for rank in range(2):
+        words = "Default process group has not been initialized, please make sure to call init_process_group."
+        story.failures[rank] = Failure(
+            "ValueError", words, (tell.frame(900, "torch/x.py", False), tell.frame(12))
+        )
+        story.exit_codes[rank] = 1
+    look = story.observation("DIST001")
+    assert look.state is FLAGGED
+    assert "Ranks 0 and 1 stopped at `train.py:12`" in look.hits[0].message
+
+
+def test_one_rank_needs_no_group(tell: Any) -> None:
+    story = tell.Story(world_size=1)
+    story.epoch({0: range(96)})
+    assert story.observation("DIST001").state is UNSEEN
+
+
+# ---- DIST002 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_group_that_is_destroyed(tell: Any) -> None:
+    assert tell.honest().observation("DIST002").state is CLEAN
+
+
+@pytest.mark.parametrize("ranks", [(0, 1), (1,)])
+def test_a_group_that_is_left_behind(tell: Any, ranks: tuple[int, ...]) -> None:
+    story = tell.Story()
+    story.group()
+    for rank in {0, 1} - set(ranks):
+        story.group([rank], destroy=True)
+    for r in story.ranks:
+        r.event("end", group_destroyed=None)
+    look = story.observation("DIST002")
+    assert look.state is FLAGGED
+    assert look.hits[0].ranks == ranks
+    assert look.hits[0].where[0].line == 5
+
+
+def test_a_run_that_did_not_reach_its_end(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.ending = Ending.CRASHED
+    assert story.observation("DIST002").state is UNSEEN
+
+
+# ---- DIST003 and DIST009 -----------------------------------------------------------------------------------------
+
+
+def test_a_barrier_that_rank_0_alone_calls(tell: Any) -> None:
+    story = tell.Story()
+    story.text = GUARDED
+    story.wait(0, "barrier", 7)
+    story.wait(1, "DDP gradient all-reduce", 8)
+    look = story.observation("DIST003")
+    assert look.state is FLAGGED
+    hit = look.hits[0]
+    assert hit.evidence is EvidenceKind.OUTSIDE
+    assert "`train.py:7` calls `barrier`" in hit.message
+    assert "the test in line 6 lets only rank 0 reach it" in hit.message
+    assert [p.line for p in hit.where] == [7, 8, 6]
+    assert story.observation("DIST009").state is UNSEEN
+
+
+def test_a_collective_in_a_helper_under_a_rank_test_while_the_others_have_ended(tell: Any) -> None:
+    story = tell.Story()
+    story.text = HELPER
+    story.wait(0, "all_reduce", 5, 10)
+    look = story.observation("DIST003")
+    assert look.state is FLAGGED
+    assert look.hits[0].details["waiting"]["1"] == "ended"
+    assert story.observation("DIST009").state is UNSEEN
+
+
+def test_branches_that_meet_in_different_collectives(tell: Any) -> None:
+    story = tell.Story()
+    story.text = BRANCHES
+    story.wait(0, "all_reduce", 5)
+    story.wait(1, "broadcast", 7)
+    look = story.observation("DIST009")
+    assert look.state is FLAGGED
+    assert (
+        "`all_reduce` at `train.py:5` on rank 0 and `broadcast` at `train.py:7` on rank 1"
+        in look.hits[0].message
+    )
+    assert story.observation("DIST003").state is UNSEEN
+
+
+def test_a_deadlock_without_a_rank_test(tell: Any) -> None:
+    story = tell.Story()
+    story.text = "\n" * 80
+    story.wait(0, "DDP gradient all-reduce", 24)
+    story.wait(1, "barrier", 50)
+    assert story.observation("DIST009").state is FLAGGED
+    assert story.observation("DIST003").state is UNSEEN
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[enforce fail at gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 128 vs 4",
+        "Detected mismatch between collectives on ranks. Rank 0 is running collective: ALLREDUCE",
+    ],
+)
+def test_a_crash_in_which_the_backend_names_the_mismatch(tell: Any, words: str) -> None:
+    story = tell.Story()
+    story.ending = Ending.CRASHED
+    story.failures[1] = Failure("RuntimeError", words, (tell.frame(24),))
+    look = story.observation("DIST009")
+    assert look.state is FLAGGED
+    assert "`train.py:24`" in look.hits[0].message
+
+
+def test_a_crash_for_another_reason(tell: Any) -> None:
+    story = tell.Story()
+    story.ending = Ending.CRASHED
+    story.failures[1] = Failure(
+        "RuntimeError", "Connection closed by peer [127.0.0.1]:1234", (tell.frame(24),)
+    )
+    assert {story.observation(c).state for c in ("DIST003", "DIST009")} == {UNSEEN}
+
+
+def test_a_run_that_came_to_its_end(tell: Any) -> None:
+    story = tell.honest()
+    story.text = GUARDED
+    assert {story.observation(c).state for c in ("DIST003", "DIST009")} == {CLEAN}
+
+
+# ---- DIST006 -----------------------------------------------------------------------------------------------------
+
+
+def test_ranks_that_start_ranks(tell: Any) -> None:
+    story = tell.Story()
+    for r in story.ranks:
+        r.event("process", 60, op="spawn", target="worker", by="torch")
+    look = story.observation("DIST006")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is Severity.ERROR
+    assert "started `worker` in new processes at `train.py:60`" in look.hits[0].message
+
+
+def test_a_process_made_by_hand(tell: Any) -> None:
+    story = tell.Story()
+    story.ranks[0].event("process", 60, op="fork", target="worker", by="")
+    assert story.observation("DIST006").hits[0].ranks == (0,)
+
+
+def test_a_helper_process_of_a_rank_that_trains(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[0].event("process", 60, op="spawn", target="upload", by="")
+    assert story.observation("DIST006").state is CLEAN
+
+
+def test_a_library_s_helper_and_a_shell_command(tell: Any) -> None:
+    story = tell.Story()
+    story.ranks[0].event("process", 60, op="subprocess", target="nvidia-smi", by="")
+    story.ranks[0].event("process", 61, op="fork", target="", by="wandb")
+    assert story.observation("DIST006").state is UNSEEN
+
+
+# ---- DEV001 ------------------------------------------------------------------------------------------------------
+
+
+def gpu_run(tell: Any, *devices: str) -> Any:
+    story = tell.Story(world_size=len(devices))
+    story.profile = "gpu"
+    story.wrap(devices=devices)
+    return story
+
+
+def test_all_ranks_on_one_gpu(tell: Any) -> None:
+    look = gpu_run(tell, "cuda:0", "cuda:0").observation("DEV001")
+    assert look.state is FLAGGED
+    assert "same device, `cuda:0`" in look.hits[0].message
+
+
+def test_two_of_three_ranks_on_one_gpu(tell: Any) -> None:
+    assert gpu_run(tell, "cuda:0", "cuda:1", "cuda:1").observation("DEV001").hits[0].ranks == (1, 2)
+
+
+def test_a_gpu_for_each_rank(tell: Any) -> None:
+    assert gpu_run(tell, "cuda:0", "cuda:1").observation("DEV001").state is CLEAN
+
+
+def test_a_script_that_narrows_what_a_rank_can_see(tell: Any) -> None:
+    story = gpu_run(tell, "cuda:0", "cuda:0")
+    story.text = 'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = os.environ["LOCAL_RANK"]\n'
+    assert story.observation("DEV001").state is UNSEEN
+
+
+def test_equal_device_numbers_on_different_nodes(tell: Any) -> None:
+    story = gpu_run(tell, "cuda:0", "cuda:1", "cuda:0", "cuda:1")
+    seen = story.evidence()
+    ranks = tuple(
+        replace(r, start=replace(r.start, local_rank=r.rank % 2))
+        for r in seen.trace.ranks
+        if r.start is not None
+    )
+    seen = replace(seen, trace=replace(seen.trace, ranks=ranks))
+    from grader.checks.rule import load_rules
+
+    rule = next(r for r in load_rules() if r.code == "DEV001")
+    assert rule.check_run is not None
+    assert rule.check_run(seen).state is CLEAN
+
+
+def test_the_cpu_has_no_devices_to_choose(tell: Any) -> None:
+    assert tell.honest().observation("DEV001").state is UNSEEN

@@ -1,0 +1,283 @@
+"""EVAL rules over runs: how validation was divided, put together and reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grader.model.evaluation import Evaluation, ReportedMetrics
+from grader.model.finding import EvidenceKind, Severity
+from grader.model.grade import State
+from grader.model.run import Ending
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+
+def trained(tell: Any, num_validation: int = 30) -> Any:
+    story = tell.Story(num_validation=num_validation)
+    story.group()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    return story
+
+
+def scored(accuracy: float, *reported: float, **more: Any) -> Evaluation:
+    epochs = tuple({"val_accuracy": value} for value in reported)
+    return Evaluation(
+        None,
+        artifact="model.pt",
+        validation={"accuracy": accuracy},
+        num_validation=200,
+        reported=ReportedMetrics(epochs) if reported else None,
+        **more,
+    )
+
+
+# ---- EVAL001 -----------------------------------------------------------------------------------------------------
+
+
+def test_shards_that_nobody_puts_together(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False))
+    look = story.observation("EVAL001")
+    assert look.state is FLAGGED
+    assert "rank 0: 15, rank 1: 15 of 30 samples" in look.hits[0].message
+    assert look.hits[0].where[0].line == 12
+
+
+def test_a_run_that_stopped_before_it_could_put_the_first_shards_together(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False))
+    story.ending = Ending.DEADLOCKED
+    assert story.observation("EVAL001").state is UNSEEN
+    # A second validation shows that the first was over, and nobody had put it together.
+    story.epoch(tell.strided(96, 2, 1))
+    story.validate(tell.strided(30, 2, shuffle=False))
+    assert story.observation("EVAL001").state is FLAGGED
+
+
+def test_the_gradients_that_a_script_averages_by_hand_are_no_metric(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False))
+    for rank in range(2):
+        story.epoch({rank: tell.strided(96, 2, 1)[rank]})
+        story.collective(rank, "all_reduce", 24)
+        story.step(rank, (1.0, 2.0, 3.0))
+    assert story.observation("EVAL001").state is FLAGGED
+
+
+def test_a_barrier_brings_no_numbers_together(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="barrier")
+    assert story.observation("EVAL001").state is FLAGGED
+
+
+def test_slices_per_rank_that_nobody_puts_together(tell: Any) -> None:
+    story = trained(tell)
+    shards = tell.strided(30, 2, shuffle=False, pad=False)
+    story.validate(shards, size=15, sampler="SequentialSampler", num_replicas=None, sampler_rank=None)
+    assert story.observation("EVAL001").state is FLAGGED
+
+
+def test_counts_reduced_after_the_pass(tell: Any) -> None:
+    look = tell.honest().observation("EVAL001")
+    assert look.state is CLEAN
+    assert "`all_reduce` at `train.py:33`" in look.reason
+
+
+def test_predictions_gathered_as_objects(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_gather_object")
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_counts_reduced_once_when_training_is_over(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False))
+    story.epoch(tell.strided(96, 2, 1))
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="reduce")
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_the_whole_set_on_rank_0_alone(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(30)}, num_replicas=None)
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_the_whole_set_on_every_rank(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(30), 1: range(30)}, num_replicas=None)
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_unequal_amounts_of_evaluation_without_a_collective(tell: Any) -> None:
+    # Rank 1 looks at a few batches only, for its own log.
+    story = trained(tell)
+    story.validate({0: range(30)}, num_replicas=None)
+    story.validate({1: range(8)}, exhausted=False, num_replicas=None)
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_no_validation_at_all(tell: Any) -> None:
+    story = trained(tell)
+    assert {story.observation(c).state for c in ("EVAL001", "EVAL003")} == {UNSEEN}
+
+
+def evaluate_by_hand(story: Any, rank: int, samples: int, reduce: str = "") -> None:
+    story.ranks[rank].event("evaluation", 30, op="begin", num_samples=0)
+    story.ranks[rank].event("evaluation", 30, op="end", num_samples=samples)
+    if reduce:
+        story.collective(rank, reduce, 33)
+
+
+def test_batches_that_come_from_no_loader(tell: Any) -> None:
+    story = trained(tell)
+    for rank in range(2):
+        evaluate_by_hand(story, rank, 15)
+    look = story.observation("EVAL001")
+    assert look.state is FLAGGED
+    assert "rank 0: 15, rank 1: 15 of 30 samples" in look.hits[0].message
+    assert look.hits[0].where[0].line == 30
+
+
+def test_batches_that_come_from_no_loader_put_together(tell: Any) -> None:
+    story = trained(tell)
+    for rank in range(2):
+        evaluate_by_hand(story, rank, 15, reduce="all_reduce")
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_the_whole_set_in_several_loops_without_a_loader(tell: Any) -> None:
+    story = trained(tell)
+    evaluate_by_hand(story, 0, 20)
+    evaluate_by_hand(story, 0, 10)
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_a_look_at_a_few_samples_is_no_validation(tell: Any) -> None:
+    story = trained(tell)
+    for rank in range(2):
+        evaluate_by_hand(story, rank, 4)
+    assert story.observation("EVAL001").state is UNSEEN
+
+
+# ---- EVAL003 -----------------------------------------------------------------------------------------------------
+
+
+def test_padded_validation_is_a_hint(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    story.validate(tell.strided(31, 2, shuffle=False), reduce="all_reduce")
+    look = story.observation("EVAL003")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is Severity.HINT
+    assert "scored 32 samples of a validation set of 31: 1 sample was counted" in look.hits[0].message
+
+
+def test_dropped_validation_is_a_warning(tell: Any) -> None:
+    story = trained(tell)
+    shards = tell.strided(30, 2, shuffle=False)
+    story.validate({r: s[:8] for r, s in shards.items()}, reduce="all_reduce", drop_last=True)
+    look = story.observation("EVAL003")
+    assert look.hits[0].severity is Severity.WARNING
+    assert "scored 16 of 30 validation samples: 14 were left out" in look.hits[0].message
+
+
+def test_a_whole_pass_that_drops_its_last_batch(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(24)}, num_replicas=None, drop_last=True)
+    look = story.observation("EVAL003")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is Severity.WARNING
+
+
+def test_validation_divided_without_a_rest(tell: Any) -> None:
+    assert tell.honest().observation("EVAL003").state is CLEAN
+
+
+def test_unpadded_slices_of_unequal_length(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    shards = tell.strided(31, 2, shuffle=False, pad=False)
+    story.validate(shards, sampler="StridedSampler", num_replicas=None, reduce="all_reduce")
+    assert story.observation("EVAL003").state is CLEAN
+
+
+def test_padding_that_was_cut_off_before_counting(tell: Any) -> None:
+    # The reported accuracy is the trusted one to the last digit, which it could not be with one sample counted twice.
+    story = trained(tell, num_validation=31)
+    story.validate(tell.strided(31, 2, shuffle=False), reduce="all_gather")
+    story.evaluation = scored(25 / 31, 25 / 31)
+    assert story.observation("EVAL003").state is CLEAN
+
+
+def test_the_whole_set_is_neither_padded_nor_dropped(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(30), 1: range(30)}, num_replicas=None)
+    assert story.observation("EVAL003").state is CLEAN
+
+
+# ---- EVAL007 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_forged_curve(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.11, 0.9, 0.95, 1.0)
+    look = story.observation("EVAL007")
+    assert look.state is FLAGGED
+    assert look.evidence == (EvidenceKind.EVALUATION,)
+    assert "accuracy of 1, but the saved weights score 0.1100" in look.hits[0].message
+
+
+def test_a_curve_divided_by_the_wrong_count(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.82, 0.35, 0.41)
+    assert story.observation("EVAL007").state is FLAGGED
+
+
+def test_the_best_epoch_was_saved(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.85, 0.7, 0.85, 0.8)
+    look = story.observation("EVAL007")
+    assert look.state is CLEAN
+    assert "epoch 1" in look.reason
+
+
+def test_autocast_moves_a_sample_or_two(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.82, 0.829)
+    assert story.observation("EVAL007").state is CLEAN
+
+
+def test_percentages_are_a_unit_not_a_lie(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.82, 82.0)
+    assert story.observation("EVAL007").state is CLEAN
+
+
+def test_own_batchnorm_statistics_on_each_rank_widen_the_tolerance(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap(num_batchnorm=4)
+    story.epoch(tell.strided(96, 2))
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    story.evaluation = scored(0.82, 0.845)
+    assert story.observation("EVAL007").state is CLEAN
+
+
+def test_nothing_reported_or_nothing_scored(tell: Any) -> None:
+    story = tell.honest()
+    assert story.observation("EVAL007").state is UNSEEN
+    story.evaluation = scored(0.82)
+    assert story.observation("EVAL007").state is UNSEEN
+
+
+@pytest.mark.parametrize(("split", "state"), [("train", UNSEEN), ("validation", FLAGGED), (None, FLAGGED)])
+def test_a_split_of_ones_own_is_another_figure(tell: Any, split: str | None, state: State) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce", split=split)
+    story.evaluation = scored(0.99, 0.93)
+    assert story.observation("EVAL007").state is state

@@ -1,0 +1,228 @@
+"""EVAL002 and EVAL004 to EVAL006 over runs: who evaluated, through what, in which mode, over which shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from grader.model.finding import Severity
+from grader.model.grade import State
+from grader.model.run import Ending
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+AVERAGED = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Subset
+
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+model = DistributedDataParallel(torch.nn.Linear(4, 2))
+loader = DataLoader(Subset(val_set, range(rank, len(val_set), world)), batch_size=8)
+model.eval()
+correct = total = 0
+with torch.no_grad():
+    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+        total += len(y)
+accuracy = torch.tensor(correct / total)
+dist.all_reduce(accuracy, op=dist.ReduceOp.AVG)
+"""
+GUARDED = """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+for epoch in range(2):
+    train(model)
+    if dist.get_rank() == 0:
+        for x, y in val_loader:
+            model(x)
+    dist.barrier()
+"""
+
+
+def trained(tell: Any, num_buffers: int = 0, num_batchnorm: int = 0, num_validation: int = 30) -> Any:
+    story = tell.Story(num_validation=num_validation)
+    story.group()
+    story.wrap()
+    for rank in story.ranks:
+        told = rank.fields["wraps"][0]
+        rank.fields["wraps"][0] = replace(told, num_buffers=num_buffers, num_batchnorm=num_batchnorm)
+    story.epoch(tell.strided(96, 2))
+    return story
+
+
+def evaluations(story: Any, **fields: Any) -> None:
+    """Says more about the evaluations that were told so far."""
+    for rank in story.ranks:
+        told = rank.fields.get("others", [])
+        rank.fields["others"] = [
+            replace(e, fields=e.fields | fields) if e.kind == "evaluation" else e for e in told
+        ]
+
+
+# ---- EVAL002 -----------------------------------------------------------------------------------------------------
+
+
+def test_an_average_over_shares_of_different_size(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    story.text = AVERAGED
+    story.validate(tell.strided(31, 2, shuffle=False, pad=False), reduce="all_reduce")
+    look = story.observation("EVAL002")
+    assert look.state is FLAGGED
+    assert "rank 0: 16, rank 1: 15" in look.hits[0].message
+    assert look.hits[0].where[0].line == 17
+    assert look.hits[0].severity is None, "measured: no longer a guess"
+
+
+def test_an_average_over_equal_shares_is_exact(tell: Any) -> None:
+    story = trained(tell)
+    story.text = AVERAGED
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    assert story.observation("EVAL002").state is CLEAN
+
+
+def test_unequal_shares_without_an_average_in_the_text_prove_nothing(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    story.validate(tell.strided(31, 2, shuffle=False, pad=False))
+    assert story.observation("EVAL002").state is UNSEEN
+
+
+# ---- EVAL004 -----------------------------------------------------------------------------------------------------
+
+
+def test_the_whole_set_on_every_rank(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(30), 1: range(30)}, num_replicas=None, sampler="SequentialSampler")
+    look = story.observation("EVAL004")
+    assert look.state is FLAGGED
+    assert "30 samples" in look.hits[0].message
+    assert look.hits[0].ranks == (0, 1)
+
+
+def test_the_whole_set_on_one_rank_and_shares_on_all_are_no_waste(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(30)}, num_replicas=None, sampler="SequentialSampler")
+    assert story.observation("EVAL004").state is CLEAN
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    assert story.observation("EVAL004").state is CLEAN
+
+
+# ---- EVAL005 -----------------------------------------------------------------------------------------------------
+
+
+def test_rank_zero_alone_went_through_a_wrapper_with_buffers(tell: Any) -> None:
+    story = trained(tell, num_buffers=6)
+    story.ranks[0].event("evaluation", 30, op="begin", wrap=0, through_wrapper=True)
+    look = story.observation("EVAL005")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is Severity.WARNING, "it got through, by luck"
+    assert look.hits[0].where[0].line == 30
+    story.ending = Ending.CRASHED
+    assert story.observation("EVAL005").hits[0].severity is Severity.ERROR
+
+
+def test_without_buffers_or_with_all_ranks_nobody_waits(tell: Any) -> None:
+    story = trained(tell)
+    story.ranks[0].event("evaluation", 30, op="begin", wrap=0, through_wrapper=True)
+    assert story.observation("EVAL005").state is CLEAN
+    story = trained(tell, num_buffers=6)
+    for rank in story.ranks:
+        rank.event("evaluation", 30, op="begin", wrap=0, through_wrapper=True)
+    assert story.observation("EVAL005").state is CLEAN
+
+
+def test_the_network_inside_may_be_evaluated_by_one_rank(tell: Any) -> None:
+    story = trained(tell, num_buffers=6)
+    story.ranks[0].event("evaluation", 30, op="begin", wrap=0, through_wrapper=False)
+    assert story.observation("EVAL005").state is CLEAN
+    assert trained(tell, num_buffers=6).observation("EVAL005").state is UNSEEN
+
+
+def test_a_rank_that_is_still_training_has_not_stayed_away(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for rank in story.ranks:
+        rank.fields["wraps"][0] = replace(rank.fields["wraps"][0], num_buffers=6)
+    shares = tell.strided(96, 2)
+    story.epoch({0: shares[0][:40], 1: shares[1]}, exhausted={0: True, 1: None})
+    story.ranks[0].event("evaluation", 30, op="begin", wrap=0, through_wrapper=True)
+    story.ending = Ending.DEADLOCKED
+    assert story.observation("EVAL005").state is CLEAN
+
+
+def test_a_run_that_stood_still_in_the_wrapper_under_a_rank_test(tell: Any) -> None:
+    story = trained(tell, num_buffers=6)
+    story.text = GUARDED
+    story.wait(0, "DDP buffer broadcast", 9)
+    story.wait(1, "barrier", 10)
+    look = story.observation("EVAL005")
+    assert look.state is FLAGGED
+    assert look.hits[0].ranks == (0,)
+    assert look.hits[0].where[0].line == 9
+    assert "`barrier` at `train.py:10`" in look.hits[0].message
+
+
+# ---- EVAL006 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_validation_in_training_mode(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    evaluations(story, training_mode=True, grad_enabled=False)
+    look = story.observation("EVAL006")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is None
+    assert "3 BatchNorm layers" in look.hits[0].message
+    assert look.hits[0].where[0].line == 30
+
+
+def test_training_mode_is_a_hint_where_no_layer_minds(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    evaluations(story, training_mode=True, grad_enabled=False)
+    assert story.observation("EVAL006").hits[0].severity is Severity.HINT
+
+
+def test_gradients_in_validation_are_a_hint(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    evaluations(story, training_mode=False, grad_enabled=True)
+    look = story.observation("EVAL006")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is Severity.HINT
+
+
+def test_a_proper_validation_is_verified(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    evaluations(story, training_mode=False, grad_enabled=False)
+    assert story.observation("EVAL006").state is CLEAN
+
+
+def test_statistics_learned_anew_from_training_data_are_no_validation(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    for rank in story.ranks:
+        rank.event("evaluation", 40, op="begin", training_mode=True, grad_enabled=False)
+    assert story.observation("EVAL006").state is UNSEEN
+
+
+def test_a_validation_that_looks_like_training(tell: Any) -> None:
+    story = trained(tell, num_batchnorm=3)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    for rank in story.ranks:
+        rank.fields["others"] = [e for e in rank.fields["others"] if e.kind != "evaluation"]
+        rank.event("end", forwards=8)  # 6 batches of training, 2 of validation
+    look = story.observation("EVAL006")
+    assert look.state is FLAGGED
+    assert "2 validation batches" in look.hits[0].message
+    # Data that were only looked at ran through no network.
+    for rank in story.ranks:
+        rank.fields["others"] = []
+        rank.event("end", forwards=6)
+    assert story.observation("EVAL006").state is UNSEEN

@@ -1,0 +1,224 @@
+"""GRAD rules over runs: gradients and replicas, with the cascades that one cause brings about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.model.grade import State
+from grader.model.run import Ending
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+
+def own_gradients(rank: int, step: int) -> tuple[float, ...]:
+    return (1.0 + step + 0.1 * rank, 0.5, 1e-9)
+
+
+# ---- GRAD001 -----------------------------------------------------------------------------------------------------
+
+
+def test_equal_gradients(tell: Any) -> None:
+    look = tell.honest().observation("GRAD001")
+    assert look.state is CLEAN
+    assert "equal at all 12 steps compared" in look.reason
+
+
+def test_noise_of_a_hand_written_average_is_no_difference(tell: Any) -> None:
+    story = tell.Story()
+    story.epoch(
+        tell.strided(96, 2), grads=lambda rank, step: (3.0 * (1 + 1e-9 * rank), 0.5, 1e-9 * (1 + rank))
+    )
+    assert story.observation("GRAD001").state is CLEAN
+
+
+def test_steps_that_were_not_sampled_are_not_compared(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        for step in range(20):
+            story.step(rank, (1.0, 2.0, float(step)) if step < 4 else None)
+    assert "all 4 steps" in story.observation("GRAD001").reason
+
+
+def test_a_model_that_was_never_wrapped(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    look = story.observation("GRAD001")
+    assert look.state is FLAGGED
+    assert "different gradients at 6 of 6 compared steps" in look.hits[0].message
+    assert "`conv.weight`" in look.hits[0].message
+    assert "Wrap the model" in look.hits[0].hint
+    assert look.hits[0].where[0].line == 25
+
+
+def test_a_step_under_no_sync(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    for rank in range(2):
+        for step in range(6):
+            synced = step % 2 == 1
+            story.step(rank, (1.0 + (0.0 if synced else rank), 2.0, float(step)), synced=synced)
+    look = story.observation("GRAD001")
+    assert look.state is FLAGGED
+    assert "`no_sync()`" in look.hits[0].hint
+
+
+def test_one_rank_trains_alone(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.epoch({0: range(96)})
+    look = story.observation("GRAD001")
+    assert look.state is FLAGGED
+    assert "Rank 0 took all 12 optimizer steps" in look.hits[0].message
+
+
+def test_a_rank_that_serves_is_not_missed(tell: Any) -> None:
+    story = tell.Story(world_size=3)
+    shards = tell.strided(96, 2)
+    story.epoch({1: shards[0], 2: shards[1]}, num_replicas=2)
+    assert story.observation("GRAD001").state is CLEAN
+
+
+def test_sharded_parameters_are_not_judged(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap("fsdp2")
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    for rank in range(2):
+        story.final(rank, (1.0, 2.0, float(rank)), sharded=True)
+    assert {story.observation(c).state for c in ("GRAD001", "GRAD002", "GRAD007")} == {UNSEEN}
+
+
+def test_gradients_that_are_missing_on_both_ranks_prove_nothing(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        story.step(rank, (None, None, None))
+    assert story.observation("GRAD001").state is UNSEEN
+
+
+# ---- GRAD002 -----------------------------------------------------------------------------------------------------
+
+
+def test_training_through_the_wrapper(tell: Any) -> None:
+    assert tell.honest().observation("GRAD002").state is CLEAN
+
+
+def test_training_through_the_inner_module(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    for rank in range(2):
+        story.ranks[rank].event("bypass", 23, wrap=0, n=0)
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    look = story.observation("GRAD002")
+    assert look.state is FLAGGED
+    assert "`train.py:23` calls it" in look.hits[0].message
+    assert [p.line for p in look.hits[0].where] == [23, 8]
+
+
+def test_an_inner_call_whose_gradients_are_averaged_by_hand(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.ranks[0].event("bypass", 23, wrap=0, n=0)
+    story.epoch(tell.strided(96, 2))
+    assert story.observation("GRAD002").state is CLEAN
+
+
+def test_without_a_wrapper_there_is_nothing_to_go_around(tell: Any) -> None:
+    story = tell.Story()
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    assert story.observation("GRAD002").state is UNSEEN
+
+
+def test_one_rank_alone_goes_around(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.ranks[1].event("bypass", 23, wrap=0, n=0)
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    assert story.observation("GRAD002").hits[0].ranks == (1,)
+
+
+# ---- GRAD003 -----------------------------------------------------------------------------------------------------
+
+
+def test_data_parallel_in_place_of_ddp(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap("data_parallel")
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    look = story.observation("GRAD003")
+    assert look.state is FLAGGED
+    assert "knows nothing of the other ranks" in look.hits[0].message
+
+
+def test_data_parallel_inside_ddp(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap("data_parallel")
+    story.wrap("ddp")
+    story.epoch(tell.strided(96, 2))
+    assert "inside DDP" in story.observation("GRAD003").hits[0].message
+
+
+def test_ddp_alone(tell: Any) -> None:
+    assert tell.honest().observation("GRAD003").state is CLEAN
+
+
+def test_data_parallel_that_nobody_trained(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap("data_parallel")
+    assert story.observation("GRAD003").state is UNSEEN
+
+
+# ---- GRAD007 -----------------------------------------------------------------------------------------------------
+
+
+def test_equal_replicas(tell: Any) -> None:
+    assert tell.honest().observation("GRAD007").state is CLEAN
+
+
+def test_a_checkpoint_loaded_on_one_rank_after_the_wrap(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    for rank in range(2):
+        for n in range(3):
+            story.params(rank, n, (1.0 + rank, 2.0, 3.0))
+    look = story.observation("GRAD007")
+    assert look.state is FLAGGED
+    assert "after step 0" in look.hits[0].message
+    assert "3 of 3 compared steps" in look.hits[0].message
+
+
+def test_one_layer_clamped_on_one_rank(tell: Any) -> None:
+    # The sampled tensors agree; another one differs at the end.
+    story = tell.honest()
+    for rank in range(2):
+        story.ranks[rank].fields["finals"].clear()
+        story.final(rank, (1.0, 2.0, 3.0, 4.0 + rank), (*tell.names, "head.weight"))
+    look = story.observation("GRAD007")
+    assert look.state is FLAGGED
+    assert "`head.weight`" in look.hits[0].message
+
+
+def test_different_initial_weights_that_the_wrap_made_equal(tell: Any) -> None:
+    # The seeds of the ranks differ, so what counts is how parameters are after the wrap.
+    story = tell.Story()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    for rank in range(2):
+        story.params(rank, 0, (1.0, 2.0, 3.0))
+    assert story.observation("GRAD007").state is CLEAN
+
+
+def test_the_best_weights_loaded_on_rank_0_when_training_is_over(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[0].fields["finals"].clear()
+    story.final(0, (0.9, 1.8, 2.9))
+    assert story.observation("GRAD007").state is CLEAN
+
+
+def test_ranks_that_stopped_at_different_steps_are_not_compared(tell: Any) -> None:
+    story = tell.Story()
+    shards = tell.strided(96, 2)
+    story.epoch({0: shards[0], 1: shards[1][:16]}, exhausted=None)
+    story.ending = Ending.CRASHED
+    for rank in range(2):
+        story.final(rank, (1.0, 2.0, 3.0 + rank))
+    assert story.observation("GRAD007").state is UNSEEN

@@ -1,0 +1,270 @@
+"""OPT and PERF rules over runs: rates, batches and schedules against what was asked, and where the time went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grader.model.calibration import Calibration
+from grader.model.grade import State
+from grader.model.run import Ending
+from grader.model.task import Expected
+from grader.model.trace import Collective
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+ASKED = Expected(base_learning_rate=0.1, base_batch_size=16, scaling=("linear", "sqrt"), warmup=True)
+
+
+def steps(tell: Any, rates: list[float], *, samples: int = 8, world_size: int = 2, **fields: Any) -> Any:
+    """All ranks take these steps."""
+    story = tell.Story(world_size)
+    story.group()
+    story.wrap()
+    for rank in range(world_size):
+        for rate in rates:
+            story.step(rank, None, samples, lr=(rate,), **fields)
+    return story
+
+
+# ---- OPT001, OPT002: only where a task asks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["OPT001", "OPT002"])
+def test_nothing_is_said_where_the_task_does_not_ask(tell: Any, code: str) -> None:
+    assert steps(tell, [5.0] * 20).observation(code).state is CLEAN
+
+
+@pytest.mark.parametrize(
+    ("rate", "samples", "state"),
+    [
+        (0.1, 8, CLEAN),  # the batch of all ranks is what it was
+        (0.2, 8, FLAGGED),  # raised although it is
+        (0.02, 8, CLEAN),  # a choice
+        (0.8, 64, CLEAN),  # 8 times the batch, linear
+        (0.28, 64, CLEAN),  # 8 times the batch, square root
+        (0.1, 64, FLAGGED),  # left behind
+        (6.4, 64, FLAGGED),  # twice
+    ],
+)
+def test_the_rate_follows_the_batch(tell: Any, rate: float, samples: int, state: State) -> None:
+    story = steps(tell, [rate] * 12, samples=samples)
+    story.text = "import torch\noptimizer = torch.optim.SGD(model.parameters(), lr=1.0)\n"
+    story.expected = ASKED
+    look = story.observation("OPT001")
+    assert look.state is state
+    if state is FLAGGED:
+        assert look.hits[0].where[0].line == 2
+        assert f"{2 * samples} samples over all ranks" in look.hits[0].message
+
+
+def test_other_optimizers_have_no_such_rule(tell: Any) -> None:
+    story = steps(tell, [0.001] * 12, kind="Adam")
+    story.expected = ASKED
+    assert story.observation("OPT001").state is UNSEEN
+
+
+def test_a_run_that_ended_in_its_warmup_is_not_blamed(tell: Any) -> None:
+    story = steps(tell, [0.01] * 12, samples=64)
+    story.expected, story.ending = ASKED, Ending.TIMED_OUT
+    assert story.observation("OPT001").state is UNSEEN
+
+
+@pytest.mark.parametrize(
+    ("rates", "state"),
+    [
+        ([0.8] * 20, FLAGGED),
+        ([0.1 * n for n in range(1, 9)] + [0.8] * 12, CLEAN),
+        ([0.1] * 10 + [0.4] * 10 + [0.8] * 10, CLEAN),  # in steps of an epoch
+        ([0.1] + [0.8] * 19, FLAGGED),
+        ([0.8 - 0.03 * n for n in range(20)], FLAGGED),
+        ([0.8, 0.8], UNSEEN),
+    ],
+)
+def test_a_warmup_climbs(tell: Any, rates: list[float], state: State) -> None:
+    story = steps(tell, rates)
+    story.expected = ASKED
+    assert story.observation("OPT002").state is state
+
+
+# ---- OPT003 --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("samples", "world_size", "state", "words"),
+    [
+        (32, 4, CLEAN, "as the task asks"),
+        (42, 3, CLEAN, "126 samples"),
+        (128, 2, FLAGGED, "each of 2 ranks takes the whole batch of 128"),
+        (8, 4, FLAGGED, "divided by 4 twice"),
+        (1000, 2, FLAGGED, "15.6 times as large"),
+    ],
+)
+def test_the_batch_of_all_ranks(tell: Any, samples: int, world_size: int, state: State, words: str) -> None:
+    story = steps(tell, [0.1] * 5, samples=samples, world_size=world_size)
+    story.expected = Expected(global_batch_size=128)
+    look = story.observation("OPT003")
+    assert look.state is state
+    assert words in look.reason
+
+
+def test_no_batch_is_prescribed(tell: Any) -> None:
+    assert steps(tell, [0.1] * 5, samples=128).observation("OPT003").state is UNSEEN
+
+
+# ---- OPT004 --------------------------------------------------------------------------------------------------------
+
+
+def test_rates_that_part(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        story.ranks[rank].event("lr_scheduler", 14, kind="ReduceLROnPlateau", length=None)
+        for n in range(6):
+            story.step(rank, None, lr=(0.1 if n < 4 or rank else 0.01,))
+    look = story.observation("OPT004")
+    assert look.state is FLAGGED
+    assert "At step 4 rank 0 stepped with a learning rate of 0.01 and rank 1 with 0.1" in look.hits[0].message
+    assert "in 2 steps of 6" in look.hits[0].message
+    assert look.hits[0].where[0].line == 14
+
+
+def test_rates_that_agree_but_for_rounding(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        for n in range(6):
+            story.step(rank, None, lr=(0.1 * 0.9**n * (1 + rank * 1e-12),))
+    assert story.observation("OPT004").state is CLEAN
+
+
+def test_unequal_numbers_of_steps_are_not_compared_step_by_step(tell: Any) -> None:
+    story = tell.Story()
+    for rank, per_epoch in enumerate((5, 4)):
+        for epoch in range(2):
+            for _ in range(per_epoch):
+                story.step(rank, None, lr=(0.1 / (epoch + 1),))
+    assert story.observation("OPT004").state is UNSEEN
+
+
+# ---- OPT006 --------------------------------------------------------------------------------------------------------
+
+
+def scheduled(tell: Any, length: int, taken: int = 40, kind: str = "OneCycleLR", every: int = 1) -> Any:
+    story = steps(tell, [0.1 - 0.002 * (n // every) for n in range(taken)])
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind=kind, length=length)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("length", "every", "state"),
+    [(80, 1, FLAGGED), (78, 1, FLAGGED), (40, 1, CLEAN), (60, 1, CLEAN), (80, 10, UNSEEN)],
+)
+def test_schedules_and_the_steps_taken(tell: Any, length: int, every: int, state: State) -> None:
+    look = scheduled(tell, length, every=every).observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        assert f"for {length} steps, but each of 2 ranks took 40, 1/2 of that" in look.hits[0].message
+
+
+def test_a_schedule_stepped_per_batch_while_gradients_accumulate(tell: Any) -> None:
+    story = tell.Story(num_train=640)
+    for epoch in range(2):
+        story.epoch(tell.strided(640, 2, epoch), every=2)
+    for rank in story.ranks:
+        moving = [tell.replace(s, lr=(0.1 - 0.001 * n,)) for n, s in enumerate(rank.fields["steps"])]
+        rank.fields["steps"] = moving
+        rank.event("lr_scheduler", 17, kind="OneCycleLR", length=80)
+    assert story.observation("OPT006").state is CLEAN
+
+
+# ---- PERF ----------------------------------------------------------------------------------------------------------
+
+
+def meeting(
+    tell: Any, name: str, numel: int, every: int = 1, reduce_op: str = "SUM", wrap: bool = True
+) -> Any:
+    story = tell.Story()
+    if wrap:
+        story.wrap()
+    for rank in story.ranks:
+        calls = 0
+        for n in range(120):
+            story.step(rank.rank, None)
+            if n % every == 0:
+                calls += 1
+                if calls <= 64 or calls % 64 == 0:  # as the probe tells them
+                    rank.add(
+                        "collectives", Collective(name, tell.site(27), calls, numel, reduce_op, rank.tick())
+                    )
+    return story
+
+
+@pytest.mark.parametrize(
+    ("call", "state"),
+    [
+        ({"name": "barrier", "numel": 0}, FLAGGED),
+        ({"name": "all_reduce", "numel": 1}, FLAGGED),
+        ({"name": "all_reduce", "numel": 1, "every": 10}, CLEAN),
+        ({"name": "all_reduce", "numel": 1, "reduce_op": "MIN"}, CLEAN),  # all agree to go on
+        ({"name": "all_reduce", "numel": 5000}, CLEAN),  # gradients
+        ({"name": "all_reduce", "numel": 1, "wrap": False}, UNSEEN),
+    ],
+)
+def test_meetings_in_every_step(tell: Any, call: dict[str, Any], state: State) -> None:
+    look = meeting(tell, **call).observation("PERF001")
+    assert look.state is state
+    if state is FLAGGED:
+        assert look.hits[0].where[0].line == 27
+        assert "120 optimizer steps" in look.hits[0].message
+
+
+def waiting(tell: Any, data_s: float, compute_s: float, taken: int = 60) -> Any:
+    story = tell.Story()
+    for rank in story.ranks:
+        for _ in range(taken):
+            story.step(rank.rank, None)
+        told = [tell.replace(s, data_s=data_s, compute_s=compute_s) for s in rank.fields["steps"]]
+        rank.fields["steps"] = told
+    return story
+
+
+def test_waiting_for_data(tell: Any) -> None:
+    look = waiting(tell, 0.2, 0.05).observation("PERF002")
+    assert look.state is FLAGGED
+    assert "80% on rank 0 and 80% on rank 1" in look.hits[0].message
+    assert waiting(tell, 0.05, 0.05).observation("PERF002").state is CLEAN
+    assert waiting(tell, 0.002, 0.0005).observation("PERF002").state is CLEAN, (
+        "a tenth of a second is not worth a word"
+    )
+    assert waiting(tell, 0.2, 0.05, taken=5).observation("PERF002").state is UNSEEN
+
+
+def test_one_long_wait_is_no_lack_of_input(tell: Any) -> None:
+    story = waiting(tell, 0.01, 0.05)
+    for rank in story.ranks:
+        rank.fields["steps"][30] = tell.replace(rank.fields["steps"][30], data_s=60.0)
+    assert story.observation("PERF002").state is CLEAN
+
+
+def calibrated(one_rank_s: float | None, samples: int) -> Calibration:
+    made_at = "2026-01-01T00:00:00Z"
+    return Calibration(
+        "any", "0", "cpu", "digits", 2, "here", (), 900.0, one_rank_s, False, 0.0, made_at, samples
+    )
+
+
+def test_two_ranks_that_are_no_faster_than_one(tell: Any) -> None:
+    story = tell.honest()  # five seconds of processor time on each rank
+    samples = sum(step.samples for rank in story.ranks for step in rank.fields["steps"])
+    story.calibration = calibrated(5.2, samples)
+    look = story.observation("PERF003")
+    assert look.state is FLAGGED
+    assert "1.04 × as fast" in look.hits[0].message
+    story.calibration = calibrated(8.0, samples)
+    assert story.observation("PERF003").state is CLEAN
+    story.calibration = calibrated(16.0, 2 * samples)
+    assert story.observation("PERF003").state is CLEAN
+    story.calibration = calibrated(None, samples)
+    assert story.observation("PERF003").state is UNSEEN
+    story.calibration = None
+    assert story.observation("PERF003").state is UNSEEN

@@ -1,0 +1,102 @@
+"""EVAL009 and EVAL010 over what the scorer found, DIST012 over who talked, DEV006 over where the steps were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grader.model.evaluation import Answer, Evaluation
+from grader.model.finding import EvidenceKind
+from grader.model.grade import State
+from grader.model.run import Ending
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+
+def left(tell: Any, evaluation: Evaluation | None, world_size: int = 1) -> Any:
+    story = tell.Story(world_size)
+    story.write(0, "table.csv")
+    story.evaluation = evaluation
+    return story
+
+
+def test_a_missing_file_and_a_wrong_one_are_two_things(tell: Any) -> None:
+    unread = {"table.csv": "The run left no table.csv in $OUTPUT_DIR."}
+    story = left(tell, Evaluation(None, unread=unread))
+    look = story.observation("EVAL009")
+    assert (look.state, look.evidence) == (FLAGGED, (EvidenceKind.EVALUATION,))
+    assert look.hits[0].message == unread["table.csv"]
+    assert "$OUTPUT_DIR" in look.hits[0].hint
+    assert story.observation("EVAL010").state is UNSEEN
+
+
+def test_each_wrong_answer_is_told_with_the_line_that_wrote_its_file(tell: Any) -> None:
+    answers = {
+        "right": Answer(1.0, "Right."),
+        "half": Answer(0.5, "Half of it is right.", "table.csv"),
+        "also half": Answer(0.5, "Half of it is right.", "table.csv"),
+        "unknown": Answer(None, "There is no GPU here."),
+    }
+    story = left(tell, Evaluation(None, answers=answers))
+    look = story.observation("EVAL010")
+    assert [(h.message, [p.line for p in h.where]) for h in look.hits] == [("Half of it is right.", [44])]
+    assert look.hits[0].details["answers"] == {"half": 0.5, "also half": 0.5}
+    assert story.observation("EVAL009").state is CLEAN
+
+
+def test_right_answers_verify(tell: Any) -> None:
+    story = left(tell, Evaluation(None, answers={"a": Answer(1.0, "Right."), "b": Answer(None, "?")}))
+    assert story.observation("EVAL010").state is CLEAN
+    story = left(tell, Evaluation(None, answers={"b": Answer(None, "?")}))
+    assert story.observation("EVAL010").state is UNSEEN
+
+
+@pytest.mark.parametrize("code", ["EVAL009", "EVAL010"])
+def test_tasks_without_files_have_nothing_to_say(tell: Any, code: str) -> None:
+    assert left(tell, None).observation(code).state is UNSEEN
+    assert left(tell, Evaluation(None)).observation(code).state is UNSEEN
+
+
+def test_a_run_that_died_is_not_blamed_for_what_it_did_not_write(tell: Any) -> None:
+    story = left(tell, Evaluation(None, unread={"table.csv": "The run left no table.csv."}))
+    story.ending = Ending.CRASHED
+    assert story.observation("EVAL009").state is UNSEEN
+
+
+def test_a_group_in_which_nobody_talks(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    for rank in (0, 1):
+        story.collective(rank, "barrier", 9)
+    look = story.observation("DIST012")
+    assert look.state is FLAGGED
+    assert [p.line for p in look.hits[0].where] == [5]
+    story.ending = Ending.CRASHED
+    assert story.observation("DIST012").state is UNSEEN
+
+
+def test_one_collective_or_a_wrapper_is_talk_enough(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.collective(0, "all_reduce", 9)
+    assert story.observation("DIST012").state is CLEAN
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    assert story.observation("DIST012").state is CLEAN
+    assert tell.Story().observation("DIST012").state is UNSEEN
+    assert tell.Story(1).observation("DIST012").state is UNSEEN
+
+
+@pytest.mark.parametrize(("bytes_there", "state"), [(0, FLAGGED), (1 << 20, CLEAN)])
+def test_a_gpu_that_holds_nothing_at_any_step(tell: Any, bytes_there: int, state: State) -> None:
+    story = tell.Story(1)
+    story.profile = "gpu"
+    story.epoch({0: range(16)})
+    steps = story.ranks[0].fields["steps"]
+    story.ranks[0].fields["steps"] = [replace(step, device_bytes=bytes_there) for step in steps]
+    assert story.observation("DEV006").state is state
+    story.profile = "cpu"
+    assert story.observation("DEV006").state is UNSEEN

@@ -1,0 +1,134 @@
+"""SHARD rules and IO009 over runs: what each rank holds of a model and saves of it, and which machine downloads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grader.checks.rule import load_rules
+from grader.model.evaluation import ArtifactProblem, Evaluation
+from grader.model.grade import State
+from grader.model.task import Expected
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+WHOLE = 16 << 20
+
+
+def held(tell: Any, share: float, *, world_size: int = 2, tensors: int = 10, sharded: int = 10) -> Any:
+    """All ranks hold this share of a model of 16 MiB and of twice as much optimizer state."""
+    story = tell.Story(world_size)
+    story.expected = Expected(sharded=True)
+    for rank in story.ranks:
+        rank.event(
+            "held",
+            num_tensors=tensors,
+            num_sharded=sharded,
+            param_bytes=int(WHOLE * share),
+            whole_param_bytes=WHOLE,
+            state_bytes=int(2 * WHOLE * share),
+            whole_state_bytes=2 * WHOLE,
+        )
+    return story
+
+
+@pytest.mark.parametrize(
+    ("share", "world_size", "state"),
+    [(0.5, 2, CLEAN), (0.55, 2, CLEAN), (1.0, 2, FLAGGED), (0.25, 4, CLEAN), (0.5, 4, FLAGGED)],
+)
+def test_each_rank_holds_its_part(tell: Any, share: float, world_size: int, state: State) -> None:
+    look = held(tell, share, world_size=world_size).observation("SHARD001")
+    assert look.state is state
+    if state is FLAGGED:
+        assert f"{share:.0%} of the model" in look.hits[0].message
+        assert look.hits[0].ranks == tuple(range(world_size))
+
+
+def test_whole_models_are_fine_where_nobody_asks_for_shards(tell: Any) -> None:
+    story = held(tell, 1.0, sharded=0)
+    story.expected = Expected()
+    assert story.observation("SHARD001").state is CLEAN
+    assert story.observation("SHARD002").state is CLEAN
+
+
+def test_a_rank_that_never_stepped_twice_holds_nothing_that_could_be_judged(tell: Any) -> None:
+    story = held(tell, 0.5)
+    story.ranks[1].fields["others"] = []
+    assert story.observation("SHARD001").state is UNSEEN
+
+
+@pytest.mark.parametrize(("num_units", "state"), [(1, FLAGGED), (5, CLEAN)])
+def test_a_model_is_sharded_in_several_units(tell: Any, num_units: int, state: State) -> None:
+    story = held(tell, 0.5)
+    for _ in range(num_units):
+        story.wrap("fsdp2")
+    look = story.observation("SHARD002")
+    assert look.state is state
+    if state is FLAGGED:
+        assert look.hits[0].where[0].line == 8
+
+
+@pytest.mark.parametrize(
+    ("problem", "sharded", "state"),
+    [
+        (None, 10, CLEAN),
+        (ArtifactProblem.MISMATCH, 10, FLAGGED),
+        (ArtifactProblem.REFUSED, 10, FLAGGED),
+        (ArtifactProblem.NOT_FINITE, 10, CLEAN),
+        (ArtifactProblem.MISMATCH, 0, CLEAN),  # DDP: another network, which is said elsewhere
+    ],
+)
+def test_what_is_saved_is_the_whole(
+    tell: Any, problem: ArtifactProblem | None, sharded: int, state: State
+) -> None:
+    story = held(tell, 0.5, sharded=sharded)
+    story.evaluation = Evaluation(problem, "`embed.weight` has shape (96, 784).", artifact="model.pt")
+    look = story.observation("SHARD003")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "`embed.weight` has shape (96, 784)" in look.hits[0].message
+
+
+def on_machines(tell: Any, code: str, ranks: tuple[int, ...], per_machine: int) -> Any:
+    """What a rule says of four ranks of which these ask for a download, so many ranks to a machine."""
+    story = tell.Story(4)
+    story.group()
+    for rank in ranks:
+        story.ranks[rank].event(
+            "download", 20, dataset="FashionMNIST", root="/data", guarded=None, started=False
+        )
+    seen = story.evidence()
+    told = tuple(
+        replace(r, start=replace(r.start, local_rank=r.rank % per_machine)) for r in seen.trace.ranks
+    )
+    rule = next(r for r in load_rules() if r.code == code)
+    assert rule.check_run is not None
+    return rule.check_run(replace(seen, trace=replace(seen.trace, ranks=told)))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "per_machine", "state"),
+    [
+        ((0,), 2, FLAGGED),
+        ((0, 2), 2, CLEAN),
+        ((), 2, CLEAN),
+        ((0,), 4, UNSEEN),  # one machine: once is enough
+    ],
+)
+def test_each_machine_downloads(tell: Any, ranks: tuple[int, ...], per_machine: int, state: State) -> None:
+    look = on_machines(tell, "IO009", ranks, per_machine)
+    assert look.state is state
+    if state is FLAGGED:
+        assert "machine 1 have nothing to read" in look.hits[0].message
+        assert look.hits[0].ranks == (0,)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "per_machine", "state"),
+    [((0, 2), 2, CLEAN), ((0, 1), 2, FLAGGED), ((0, 2), 4, FLAGGED), ((0, 1, 2, 3), 2, FLAGGED)],
+)
+def test_ranks_of_one_machine_race_and_those_of_two_do_not(
+    tell: Any, ranks: tuple[int, ...], per_machine: int, state: State
+) -> None:
+    assert on_machines(tell, "IO003", ranks, per_machine).state is state

@@ -1,0 +1,221 @@
+"""DATA006 to DATA009 over runs: order, common splits, common chance, and loaders that could not be built."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grader.model.finding import Severity
+from grader.model.grade import State
+from grader.model.run import Ending
+from grader.model.trace import Pass
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+
+# ---- DATA006 -----------------------------------------------------------------------------------------------------
+
+
+def test_rising_indices_in_every_epoch(tell: Any) -> None:
+    story = tell.Story(num_train=193)
+    for _ in range(2):
+        story.epoch(tell.strided(193, 2, shuffle=False), shuffle=False)
+    look = story.observation("DATA006")
+    assert look.state is FLAGGED
+    assert "rising order" in look.hits[0].message
+    assert "`train.py:11`" in look.hits[0].message
+    assert story.observation("DATA002").state is CLEAN
+
+
+def test_mixed_order_is_shuffled(tell: Any) -> None:
+    assert tell.honest(n=192).observation("DATA006").state is CLEAN
+
+
+def test_data_shuffled_before_they_were_numbered(tell: Any) -> None:
+    story = tell.Story(num_train=192)
+    story.text = "rows = load()\nrandom.shuffle(rows)\n"
+    story.epoch(tell.strided(192, 2, shuffle=False), shuffle=False)
+    assert story.observation("DATA006").state is UNSEEN
+
+
+# ---- DATA007 -----------------------------------------------------------------------------------------------------
+
+
+SPLIT_ON_EACH_RANK = """\
+import torch.distributed as dist
+from torch.utils.data import random_split
+dist.init_process_group("gloo")
+train_set, val_set = random_split(everything, [9, 1])
+"""
+
+
+def split(n: int, num_val: int, seed: int) -> tuple[list[int], list[int]]:
+    order = list(range(n))
+    random.Random(seed).shuffle(order)
+    return order[num_val:], order[:num_val]
+
+
+def split_run(tell: Any, seeds: tuple[int, int], *, validate: bool = True) -> Any:
+    """Two ranks divide a training set of 200 and score a validation set of 40, each split with its own seed."""
+    story = tell.Story(num_train=240)
+    for epoch in range(2):
+        shards = {}
+        for rank, seed in enumerate(seeds):
+            train, _ = split(240, 40, seed)
+            positions = tell.strided(200, 2, epoch)[rank]
+            shards[rank] = [train[p] for p in positions]
+        story.epoch(shards, size=200, sampler_epoch=epoch)
+    if validate:
+        parts = {rank: split(240, 40, seed)[1][rank::2] for rank, seed in enumerate(seeds)}
+        story.validate(parts, split="train", size=20, reduce="all_reduce", site=None)
+    return story
+
+
+def test_what_one_rank_trains_on_another_one_validates_on(tell: Any) -> None:
+    look = split_run(tell, (1, 2)).observation("DATA007")
+    assert look.state is FLAGGED
+    assert "trained on (first ones:" in look.hits[0].message
+    assert look.hits[0].ranks == (0, 1)
+    assert look.hits[0].severity is None
+
+
+def test_a_common_split(tell: Any) -> None:
+    story = split_run(tell, (1, 1))
+    assert story.observation("DATA007").state is CLEAN
+    assert story.observation("EVAL003").state is CLEAN
+
+
+def test_equal_samplers_that_deal_the_same_sample_twice(tell: Any) -> None:
+    look = split_run(tell, (1, 2), validate=False).observation("DATA007")
+    assert look.state is FLAGGED
+    assert "samplers agree on seed, epoch and size" in look.hits[0].message
+    assert split_run(tell, (1, 1), validate=False).observation("DATA007").state is CLEAN
+
+
+def test_samplers_with_different_seeds_are_another_matter(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        story.epoch({rank: tell.strided(96, 2, seed=rank)[rank]}, sampler_seed=rank)
+    assert story.observation("DATA007").state is not FLAGGED
+    assert story.observation("DATA003").state is FLAGGED
+
+
+def test_validation_on_training_data_by_choice(tell: Any) -> None:
+    story = tell.honest()
+    story.validate(tell.strided(96, 2, shuffle=False), split="train", site=None)
+    assert story.observation("DATA007").state is CLEAN
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("", Severity.WARNING),
+        (SPLIT_ON_EACH_RANK, Severity.ERROR),
+    ],
+)
+def test_training_sets_that_differ_in_content(tell: Any, text: str, severity: Severity) -> None:
+    story = tell.Story()
+    story.text = text or story.text
+    for rank in range(2):
+        story.epoch({rank: tell.strided(96, 2)[rank]}, digest=f"digest{rank}")
+    look = story.observation("DATA007")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is severity
+    assert "digest0 and digest1" in look.hits[0].message
+
+
+def test_slices_of_their_own_need_not_be_equal(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        shards = {rank: random.Random(rank).sample(range(48), 48)}
+        story.epoch(shards, sampler="RandomSampler", num_replicas=None, digest=f"digest{rank}", root=48)
+    assert story.observation("DATA007").state is not FLAGGED
+
+
+# ---- DATA008 -----------------------------------------------------------------------------------------------------
+
+
+def chance(story: Any, states: tuple[str, str], drawn: list[str], family: str = "torch") -> Any:
+    for rank, state in zip(story.ranks, states, strict=True):
+        for n in range(3):
+            rank.event(
+                "random",
+                n=n,
+                states={family: f"{state}{n}", "python": f"{rank.rank}{n}"},
+                drawn=drawn if n else [],
+            )
+        rank.event("seeded", 3, api="torch.manual_seed", value=0)
+    return story
+
+
+@pytest.mark.parametrize("family", ["torch", "numpy"])
+def test_equal_generators_that_are_drawn_from(tell: Any, family: str) -> None:
+    look = chance(tell.honest(), ("a", "a"), [family], family).observation("DATA008")
+    assert look.state is FLAGGED
+    assert "in the same state when training began" in look.hits[0].message
+    assert look.hits[0].where[0].line == 3
+
+
+def test_equal_generators_that_nobody_draws_from(tell: Any) -> None:
+    assert chance(tell.honest(), ("a", "a"), []).observation("DATA008").state is CLEAN
+
+
+def test_generators_in_different_states(tell: Any) -> None:
+    assert chance(tell.honest(), ("a", "b"), ["torch"]).observation("DATA008").state is CLEAN
+
+
+def test_workers_draw_what_cannot_be_seen(tell: Any) -> None:
+    augmenting = (
+        "from torch.utils.data import DataLoader\nfrom torchvision import datasets, transforms\n"
+        "flip = transforms.RandomHorizontalFlip()\n"
+        "train_set = datasets.FashionMNIST('data', transform=flip)\n"
+        "for x, y in DataLoader(train_set, num_workers=2):\n    loss(x).backward()\n"
+    )
+    plain = tell.honest(num_workers=2)
+    assert chance(plain, ("a", "a"), []).observation("DATA008").state is CLEAN
+    story = tell.honest(num_workers=2)
+    story.text = augmenting
+    assert chance(story, ("a", "a"), []).observation("DATA008").state is FLAGGED
+
+
+def test_an_old_trace_without_generators(tell: Any) -> None:
+    assert tell.honest().observation("DATA008").state is UNSEEN
+
+
+# ---- DATA009 and streams ------------------------------------------------------------------------------------------
+
+
+def test_a_loader_that_refuses(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.ending = Ending.CRASHED
+    for rank in story.ranks:
+        message = "sampler option is mutually exclusive with shuffle"
+        rank.event("exception", type="ValueError", message=message, frames=[["train.py", 11, "main"]])
+    look = story.observation("DATA009")
+    assert look.state is FLAGGED
+    assert look.hits[0].where[0].line == 11
+    assert tell.honest().observation("DATA009").state is CLEAN
+
+
+def stream(tell: Any, copies: int) -> Any:
+    story = tell.Story(num_train=80)
+    for rank in range(2):
+        built = story.loader(rank, "train", num_workers=2, sampler="", num_replicas=None)
+        r = story.ranks[rank]
+        r.fields["loaders"] = [replace(built, iterable=True, resolvable=False)]
+        r.add("passes", Pass(built.id, 0, None, tell.site(20), r.tick(), None, None))
+        mine = [f"{n:04x}" for n in range(rank, 80, 2)]
+        batches = [mine[n : n + 8] for n in range(0, 40, 8) for _ in range(copies)]
+        story.feed(rank, batches)
+    return story
+
+
+def test_workers_that_all_yield_the_whole_stream(tell: Any) -> None:
+    look = stream(tell, 2).observation("DATA003")
+    assert look.state is FLAGGED
+    assert "trained on 40 samples 2.0 times each" in look.hits[0].message
+    assert stream(tell, 1).observation("DATA003").state is not FLAGGED

@@ -1,0 +1,241 @@
+"""TRUST002 over runs: what holds an attempt, what staff only look at, and what is honest after all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grader.checks.rule import Observation
+from grader.model.evaluation import Evaluation
+from grader.model.finding import Severity
+from grader.model.grade import State
+from grader.model.run import Ending, WrittenFile
+
+FLAGGED, CLEAN = State.CONTRADICTED, State.VERIFIED
+SUMS = (1.0, 2.0, 3.0)
+
+
+def holds(observation: Observation) -> bool:
+    assert observation.state is FLAGGED
+    return bool(observation.hits[0].details["holds"])
+
+
+def scored(*sums: float) -> Evaluation:
+    return Evaluation(None, artifact="model.pt", sums=sums)
+
+
+def test_an_honest_run(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(*SUMS)
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_what_the_reader_suspects_holds_the_run_and_accuses_nobody(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[1].suspicions = ("It wrote events for rank 0.",)
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert observation.hits[0].message == "This run is held for review."
+    assert observation.hits[0].details["facts"] == ["Rank 1: It wrote events for rank 0."]
+    assert observation.hits[0].severity in (None, Severity.REVIEW)
+
+
+def test_a_rank_that_ends_well_and_tells_nothing(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[1].silent = True
+    assert holds(story.observation("TRUST002"))
+
+
+def test_a_trace_that_stops_before_the_end(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[1].ended = False
+    assert holds(story.observation("TRUST002"))
+
+
+def test_a_script_that_leaves_at_once_by_itself(tell: Any) -> None:
+    story = tell.honest()
+    story.text = "import os\ntrain()\nos._exit(0)\n"
+    story.ranks[1].ended = False
+    assert not holds(story.observation("TRUST002"))
+
+
+def test_ranks_that_were_killed_stop_honestly(tell: Any) -> None:
+    for ending in (Ending.TIMED_OUT, Ending.OUT_OF_MEMORY, Ending.DEADLOCKED):
+        story = tell.honest()
+        story.ending = ending
+        for r in story.ranks:
+            r.ended = False
+            story.killed.add(r.rank)
+            story.exit_codes[r.rank] = None
+        assert story.observation("TRUST002").state is CLEAN
+
+
+def test_a_trace_that_went_over_its_cap(tell: Any) -> None:
+    story = tell.honest()
+    story.trace_cut = True
+    for r in story.ranks:
+        r.ended = False
+    story.evaluation = scored(7.0, 8.0, 9.0)
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_a_probe_that_could_not_hook_this_torch(tell: Any) -> None:
+    story = tell.Story()
+    for r in story.ranks:
+        r.ended = False
+        r.event("unsupported", reason="torch 2.6 or newer is needed")
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_more_steps_than_the_cpu_time_has_room_for(tell: Any) -> None:
+    story = tell.honest(epochs=20)
+    story.cpu_s = 0.0005
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert "claims 120 steps" in observation.hits[0].details["facts"][0]
+
+
+def test_weights_that_nobody_saved(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(7.0, 8.0, 9.0)
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert "none of the 1 checkpoints" in observation.hits[0].details["facts"][0]
+
+
+def test_weights_written_by_a_library_that_the_probe_does_not_know(tell: Any) -> None:
+    story = tell.honest()
+    for r in story.ranks:
+        r.fields.pop("saves", None)
+    story.evaluation = scored(*SUMS, 17.0)  # the trained parameters and one buffer
+    assert story.observation("TRUST002").state is CLEAN
+    story.evaluation = scored(7.0, 8.0, 9.0)
+    assert not holds(story.observation("TRUST002"))
+
+
+def test_weights_that_another_process_of_the_script_saved(tell: Any) -> None:
+    story = tell.Story()
+    for r in story.ranks:
+        r.event("process", 60, op="spawn", target="worker", by="torch")
+    story.evaluation = scored(7.0, 8.0, 9.0)
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_the_best_checkpoint_copied_to_its_final_name(tell: Any) -> None:
+    story = tell.honest()
+    story.save(0, "best.pt", sums=(0.5, 1.5, 2.5))
+    story.evaluation = scored(0.5, 1.5, 2.5)
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_a_file_that_is_older_than_training(tell: Any) -> None:
+    story = tell.honest()
+    for r in story.ranks:
+        r.fields["steps"] = [
+            s.__class__(**{f: getattr(s, f) for f in s.__slots__} | {"t": s.t + 30})
+            for s in r.fields["steps"]
+        ]
+    story.outputs = (WrittenFile("model.pt", 1000, 2.0),)
+    story.evaluation = scored(*SUMS)
+    assert not holds(story.observation("TRUST002"))
+
+
+def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
+    story = tell.honest(epochs=20)
+    expected = 120 * 4000 * 2
+    story.loopback_bytes = expected
+    assert story.observation("TRUST002").state is CLEAN
+    story.loopback_bytes = 2_000
+    assert holds(story.observation("TRUST002"))
+    story.text = "model.register_comm_hook(None, compress)\n"
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_reaching_into_processes_is_for_staff_and_holds_nothing(tell: Any) -> None:
+    story = tell.honest()
+    assert story.observation("TRUST001").state is CLEAN
+    story.ranks[1].event("reach", 7, what="process", target="/proc/self/fd")
+    observation = story.observation("TRUST001")
+    assert not holds(observation)
+    assert observation.hits[0].ranks == (1,)
+    assert [place.line for place in observation.hits[0].where] == [7]
+    assert observation.hits[0].details["reaches"] == ["rank 1: process /proc/self/fd"]
+    assert observation.hits[0].severity in (None, Severity.REVIEW)
+
+
+def test_events_that_no_probe_wrote_hold_the_run(tell: Any) -> None:
+    story = tell.honest()
+    story.foreign_lines = 3
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert (
+        "3 of the events in rank 0's trace were not written by its probe."
+        in observation.hits[0].details["facts"]
+    )
+
+
+def test_events_that_are_gone_hold_the_run_unless_they_are_few(tell: Any) -> None:
+    story = tell.honest()
+    story.gone_lines = 2
+    assert not holds(story.observation("TRUST002"))
+    story.gone_lines = 40
+    assert holds(story.observation("TRUST002"))
+
+
+@pytest.mark.parametrize(
+    ("what", "target"),
+    [("writer", "train.py"), ("import", "grader.probe.writer"), ("process", "/proc/self/fd/4000")],
+)
+def test_reaching_for_the_probe_itself_holds_the_run(tell: Any, what: str, target: str) -> None:
+    story = tell.honest()
+    story.ranks[0].event("reach", 7, what=what, target=target)
+    observation = story.observation("TRUST001")
+    assert holds(observation)
+    assert observation.hits[0].details["facts"] == [f"rank 0: {what} {target}"]
+
+
+def test_a_package_of_the_learners_own_called_grader_is_no_reaching(tell: Any) -> None:
+    story = tell.honest()
+    story.files = {"grader/__init__.py": "", "grader/probe.py": ""}
+    story.ranks[0].event("reach", 7, what="import", target="grader.probe")
+    assert not holds(story.observation("TRUST001"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import os\nfor n in os.listdir("/proc/self/fd"):\n    os.close(int(n))\n',
+        "import os, stat\nfor n in range(3, 5000):\n    if stat.S_ISFIFO(os.fstat(n).st_mode):\n        os.dup(n)\n",
+        'import torch\ntorch.save.__globals__["writer"].send(b"{}")\n',
+        'import torch\nw = getattr(torch.save, "__globals__")["writer"]\nw.write("step", n=1)\n',
+        'import gc, os\nw = [o for o in gc.get_objects() if hasattr(o, "origin")]\nos.write(w[0]._fd, b"{}")\n',
+        'import sys\nprobe = sys.modules["grader.probe.writer"]\n',
+        "from grader.probe import writer\n",
+    ],
+)
+def test_what_was_dug_up_and_put_to_use_holds_the_run(tell: Any, text: str) -> None:
+    story = tell.honest()
+    story.text = text
+    assert holds(story.observation("TRUST001"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'import os\nprint(len(os.listdir("/proc/self/fd")))\nos.write(os.open("a", 1), b"done")\n',
+        'import os\nfor n in os.listdir("/proc/self/fd"):\n    print(os.readlink(f"/proc/self/fd/{n}"))\n',
+        'import gc, torch\nfor o in gc.get_objects():\n    print(o.size() if torch.is_tensor(o) else "")\n',
+        "import os\nfor n in range(3, 256):\n    os.close(n)\n",
+        "import torch\nprint(sorted(torch.save.__globals__))\n",
+        'import os\nlog = open("/proc/self/fd/1", "w")\nlog.write("hello")\n',
+        'import os\nprint(open(f"/proc/{os.getpid()}/status").read())\n',
+        'print("grader.probe watches")\n',
+        "import grader\nfrom grader import helpers\n",
+    ],
+)
+def test_looking_around_holds_nothing(tell: Any, text: str) -> None:
+    story = tell.honest()
+    story.text = text
+    observation = story.observation("TRUST001")
+    assert observation.state is CLEAN or not holds(observation)

@@ -1,0 +1,350 @@
+"""GRAD rules about what happens to gradients between backward and step, over runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.model.grade import State
+from grader.model.run import Ending
+from grader.model.trace import Collective, Wrap
+
+FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
+
+ACCUMULATES = """
+import torch.distributed as dist
+
+for i, (x, y) in enumerate(batches):
+    optimizer.zero_grad()
+    (cross_entropy(model(x), y) / 2).backward()
+    if (i + 1) % 2 == 0:
+        optimizer.step()
+"""
+SUMS = """
+import torch
+import torch.distributed as dist
+from torch import nn
+
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in batches:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(x), y).backward()
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+    optimizer.step()
+"""
+
+
+def steps(story: Any, num: int = 6, **fields: Any) -> Any:
+    for rank in range(story.world_size):
+        for n in range(num):
+            story.step(rank, (1.0, 2.0, float(n)), **fields)
+    return story
+
+
+def searching(story: Any) -> Any:
+    """DDP with `find_unused_parameters=True`, three tensors inside."""
+    for r in story.ranks:
+        inside = (1000, 3, 4000, 0, 0, 0, ("cpu",), None, True, True)
+        r.add("wraps", Wrap(0, "ddp", story.tell.site(8), "Net", *inside, r.tick()))
+    return story
+
+
+# ---- GRAD004 -----------------------------------------------------------------------------------------------------
+
+
+def test_every_micro_batch_exchanges(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    look = steps(story, backwards=4, unsynced=0).observation("GRAD004")
+    assert look.state is FLAGGED
+    assert "4 backward passes for each step in `train.py:25`" in look.hits[0].message
+    assert "24 exchanges for 6 steps" in look.hits[0].message
+
+
+def test_micro_batches_held_back(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    assert steps(story, backwards=4, unsynced=3).observation("GRAD004").state is CLEAN
+
+
+def test_one_backward_pass_per_step(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    assert steps(story, backwards=1, unsynced=0).observation("GRAD004").state is CLEAN
+
+
+def test_no_sync_entered_too_late(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    story.ranks[0].event("no_sync", 22, op="enter", wrap=0)
+    look = steps(story, backwards=2, unsynced=0).observation("GRAD004")
+    assert "too late" in look.hits[0].message
+
+
+def test_two_optimizers_that_take_turns_are_not_judged(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    steps(story, 3, backwards=2, unsynced=0)
+    assert steps(story, 3, backwards=2, unsynced=0, optimizer=1).observation("GRAD004").state is UNSEEN
+
+
+def test_without_ddp_nothing_is_exchanged(tell: Any) -> None:
+    assert steps(tell.Story(), backwards=4, unsynced=0, synced=None).observation("GRAD004").state is UNSEEN
+
+
+# ---- GRAD005 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_search_that_finds_nothing(tell: Any) -> None:
+    story = tell.Story()
+    story.tell = tell
+    look = steps(searching(story), num_params=3, num_missing=0).observation("GRAD005")
+    assert look.state is FLAGGED
+    assert "all 3 tensors had a gradient at each of the 12 steps" in look.hits[0].message
+
+
+def test_a_search_that_finds_something(tell: Any) -> None:
+    story = tell.Story()
+    story.tell = tell
+    steps(searching(story), 5, num_params=3, num_missing=0)
+    assert steps(story, 1, num_params=3, num_missing=1).observation("GRAD005").state is CLEAN
+
+
+def test_a_search_over_more_than_the_optimizer_holds(tell: Any) -> None:
+    story = tell.Story()
+    story.tell = tell
+    assert steps(searching(story), num_params=2, num_missing=0).observation("GRAD005").state is UNSEEN
+
+
+def test_no_search(tell: Any) -> None:
+    assert tell.honest().observation("GRAD005").state is CLEAN
+
+
+# ---- GRAD006 -----------------------------------------------------------------------------------------------------
+
+
+def test_gradients_that_nobody_clears(tell: Any) -> None:
+    look = steps(tell.Story(), empty=0, full=1).observation("GRAD006")
+    assert look.state is FLAGGED
+    assert look.hits[0].severity is not None
+    assert look.hits[0].severity.value == "error"
+    assert "`train.py:25` steps with sums over all batches so far" in look.hits[0].message
+
+
+def test_gradients_cleared_each_time(tell: Any) -> None:
+    assert steps(tell.Story(), empty=1, full=0).observation("GRAD006").state is CLEAN
+
+
+def test_the_rest_of_an_accumulation_is_not_uncleared(tell: Any) -> None:
+    assert steps(tell.Story(), empty=1, full=3).observation("GRAD006").state is CLEAN
+
+
+def test_some_gradients_that_are_zero_by_nature_prove_nothing(tell: Any) -> None:
+    assert steps(tell.Story(), empty=0, full=0).observation("GRAD006").state is UNSEEN
+
+
+def test_nobody_looked(tell: Any) -> None:
+    assert steps(tell.Story()).observation("GRAD006").state is UNSEEN
+
+
+# ---- GRAD008 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_sum_of_gradients_that_is_called(tell: Any) -> None:
+    story = steps(tell.Story())
+    story.text = SUMS
+    for r in story.ranks:
+        r.add("collectives", Collective("all_reduce", tell.site(12), 12, 16, "SUM", r.tick(), 0.001))
+    look = story.observation("GRAD008")
+    assert look.state is FLAGGED
+    assert "nothing divides by their number" in look.hits[0].message
+    assert "called it at least 12 times in 6 steps" in look.hits[0].message
+
+
+def test_a_sum_of_gradients_that_never_runs(tell: Any) -> None:
+    story = steps(tell.Story())
+    story.text = SUMS
+    assert story.observation("GRAD008").state is UNSEEN
+
+
+def test_ddp_alone_averages(tell: Any) -> None:
+    assert tell.honest().observation("GRAD008").state is CLEAN
+
+
+# ---- GRAD009 -----------------------------------------------------------------------------------------------------
+
+
+def test_a_layer_that_came_after_the_wrap(tell: Any) -> None:
+    story = tell.honest()
+    for r in story.ranks:
+        r.event("changed", 0, wrap=0, added=["head.weight", "head.bias"], frozen=[], removed=2)
+    look = story.observation("GRAD009")
+    assert look.state is FLAGGED
+    assert "`head.weight` and `head.bias` came later" in look.hits[0].message
+    assert "2 tensors that DDP holds were gone" in look.hits[0].message
+    assert look.hits[0].where[0].line == 8
+
+
+def test_a_layer_frozen_after_the_wrap(tell: Any) -> None:
+    story = tell.honest()
+    story.ranks[0].event("changed", 0, wrap=0, added=[], frozen=["stem.weight"], removed=0)
+    assert "`stem.weight` no longer required a gradient" in story.observation("GRAD009").hits[0].message
+
+
+def test_a_model_that_stays_as_it_was_wrapped(tell: Any) -> None:
+    assert tell.honest().observation("GRAD009").state is CLEAN
+
+
+# ---- GRAD010, GRAD015, GRAD017: what DDP says when it stops ------------------------------------------------------
+
+
+def stopped(tell: Any, kind: str, message: str) -> Any:
+    story = tell.Story()
+    story.wrap()
+    steps(story, 1, num_params=3, num_missing=1, missing=("aux.weight",))
+    for r in story.ranks:
+        r.event("exception", 0, type=kind, message=message, frames=[["train.py", 23, "main"]])
+    story.ending = Ending.CRASHED
+    return story
+
+
+def test_a_gradient_that_never_came(tell: Any) -> None:
+    story = stopped(
+        tell,
+        "RuntimeError",
+        "Expected to have finished reduction in the prior iteration before starting a new one. "
+        "Parameter indices which did not receive grad for rank 0: 2\n",
+    )
+    look = story.observation("GRAD010")
+    assert look.state is FLAGGED
+    assert "`aux.weight` took no part in the loss" in look.hits[0].message
+    assert look.hits[0].where[0].line == 23
+    assert story.observation("GRAD015").state is UNSEEN
+
+
+def test_an_attribute_of_the_network(tell: Any) -> None:
+    story = stopped(tell, "AttributeError", "'DistributedDataParallel' object has no attribute 'head'")
+    look = story.observation("GRAD015")
+    assert look.state is FLAGGED
+    assert "`model.module.head`" in look.hits[0].hint
+    assert story.observation("GRAD010").state is UNSEEN
+
+
+def test_a_parameter_that_came_twice(tell: Any) -> None:
+    story = stopped(
+        tell, "RuntimeError", "Expected to mark a variable ready only once. This error is caused by"
+    )
+    assert story.observation("GRAD017").state is FLAGGED
+
+
+def test_runs_that_end_well_had_none_of_these(tell: Any) -> None:
+    story = tell.honest()
+    assert {story.observation(c).state for c in ("GRAD010", "GRAD015", "GRAD017")} == {CLEAN}
+
+
+# ---- GRAD011 -----------------------------------------------------------------------------------------------------
+
+
+def test_an_optimizer_that_never_meets_a_gradient(tell: Any) -> None:
+    story = tell.Story()
+    for rank in range(2):
+        for _ in range(4):
+            story.step(rank, None, num_params=3, num_missing=3, backwards=1)
+    look = story.observation("GRAD011")
+    assert look.state is FLAGGED
+    assert "stepped 4 times over parameters without a gradient" in look.hits[0].message
+
+
+def test_an_optimizer_with_some_frozen_parameters(tell: Any) -> None:
+    assert steps(tell.Story(), num_params=5, num_missing=4, backwards=1).observation("GRAD011").state is CLEAN
+
+
+def test_an_optimizer_whose_model_thaws_later(tell: Any) -> None:
+    story = tell.Story()
+    steps(story, 4, num_params=3, num_missing=3, backwards=1, optimizer=1)
+    assert steps(story, 4, num_params=3, num_missing=0, backwards=1).observation("GRAD011").state is CLEAN
+
+
+# ---- GRAD012 -----------------------------------------------------------------------------------------------------
+
+
+def test_each_micro_batch_begins_from_nothing(tell: Any) -> None:
+    story = steps(tell.Story(), empty=2, full=0, backwards=2)
+    story.text = ACCUMULATES
+    look = story.observation("GRAD012")
+    assert look.state is FLAGGED
+    assert "only the last micro-batch" in look.hits[0].message
+
+
+def test_an_attack_that_clears_is_not_judged(tell: Any) -> None:
+    assert steps(tell.Story(), empty=2, full=0, backwards=2).observation("GRAD012").state is UNSEEN
+
+
+def test_the_text_was_misread(tell: Any) -> None:
+    story = steps(tell.Story(), empty=1, full=1, backwards=2)
+    story.text = ACCUMULATES
+    assert story.observation("GRAD012").state is CLEAN
+
+
+# ---- GRAD018 -----------------------------------------------------------------------------------------------------
+
+
+def unequal(tell: Any, small: int, num: int = 6) -> Any:
+    story = tell.Story()
+    for rank in range(2):
+        for n in range(num):
+            story.step(rank, (1.0, 2.0, float(n)), 64 if rank == 0 else small)
+    return story
+
+
+def test_ranks_with_unequal_batches(tell: Any) -> None:
+    look = unequal(tell, 32).observation("GRAD018")
+    assert look.state is FLAGGED
+    assert "rank 0 on 64, rank 1 on 32" in look.hits[0].message
+
+
+def test_ranks_with_nearly_equal_batches(tell: Any) -> None:
+    assert unequal(tell, 63).observation("GRAD018").state is CLEAN
+
+
+def test_unequal_batches_that_the_script_weighs(tell: Any) -> None:
+    story = unequal(tell, 32)
+    story.text = (
+        "import torch.distributed as dist\nfor x, y in batches:\n    dist.all_reduce(total)\n"
+        "    (loss_of(model(x), y) * len(x) * dist.get_world_size() / total).backward()\n    optimizer.step()\n"
+    )
+    assert story.observation("GRAD018").state is UNSEEN
+
+
+def test_a_short_last_batch(tell: Any) -> None:
+    story = unequal(tell, 64, 5)
+    story.step(0, (1.0, 2.0, 9.0), 60)
+    story.step(1, (1.0, 2.0, 9.0), 8)
+    assert story.observation("GRAD018").state is CLEAN
+
+
+# ---- GRAD019 -----------------------------------------------------------------------------------------------------
+
+
+def with_batchnorm(tell: Any, samples: int, device: str = "cuda") -> Any:
+    story = tell.Story()
+    story.wrap(devices=(f"{device}:0", f"{device}:1"), num_batchnorm=5)
+    for rank in range(2):
+        for n in range(4):
+            story.step(rank, (1.0, 2.0, float(n)), samples, backwards=1)
+    return story
+
+
+def test_batchnorm_over_two_samples(tell: Any) -> None:
+    look = with_batchnorm(tell, 2).observation("GRAD019")
+    assert look.state is FLAGGED
+    assert "5 BatchNorm layers" in look.hits[0].message
+
+
+def test_batchnorm_over_many_samples(tell: Any) -> None:
+    assert with_batchnorm(tell, 32).observation("GRAD019").state is CLEAN
+
+
+def test_batchnorm_on_cpus_has_no_cure(tell: Any) -> None:
+    assert with_batchnorm(tell, 2, "cpu").observation("GRAD019").state is UNSEEN

@@ -1,0 +1,45 @@
+"""Attempts that earlier versions stored are judged to the same grade: their files are read as they are.
+
+`fixtures/` holds attempts as 0.1.0 left them before its evidence was one object, without weights and reports.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.judging.judge import regrade
+from grader.report.audience import Audience
+from grader.report.json_report import to_json
+from grader.run.workspace import Workspace
+
+STORED = sorted((Path(__file__).parent / "fixtures").glob("*.tar.xz"))
+
+
+@pytest.mark.parametrize("archive", STORED, ids=lambda path: path.name.partition(".")[0])
+def test_a_stored_attempt_gets_the_same_grade(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as packed:
+        # The first Pythons 3.11 know no filter; it is our own archive.
+        safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        packed.extractall(tmp_path, **safe)
+    workspace = Workspace(tmp_path)
+    before = json.loads(workspace.grade.read_text(encoding="utf-8"))
+    now = json.loads(to_json(regrade(workspace).grade, audience=Audience.STAFF))
+    for said in (before, now):
+        # What a finding says may be said better; what it is worth, where it points and why it holds may not change.
+        said.pop("task_version")
+        for finding in said["findings"]:
+            finding.pop("message"), finding.pop("hint")
+    judged = ("verdict", "points", "max_points", "metrics", "findings", "diagnosis")
+    assert {name: now[name] for name in judged} == {name: before[name] for name in judged}
+    items = ("id", "points", "full_points", "earned", "state", "evidence", "codes")
+    assert [[item[name] for name in items] for item in now["rubric"]] == [
+        [item[name] for name in items] for item in before["rubric"]
+    ]
+    assert [(one["code"], one["state"]) for one in now["checks"]] == [
+        (one["code"], one["state"]) for one in before["checks"]
+    ]

@@ -1,0 +1,54 @@
+"""Which steps are looked at closely: some in each stretch, and nobody can tell which without the run's secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from grader.probe import sampling
+
+
+@pytest.fixture(autouse=True)
+def without_secret() -> Iterator[None]:
+    yield
+    sampling.install(0)
+
+
+def drawn(secret: int, steps: range, every: int = 32) -> tuple[int, ...]:
+    sampling.install(secret)
+    return tuple(step for step in steps if sampling.is_sampled(step, every))
+
+
+@pytest.mark.parametrize("secret", [0, 1, 987654321])
+def test_the_lot_falls_on_one_step_of_each_window_of_a_long_run(secret: int) -> None:
+    for every in (16, 32):
+        starts = range(1024, 1024 + 10 * every, every)
+        assert [len(drawn(secret, range(start, start + every), every)) for start in starts] == [1] * 10
+
+
+@pytest.mark.parametrize("secret", range(1, 200, 7))
+def test_each_doubling_of_a_run_is_looked_at_whatever_the_lot(secret: int) -> None:
+    for length in (16, 32, 64, 128, 256, 1024):
+        assert len(drawn(secret, range(length // 2, length))) >= 2, length
+
+
+def test_another_secret_draws_other_steps() -> None:
+    steps = range(1024)
+    assert drawn(5, steps) == drawn(5, steps)
+    assert len({drawn(secret, steps) for secret in range(8)}) == 8
+    assert drawn(0, steps) == tuple(range(0, 1024, 32))
+
+
+def test_huge_tensors_are_looked_at_more_rarely_at_any_age() -> None:
+    assert len(drawn(5, range(4096), every=1024)) < len(drawn(5, range(4096))) / 3
+
+
+@pytest.mark.parametrize("secret", [0, 1, 987654321])
+@pytest.mark.parametrize("every", [4, 32, 96])
+def test_a_count_that_goes_up_finds_the_same_steps(secret: int, every: int) -> None:
+    looked = drawn(secret, range(600), every)
+    for stride in (1, 3, 40):
+        looks = sampling.SampledSteps(every)
+        counted = range(0, 600, stride)
+        assert tuple(step for step in counted if looks.at(step)) == tuple(s for s in looked if s in counted)

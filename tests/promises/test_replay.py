@@ -1,0 +1,103 @@
+"""Kept evidence of the tasks' own submissions is judged again: what an edit to rules, score or report does to them.
+
+Evidence comes from real runs alone (`make test-all`, or `grader verify`). Where none fits, one submission of each
+ending and family is run here instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.catalog import load_task
+from grader.catalog.selection import load_selected
+from grader.model.grade import Verdict
+from grader.model.promise import PromisedSubmission
+from grader.model.run_options import Options
+from grader.model.submission import SourceFile, Submission
+from grader.model.task import Task
+from grader.model.verify_case import VerifyCase
+from grader.pipeline import Pipeline
+from grader.promises.verification import Reuse, Verification, verify
+from tests.conftest import SUMMARY
+
+Todo = tuple[Task, PromisedSubmission]
+# One that runs within seconds for each verdict that a task promises in plain processes.
+ENDINGS = {
+    "accepted": ("ddp-toy", "accepted/flat_script"),
+    "rejected": ("ddp-toy", "rejected/never_wrapped"),
+    "crashed": ("ddp-toy", "crashed/exception_on_one_rank"),
+    "deadlocked": ("ddp-toy", "deadlocked/collective_on_rank_zero"),
+    "out_of_memory": ("ddp-fashion", "out_of_memory/"),
+    "held": ("ddp-fashion", "held/"),
+}
+
+
+def runtime_of(task: Task) -> str:
+    return "docker" if task.profiles[0].nnodes > 1 else "process"
+
+
+def judged(todo: list[Todo], reuse: Reuse) -> list[VerifyCase]:
+    cases: list[VerifyCase] = []
+    for runtime in ("process", "docker"):
+        mine = [(task, promised) for task, promised in todo if runtime_of(task) == runtime]
+        how = Verification(Options(dataset="digits"), runtime, reuse)
+        cases += verify(mine, how, lambda _sign: None, lambda _case: None) if mine else ()
+    return cases
+
+
+def broken(cases: list[VerifyCase]) -> dict[str, str]:
+    return {f"{case.task}/{case.submission}": case.message for case in cases if not case.ok}
+
+
+@pytest.fixture(scope="module")
+def replayed() -> list[VerifyCase]:
+    return judged(list(load_selected(())), Reuse.ONLY)
+
+
+def test_every_kept_run_is_judged_to_its_promise(
+    replayed: list[VerifyCase], record_property: Callable[[str, object], None]
+) -> None:
+    effects = {f"{c.task}/{c.submission}": c.effects for c in replayed if c.effects}
+    missing = [case for case in replayed if case.skipped]
+    summary = [f"judged again: {len(replayed) - len(missing)} of {len(replayed)} promised submissions"]
+    if missing:
+        summary.append(f"no evidence that still fits of {len(missing)}; `make test-all` makes it")
+    summary += [f"other than when it was run: {name}: {', '.join(what)}" for name, what in effects.items()]
+    record_property(SUMMARY, summary)
+    assert broken(replayed) == {}
+
+
+@pytest.mark.parametrize("verdict", ENDINGS)
+def test_one_of_each_ending_really_runs(verdict: str) -> None:
+    task, name = ENDINGS[verdict]
+    todo = [one for one in load_selected((task,)) if one[1].name.startswith(name)][:1]
+    (case,) = judged(todo, Reuse.NEVER)
+    assert (case.verdict, case.message) == (verdict, "")
+
+
+def test_one_of_each_family_runs_where_no_evidence_fits(replayed: list[VerifyCase]) -> None:
+    missing = {(case.task, case.submission) for case in replayed if case.skipped}
+    families: dict[str, Todo] = {}
+    for task, promised in load_selected(("ddp-fashion", "ddp-toy")):
+        place = promised.path.relative_to(task.folder / "submissions").as_posix()
+        for code in promised.codes if (task.name, place) in missing else ():
+            families.setdefault(code.rstrip("0123456789"), (task, promised))
+    todo = {promised.name: (task, promised) for task, promised in families.values()}
+    assert broken(judged(list(todo.values()), Reuse.NEVER)) == {}
+
+
+def test_a_run_beyond_its_limit_is_timed_out(tmp_path: Path) -> None:
+    task = load_task("ddp-toy")
+    profiles = tuple(replace(p, limits=replace(p.limits, wall_s=3.0)) for p in task.profiles)
+    endless = Submission(
+        "endless", (SourceFile("train.py", "import time\n\nwhile True:\n    time.sleep(0.1)\n"),)
+    )
+    with Pipeline("process") as pipeline:
+        attempt, _ = pipeline.grade(
+            replace(task, profiles=profiles), endless, options=Options(), out=tmp_path / "attempt"
+        )
+    assert attempt.grade.verdict is Verdict.TIMED_OUT, attempt.grade.verdict_reason

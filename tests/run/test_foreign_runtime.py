@@ -1,0 +1,78 @@
+"""A package with a runtime of its own runs the conformance suite as its docstring says; the suite finds its faults."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from grader.run import conformance
+
+pytestmark = pytest.mark.slow
+
+SOUND = """
+from grader.run.runtimes.process import ProcessRuntime
+
+
+class SlurmRuntime(ProcessRuntime):
+    name = "slurm"
+"""
+LOSES_EXIT_CODES = f"""{SOUND}
+    def run(self, job, workspace, on_progress):
+        import json
+        super().run(job, workspace, on_progress)
+        record = json.loads(workspace.record.read_text())
+        for rank in record["ranks"]:
+            rank["exit_code"] = rank["exit_code"] and 1
+        workspace.record.write_text(json.dumps(record))
+"""
+
+
+def documented_lines() -> str:
+    """The test code that the suite's docstring shows."""
+    assert conformance.__doc__
+    blocks = [
+        textwrap.dedent(block) for block in conformance.__doc__.split("\n\n") if block.startswith("    ")
+    ]
+    [code] = [block for block in blocks if "import RuntimeConformance" in block]
+    assert len(code.splitlines()) == 3
+    return code
+
+
+def run_suite(
+    folder: Path, repository: Path, runtime: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Lay out a package with a test file beside it and run that from its own folder."""
+    tests = folder / "tests"
+    tests.mkdir()
+    (folder / "slurm_runtime.py").write_text(runtime)
+    (tests / "test_conformance.py").write_text(documented_lines())
+    # Nothing of the tests that this runs in, such as the number of its worker.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        env=variables | {"PYTHONPATH": os.pathsep.join((str(folder), str(repository)))},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+
+
+def test_a_sound_runtime_of_a_package_passes(tmp_path: Path, repository: Path) -> None:
+    done = run_suite(tmp_path, repository, SOUND)
+    assert done.returncode == 0, done.stdout
+    assert "failed" not in done.stdout
+    assert "skipped" not in done.stdout
+
+
+def test_one_that_loses_exit_codes_fails(tmp_path: Path, repository: Path) -> None:
+    done = run_suite(tmp_path, repository, LOSES_EXIT_CODES, "--exitfirst")
+    assert done.returncode == 1, done.stdout
+    assert "::test_exit_codes_are_the_kernels" in done.stdout
+    # Assertions of the package show their values as those of a test file do.
+    assert "assert [1, 1, 1, 1] == [3, 9, -11, -9]" in done.stdout

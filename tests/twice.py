@@ -1,0 +1,41 @@
+"""pytest, and once more alone what has failed: `python -m tests.twice ARGUMENTS…` ends as the second time did.
+
+What fails beside others and passes alone is no accident to forget: it is named at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code of the run that decides."""
+    with tempfile.TemporaryDirectory(prefix="grader-twice-") as cache:
+        pytest = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}"]
+        code = subprocess.run([*pytest, *arguments], check=False).returncode
+        if code != 1:
+            return code
+        failed = _failed(Path(cache))
+        print("once more, with nothing beside it: what has failed", flush=True)
+        code = subprocess.run(
+            [*pytest, "--last-failed", "--last-failed-no-failures=none"], check=False
+        ).returncode
+        passed = sorted(failed - _failed(Path(cache)))
+        if passed:
+            print("faults to mend, each failed once and passed alone:")
+            print("\n".join(f"  {name}" for name in passed))
+            sys.stdout.flush()
+        return code
+
+
+def _failed(cache: Path) -> set[str]:
+    path = cache / "v" / "cache" / "lastfailed"
+    return set(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else set()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,316 @@
+"""Whoever comes, by whatever route there is: they get in where its door says so, and learn nothing anywhere else.
+
+Routes are read from the app itself, so that one added tomorrow is tried, too. What somebody may not see answers exactly
+as what does not exist, and a request that was refused has changed nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from grader.catalog import find_tasks
+from grader.report.audience import Audience
+from grader.report.html import to_html
+from grader.report.json_report import to_json
+from grader.store import certificates, invitations, regrades, reviews
+from grader.store.grades import new_grade
+from grader.store.tables import Base
+from grader.store.tables.api_token import Scope
+from grader.web.security.access import AccessRule
+from tests.promised import promises
+from tests.report import factory
+from tests.web.access_promises import OBJECTS, is_open, is_staff, needed_scope
+from tests.web.conftest import School, make_school
+from tests.web.grades import FOR_STAFF, graded
+from tests.web.routes import Way, ways
+
+ANNAS, BENS = "annas-own-words", "bens-own-words"
+EVIDENCE = "evidence-of-the-run"
+COURSE_TITLE = "Distributed training"
+PEOPLE = ("anna", "ben", "olga", "otto", "ines", "ada", "robot")
+MISSING = 987_654
+
+
+@dataclass
+class Campus:
+    """The school with one of everything in it, and the values of all paths that lead to it."""
+
+    school: School
+    own: dict[str, Any]
+    absent: dict[str, Any]
+    ways: list[Way]
+
+
+@pytest.fixture(scope="module")
+def campus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campus]:
+    folder = tmp_path_factory.mktemp("matrix")
+    database = folder / "grader.db"
+    database.write_bytes(empty_database.read_bytes())
+    school = make_school(database, folder)
+    left = {
+        "report.html": f"<p>{ANNAS}".encode(),
+        "report-staff.html": f"<p>{FOR_STAFF}".encode(),
+        "grade-learner.json": b"{}",
+        "grade.json": FOR_STAFF.encode(),
+        "evidence.tar.gz": EVIDENCE.encode(),
+    }
+    attempt = school.judge("anna", f"# {ANNAS}\n", graded(name=ANNAS, message=ANNAS), files=left)
+    school.judge("ben", f"# {BENS}\n", graded(name=BENS, message=BENS), files={})
+    reviews.comment(school.store, attempt, f"{ANNAS} could be shorter", author_id=school.people["ines"])
+    batch = regrades.regrade(school.store, [attempt], actor_id=school.people["ines"])
+    code = invitations.invite(school.store, school.course, actor_id=None)
+    assert isinstance(
+        certificates.issue(school.store, school.course, school.people["anna"]), certificates.MissingTasks
+    )
+    own = {
+        "course_id": school.course,
+        "course_task_id": school.task,
+        "attempt_id": attempt,
+        "batch": batch,
+        "person_id": school.people["anna"],
+        "name": "evidence.tar.gz",
+        "code": code,
+    }
+    absent = {**own, "course_id": MISSING, "course_task_id": MISSING, "attempt_id": MISSING, "batch": "none"}
+    yield Campus(school, own, absent, ways(school.app))
+    school.store.close()
+
+
+def test_every_route_says_whom_it_lets_in(campus: Campus) -> None:
+    without = [way.path for way in campus.ways if way.access_rule is None]
+    assert not without, f"routes without a door: {without}"
+    assert len(campus.ways) > 30, "the walk has lost routes"
+
+
+def test_only_these_are_open_to_everybody(campus: Campus) -> None:
+    """A list on purpose: who opens a route to everybody says so here, too."""
+    assert {way.path for way in campus.ways if way.access_rule is AccessRule.PUBLIC} <= {
+        "/api/v1/openapi.json",
+        "/api/v1/tokens",
+        "/certificates/{code}",
+        "/healthz",
+        "/join",
+        "/join/{code}",
+        "/join/{code}/new",
+        "/metrics",
+        "/readyz",
+        "/rules/{code}",
+        "/sign-in",
+        "/static/{digest}/{name}",
+    }
+
+
+def test_no_address_leads_to_two_routes(campus: Campus) -> None:
+    shapes: dict[tuple[str, str], list[str]] = {}
+    for way in campus.ways:
+        shapes.setdefault((way.method, re.sub(r"{[^}]*}", "{}", way.path)), []).append(way.path)
+    assert not {shape: paths for shape, paths in shapes.items() if len(paths) > 1}
+
+
+@pytest.mark.parametrize("login", [None, *PEOPLE])
+def test_nobody_gets_further_than_the_door(campus: Campus, login: str | None) -> None:
+    school = campus.school
+    before = _everything(school)
+    browser = school.client(login)
+    for way in campus.ways:
+        if way.access_rule is AccessRule.PUBLIC or is_open(way, login):
+            continue
+        answer = _ask(browser, way, campus.own)
+        _assert_refused(answer, way, login)
+        _assert_tells_nothing(answer, way, login)
+        if way.access_rule in OBJECTS and login is not None and answer.status_code != 403:
+            nothing = _ask(browser, way, campus.absent)
+            assert _shape(answer) == _shape(nothing), f"{login} sees that {way.path} exists"
+    assert _everything(school) == before, "a refused request has changed something"
+
+
+@pytest.mark.parametrize("login", PEOPLE)
+def test_whoever_may_read_does(campus: Campus, login: str) -> None:
+    school = campus.school
+    browser = school.client(login)
+    for way in campus.ways:
+        known = set(way.parameters) <= {"course_id", "course_task_id", "attempt_id", "batch"}
+        if way.changes or way.access_rule is AccessRule.PUBLIC or not known or not is_open(way, login):
+            continue
+        answer = _ask(browser, way, campus.own)
+        # 303: a page that leads on to another one of theirs.
+        assert answer.status_code in (200, 303), (
+            f"{login} {way.path}: {answer.status_code} {answer.text[:300]}"
+        )
+        assert "/sign-in" not in answer.headers.get("location", ""), way.path
+        if not is_staff(login):
+            for words in (FOR_STAFF, BENS if login == "anna" else ANNAS):
+                assert words not in answer.text, f"{login} reads {words} at {way.path}"
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("login", ["anna", "ben", "otto", "ines", "ada", "robot"])
+def test_a_token_opens_no_more_than_its_owner_and_its_scope(campus: Campus, login: str, scope: Scope) -> None:
+    school = campus.school
+    program = school.program(school.token(login, scope))
+    before = _everything(school, but=("api_tokens",))
+    for way in campus.ways:
+        if not way.is_api or way.access_rule is AccessRule.PUBLIC:
+            continue
+        far_enough = not way.changes or list(Scope).index(scope) >= list(Scope).index(needed_scope(way))
+        if is_open(way, login) and far_enough:
+            if not way.changes:
+                answer = _ask(program, way, campus.own)
+                assert answer.status_code == 200, f"{login} {way.path}: {answer.text}"
+            continue
+        answer = _ask(program, way, campus.own)
+        assert answer.status_code in (403, 404), (
+            f"{login} {scope} {way.method} {way.path}: {answer.status_code}"
+        )
+        assert set(answer.json()) == {"error"}
+        _assert_tells_nothing(answer, way, login)
+    assert _everything(school, but=("api_tokens",)) == before
+
+
+def test_a_token_is_nobody_on_pages(campus: Campus) -> None:
+    program = campus.school.program(campus.school.token("ada", Scope.MANAGE))
+    for way in campus.ways:
+        if not way.is_api and way.access_rule is not AccessRule.PUBLIC:
+            answer = _ask(program, way, campus.own)
+            _assert_refused(answer, way, None)
+
+
+@pytest.mark.parametrize("login", ["anna", "ines", "ada"])
+def test_what_tasks_keep_back_is_served_by_no_route(campus: Campus, login: str, repository: Path) -> None:
+    """References, scorers and hidden data: neither by a route's own path nor by names that climb out of a folder."""
+    school = campus.school
+    shown = "".join(
+        path.read_text(encoding="utf-8")
+        for path in [*repository.glob("skeletons/*/*.py"), *repository.glob("tasks/*/statement.md")]
+    )
+    kept_back = set()
+    kept = [path.read_text(encoding="utf-8") for path in repository.glob("tasks/*/evaluate.py")]
+    for task in find_tasks():
+        kept += [file.text for one in promises(task).values() for file in one.submission.files]
+    for text in kept:
+        own = {line.strip() for line in text.splitlines()} - set(shown.splitlines())
+        kept_back |= {line for line in sorted(own, key=len)[-3:] if line not in shown}
+    assert kept_back
+    browser = school.client(login)
+    climbing = [
+        "evaluate.py",
+        "..%2Fevaluate.py",
+        "..%2F..%2Ftasks%2Fddp-toy%2Fevaluate.py",
+        "%2e%2e/evaluate.py",
+        "submissions",
+        "secret_key",
+        "grader.db",
+        "..%2F..%2Fgrader.db",
+        "%2Fetc%2Fpasswd",
+    ]
+    for way in campus.ways:
+        if way.method != "GET":
+            continue
+        free = [name for name in way.parameters if name not in campus.absent or name in ("name", "code")]
+        addresses = [way.address(campus.own)]
+        addresses += [way.address({**campus.own, name: bad}) for name in free for bad in climbing]
+        for address in addresses:
+            answer = browser.get(address)
+            text = html.unescape(answer.text)
+            assert answer.status_code < 500, f"{address}: {text[:300]}"
+            for line in kept_back:
+                assert line not in text, f"{address} serves {line!r}"
+            assert school.service.secret not in text
+            assert "root:x:0" not in text
+
+
+def test_no_route_tells_a_learner_a_hidden_score_to_the_digit(school: School) -> None:
+    """Otherwise many submissions that differ in little would spell out hidden labels."""
+    attempt = factory.near_miss()
+    document = to_json(attempt.grade, Audience.STAFF)
+    left = {
+        "report.html": to_html(attempt, {}).encode(),
+        "report-staff.html": to_html(attempt, {}, Audience.STAFF).encode(),
+        "grade-learner.json": to_json(attempt.grade).encode(),
+        "grade.json": document.encode(),
+    }
+    own: dict[str, Any] = {"course_id": school.course, "course_task_id": school.task, "code": "none"}
+    own["person_id"] = school.people["anna"]
+    for number in range(2):
+        text = f"print({number})\n"
+        own["attempt_id"] = school.judge("anna", text, new_grade(attempt.grade, document), files=left)
+    exact, told = ("0.898", "0.314"), {"anna": 0, "ines": 0}
+    for login in told:
+        browser = school.client(login)
+        for way in ways(school.app):
+            names = left if "name" in way.parameters else ("",)
+            for name in names if way.method == "GET" else ():
+                text = browser.get(way.address({**own, "name": name})).text
+                told[login] += any(one in text for one in exact)
+                assert login != "anna" or not any(one in text for one in exact), way.path
+    assert "0.895" in school.client("anna").get(f"/attempts/{own['attempt_id']}").text
+    assert told["ines"] >= 5, "the page, both reports, both grades"
+
+
+@pytest.mark.parametrize("login", ["ines", "otto"])
+def test_instructors_reach_nobody_of_another_course(campus: Campus, login: str) -> None:
+    """A course's own door lets its instructor in; people in the path are still held against the course."""
+    school = campus.school
+    stranger, course = ("olga", school.course) if login == "ines" else ("anna", school.other_course)
+    browser = school.client(login)
+    values = {**campus.own, "course_id": course, "person_id": school.people[stranger]}
+    before = _everything(school)
+    for way in campus.ways:
+        if way.access_rule is AccessRule.COURSE_STAFF and "person_id" in way.parameters:
+            answer = _ask(browser, way, values)
+            assert answer.status_code in (303, 400, 404, 422), f"{way.path}: {answer.status_code}"
+            assert stranger not in answer.text.casefold(), way.path
+    assert _everything(school) == before
+
+
+def _ask(client: Any, way: Way, values: dict[str, Any]) -> httpx.Response:
+    more: dict[str, Any] = {}
+    if way.path.endswith("/submissions"):
+        more["json"] = {"files": [{"path": "train.py", "text": "print(1)\n"}]}
+    answer: httpx.Response = client.request(way.method, way.address(values), **more)
+    return answer
+
+
+def _assert_refused(answer: httpx.Response, way: Way, login: str | None) -> None:
+    told = f"{login} {way.method} {way.path}: {answer.status_code}"
+    if login is None and way.method == "GET" and not way.is_api:
+        assert answer.status_code == 303, told
+        assert answer.headers["location"].startswith("/sign-in"), told
+    elif login is None:
+        assert answer.status_code in (401, 403), told
+    elif way.access_rule in (AccessRule.STAFF, AccessRule.ADMIN):
+        assert answer.status_code == 403, told
+    else:
+        assert answer.status_code == 404, told
+
+
+def _assert_tells_nothing(answer: httpx.Response, way: Way, login: str | None) -> None:
+    own = {"anna": (ANNAS, COURSE_TITLE), "ben": (BENS, COURSE_TITLE), "robot": (COURSE_TITLE,)}
+    for words in {ANNAS, BENS, FOR_STAFF, EVIDENCE, COURSE_TITLE} - set(own.get(login or "", ())):
+        assert words not in answer.text, f"{login} reads {words} at {way.path}"
+
+
+def _shape(answer: httpx.Response) -> tuple[int, str]:
+    """An answer without what differs for every request: its own address and forgery token."""
+    text = re.sub(r"[0-9a-f]{64}", "", answer.text)
+    return answer.status_code, re.sub(r"\d+", "0", text)
+
+
+def _everything(school: School, but: tuple[str, ...] = ()) -> str:
+    """A digest of the whole database."""
+    sha = hashlib.sha256()
+    with school.store.read() as connection:
+        for table in Base.metadata.sorted_tables:
+            if table.name not in but:
+                for row in connection.execute(table.select().order_by(*table.primary_key.columns)):
+                    sha.update(repr(tuple(row)).encode())
+    return sha.hexdigest()
