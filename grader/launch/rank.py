@@ -163,17 +163,15 @@ def _nothing(error: BaseException | None) -> None:
 def _install_probe(
     spec: LaunchSpec, rank: int, origin: float, seed: int
 ) -> Callable[[BaseException | None], None]:
-    from grader.probe.install import finish, install
+    from grader.probe.install import ProbedRank, finish, install
 
-    install(
-        fd=_TRACE_FD,
-        origin=origin,
+    here = ProbedRank(
         rank=rank,
         local_rank=spec.local_rank(rank),
         world_size=spec.world_size,
         seed=seed,
         submission_dir=spec.submission_dir,
         output_dir=spec.output_dir,
-        secret=spec.secret,
     )
+    install(here, fd=_TRACE_FD, origin=origin, secret=spec.secret)
     return finish

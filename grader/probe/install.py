@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from grader.probe import (
@@ -40,49 +41,54 @@ OLDEST_TORCH = (2, 6)
 _MAX_MESSAGE = 2000
 
 
-def install(
-    *,
-    fd: int,
-    origin: float,
-    rank: int,
-    local_rank: int,
-    world_size: int,
-    seed: int,
-    submission_dir: str,
-    output_dir: str,
-    secret: int = 0,
-) -> None:
-    """Begin to write down what this process does.
+@dataclass(frozen=True, slots=True)
+class ProbedRank:
+    """The rank that the probe is in.
 
-    Args:
-        fd: descriptor of the rank's own pipe to the supervisor.
-        origin: the ranks' start on the system's monotonic clock, seconds.
+    Attributes:
         rank: global rank; local_rank, world_size: as in the environment.
         seed: what the rank's generators were seeded with.
         submission_dir: folder whose files count as the script's.
         output_dir: folder that the script may write to.
+    """
+
+    rank: int
+    local_rank: int
+    world_size: int
+    seed: int
+    submission_dir: str
+    output_dir: str
+
+
+def install(here: ProbedRank, *, fd: int, origin: float, secret: int = 0) -> None:
+    """Begin to write down what this process does.
+
+    Args:
+        here: the rank that this process is.
+        fd: descriptor of the rank's own pipe to the supervisor.
+        origin: the ranks' start on the system's monotonic clock, seconds.
         secret: of this run, the same on all its ranks: decides which steps are looked at (see `sampling`) and seals
             what is told (see `seals`); 0: neither.
     """
     try:
-        writer.open(fd, origin, Sealer(secret, rank) if secret else None)
-        code_locations.set_root(submission_dir)
+        writer.open(fd, origin, Sealer(secret, here.rank) if secret else None)
+        code_locations.set_root(here.submission_dir)
         sampling.install(secret)
         version = _torch_version()
         writer.write(
             events.START,
             torch=version,
             python=platform.python_version(),
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
+            rank=here.rank,
+            local_rank=here.local_rank,
+            world_size=here.world_size,
             pid=os.getpid(),
-            seed=seed,
+            seed=here.seed,
             probe=events.VERSION,
         )
     except Exception:  # noqa: BLE001  # without a pipe there is nobody to tell
         return
-    _try("files", lambda: files.install(output_dir))
+    _try("files", lambda: files.install(here.output_dir))
     _try("processes", child_processes.install)
     if not _supported(version):
         needed = ".".join(map(str, OLDEST_TORCH))

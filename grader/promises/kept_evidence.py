@@ -27,6 +27,7 @@ from grader.judging.stored_evidence import read_evidence
 from grader.model.grade import Grade
 from grader.model.run_options import Setting
 from grader.model.submission import Submission
+from grader.plugins.sources import RUNTIMES, foreign_files
 from grader.report.json_report import from_json
 from grader.run.workspace import Workspace
 from grader.settings import settings
@@ -137,7 +138,8 @@ def _running_code() -> str:
     """The judge's own code that runs, and what containers are built of."""
     built = PACKAGE.parent / "containers"
     images = digest((p for p in built.rglob("*") if p.is_file()), built) if built.is_dir() else ""
-    return digest(running_files()) + images
+    runtimes = digest(foreign_files(RUNTIMES), Path("/"))
+    return digest(running_files()) + images + runtimes
 
 
 @cache

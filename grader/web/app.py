@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from types import ModuleType
 
-from fastapi import APIRouter, Depends, FastAPI
-from fastapi.routing import APIRoute
+from fastapi import Depends, FastAPI
 from starlette.concurrency import run_in_threadpool
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from grader.web import api, pages
 from grader.web.error_responses import UnexpectedErrors, add_handlers
 from grader.web.monitoring import health
 from grader.web.monitoring.request_log import RequestLog
+from grader.web.routes import load_routes
 from grader.web.security import csrf
 from grader.web.security.access import V1, current_visitor
 from grader.web.security.body_limits import BodyLimits
@@ -52,8 +48,8 @@ def create_app(service: WebService) -> FastAPI:
     add_handlers(app)
     # The visitor is made out before any route runs, and the forgery token of whatever changes something is checked.
     known = [Depends(current_visitor)]
-    app.include_router(_routes_in(api), dependencies=known)
-    app.include_router(_routes_in(pages), dependencies=known, include_in_schema=False)
+    app.include_router(load_routes("grader.web.api"), dependencies=known)
+    app.include_router(load_routes("grader.web.pages"), dependencies=known, include_in_schema=False)
     app.include_router(health.router)
     app.add_middleware(UnexpectedErrors)
     app.add_middleware(BodyLimits, max_bytes=service.max_upload_bytes)
@@ -62,20 +58,3 @@ def create_app(service: WebService) -> FastAPI:
     if service.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=service.trusted_proxies)
     return app
-
-
-def _routes_in(package: ModuleType) -> APIRouter:
-    """All routes of a folder's modules as one router, the more exact address first, whatever module it stands in."""
-    found: list[APIRoute] = []
-    for module in pkgutil.iter_modules(package.__path__):
-        router: APIRouter = importlib.import_module(f"{package.__name__}.{module.name}").router
-        found += [route for route in router.routes if isinstance(route, APIRoute)]
-    made = APIRouter()
-    found.sort(key=_vagueness)
-    made.routes.extend(found)
-    return made
-
-
-def _vagueness(route: APIRoute) -> tuple[bool, ...]:
-    # `/people/import` before `/people/{person_id}`, which would take it for a person.
-    return tuple(part.startswith("{") for part in route.path.split("/"))

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 MAX_LINES = 300
+MAX_PARAMETERS = 7
 VAGUE_NAMES = {"common", "constants", "helper", "helpers", "misc", "util", "utils"}
 # `launch` and `probe` live beside the learner's code and get torchrun's variables; `run` and `evaluate` make the
 # environment of the processes that they start.
@@ -55,3 +56,14 @@ def test_every_package_folder_is_a_package(repository: Path) -> None:
         str(folder.relative_to(repository)) for folder in folders if not (folder / "__init__.py").is_file()
     ]
     assert not bare, "these would be missing from an installed package, add __init__.py:\n" + "\n".join(bare)
+
+
+def test_no_function_takes_many_parameters(repository: Path) -> None:
+    greedy = []
+    for path in modules(repository):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                args = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                if len([one for one in args if one.arg not in ("self", "cls")]) > MAX_PARAMETERS:
+                    greedy.append(f"{path.relative_to(repository)}:{node.lineno}: {node.name}")
+    assert not greedy, "which of the parameters belong together, and what are they?\n" + "\n".join(greedy)

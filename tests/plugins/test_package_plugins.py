@@ -1,4 +1,4 @@
-"""Commands and exports of the package itself: found by folder, held against their shape, refused with file and line."""
+"""Commands, exports and pages of the package itself: found by folder, held against their shape, refused in words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.errors import InfraError
+from grader.web.routes import load_routes
 from tests.plugins.conftest import CHECKOUT, Grader
 
 EXPORT = '''\
@@ -99,3 +101,27 @@ def test_a_format_is_a_file(copy: Path, grader: Grader, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "found.tsv").read_text() == "train.py\tDIST002\n"
     assert "--tabs" not in grader("verify", "--help", package=copy).stdout
+
+
+def test_broken_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = '"""A page."""\nfrom fastapi import APIRouter\n\nrouter = APIRouter()\n'
+    answer = '\n\n@router.get("/{}")\ndef page() -> str:\n    """It."""\n    return ""\n'
+    folder = tmp_path / "odd_pages"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "empty.py").write_text(page)
+    (folder / "first.py").write_text(page + answer.format("same"))
+    (folder / "misspelled.py").write_text(page.replace("router =", "ruoter ="))
+    (folder / "second.py").write_text(page + answer.format("same"))
+    (folder / "silent.py").write_text(page.removeprefix('"""A page."""\n') + answer.format("silent"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InfraError) as refused:
+        load_routes("odd_pages")
+    said = str(refused.value)
+    assert f"{folder}/empty.py:4: `router`: answers nothing; put `@router.get(…)` above a function" in said
+    assert f"{folder}/misspelled.py:4: `ruoter`: did you mean `router`?" in said
+    assert f"{folder}/silent.py:1: has no docstring; it is the page of a page" in said
+    for name in ("empty", "misspelled", "silent"):
+        (folder / f"{name}.py").write_text(page + answer.format(name))
+    with pytest.raises(InfraError, match=rf"second.py:1: GET /same is answered by {folder}/first.py already"):
+        load_routes("odd_pages")

@@ -77,9 +77,7 @@ def run(rank: dict[str, Any]) -> NoReturn:
             from grader.probe import install as probe
 
             finish = probe.finish
-            probe.install(
-                fd=trace,
-                origin=rank["origin"],
+            here = probe.ProbedRank(
                 rank=number,
                 local_rank=number,
                 world_size=int(rank["environment"]["WORLD_SIZE"]),
@@ -87,6 +85,7 @@ def run(rank: dict[str, Any]) -> NoReturn:
                 submission_dir=rank["submission"],
                 output_dir=rank["environment"]["OUTPUT_DIR"],
             )
+            probe.install(here, fd=trace, origin=rank["origin"])
         namespace = vars(sys.modules["__main__"])
         namespace.clear()
         namespace.update(__name__="__main__", __file__=script)

@@ -167,13 +167,8 @@ class Tree:
             for name in declared:
                 outer.setdefault(name, []).extend(self.definitions.get(scope, {}).pop(name, ()))
 
-    def _define(
-        self, scope: ast.AST, name: str, node: ast.AST, value: ast.expr | None, path: tuple[int, ...], kind: str,
-        since: Place, dotted: str = "",
-    ) -> Definition:  # fmt: skip
-        definition = Definition(name, node, value, path, kind, since, dotted)
-        self.definitions.setdefault(scope, {}).setdefault(name, []).append(definition)
-        return definition
+    def _define(self, scope: ast.AST, definition: Definition) -> None:
+        self.definitions.setdefault(scope, {}).setdefault(definition.name, []).append(definition)
 
     def _bind(
         self, target: ast.expr, node: ast.AST, value: ast.expr | None, kind: str, scope: ast.AST, since: Place
@@ -182,14 +177,15 @@ class Tree:
         while stack:
             part, path = stack.pop()
             if isinstance(part, ast.Name):
-                self._define(scope, part.id, node, value, path, kind, since)
+                self._define(scope, Definition(part.id, node, value, path, kind, since))
             elif isinstance(part, ast.Attribute):
                 base = part.value.id if isinstance(part.value, ast.Name) else ""
-                definition = self._define(scope, f"{base}.{part.attr}", node, value, path, kind, since)
+                definition = Definition(f"{base}.{part.attr}", node, value, path, kind, since)
+                self._define(scope, definition)
                 self.attributes.setdefault(part.attr, []).append(definition)
             elif isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
                 key = part.slice.value if isinstance(part.slice, ast.Constant) else None
-                self._define(scope, f"{part.value.id}[{key!r}]", node, value, path, kind, since)
+                self._define(scope, Definition(f"{part.value.id}[{key!r}]", node, value, path, kind, since))
             elif isinstance(part, DISPLAYS):
                 stack.extend(
                     (p, (*path, -1 if isinstance(p, ast.Starred) else i)) for i, p in enumerate(part.elts)
@@ -242,18 +238,18 @@ class Tree:
 
     def _named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar, scope: ast.AST) -> None:
         if node.name:
-            self._define(scope, node.name, node, None, (), "other", start(node))
+            self._define(scope, Definition(node.name, node, None, (), "other", start(node)))
 
     def _function(self, node: Function, scope: ast.AST) -> None:
         self.functions.append(node)
-        self._define(scope, node.name, node, None, (), "function", start(node))
+        self._define(scope, Definition(node.name, node, None, (), "function", start(node)))
 
     def _class(self, node: ast.ClassDef, scope: ast.AST) -> None:
         self.classes.append(node)
-        self._define(scope, node.name, node, None, (), "class", start(node))
+        self._define(scope, Definition(node.name, node, None, (), "class", start(node)))
 
     def _parameter(self, node: ast.arg, scope: ast.AST) -> None:
-        self._define(scope, node.arg, node, None, (), "parameter", (0, 0))
+        self._define(scope, Definition(node.arg, node, None, (), "parameter", (0, 0)))
 
     def _return(self, node: ast.Return, scope: ast.AST) -> None:
         self.returns.setdefault(scope, []).append(node)
@@ -263,7 +259,7 @@ class Tree:
         for alias in node.names:
             self.imports.append(alias.name)
             name, dotted = (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
-            self._define(scope, name, node, None, (), "import", end(node), dotted)
+            self._define(scope, Definition(name, node, None, (), "import", end(node), dotted))
 
     def _import_from(self, node: ast.ImportFrom, scope: ast.AST) -> None:
         self.importing.append(node)
@@ -279,7 +275,9 @@ class Tree:
                 continue
             dotted = f"{base}.{alias.name}" if base else alias.name
             self.imports.append(dotted)
-            self._define(scope, alias.asname or alias.name, node, None, (), "import", end(node), dotted)
+            self._define(
+                scope, Definition(alias.asname or alias.name, node, None, (), "import", end(node), dotted)
+            )
 
 
 def _listing(name: str) -> Any:

@@ -63,8 +63,8 @@ _BODY: dict[str, Any] = {
     }
 }
 _load = SubmissionLoad()
-ReceiptExtras: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None]
-_NOTHING: ReceiptExtras = (None, None)
+_ReceiptExtras: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None]
+_NOTHING: _ReceiptExtras = (None, None)
 
 
 @router.post(
@@ -119,7 +119,7 @@ async def _read(request: Request) -> Submission:
     return submission_of(document.name, ((file.path, file.text.encode()) for file in document.files))
 
 
-def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> ReceiptExtras:
+def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> _ReceiptExtras:
     return _place(service, taken), _findings(submission)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,24 +21,31 @@ from grader.web.upload.intake import explain_refusal
 _HISTORY = 50
 
 
+@dataclass(frozen=True, slots=True)
+class HandInForm:
+    """What the form shows when it comes back.
+
+    Attributes:
+        checked: a script that was only to be checked.
+        problem: why an upload was not taken, "" where it was.
+        pasted: text that was typed into it.
+    """
+
+    checked: Submission | None = None
+    problem: str = ""
+    pasted: str = ""
+
+
 def task_page(
     request: Request,
     service: WebService,
     visitor: Visitor,
     found: TaskInCourse,
+    form: HandInForm = HandInForm(),
     *,
-    checked: Submission | None = None,
-    problem: str = "",
-    pasted: str = "",
     status_code: int = 200,
 ) -> Response:
-    """The page.
-
-    Args:
-        request, service, visitor, found: of the route.
-        checked: a script that was only to be checked; problem: why an upload was not taken.
-        pasted: text to be kept in the form; status_code: of the answer.
-    """
+    """The page, with the form empty or as it was; `request` to `found` are those of the route."""
     person_id, course_id = visitor.account.id, found.course.id
     own = next(
         (one for one in progress(service.store, course_id, person_id) if one.task.id == found.task.id), None
@@ -64,8 +73,8 @@ def task_page(
         refused="" if own.refusal is None else explain_refusal(own.refusal),
         history=history,
         chart=None if hidden else points_chart(history),
-        found=None if checked is None else source_findings(checked),
-        problem=problem,
-        pasted=pasted,
+        found=None if form.checked is None else source_findings(form.checked),
+        problem=form.problem,
+        pasted=form.pasted,
         teaches=visitor.teaches(course_id),
     )

@@ -15,8 +15,8 @@ from grader.web.service import ServiceDep, WebService
 
 router = APIRouter()
 
-LIFETIMES = {7: "7 days", 30: "30 days", 180: "180 days", 365: "a year"}
-SCOPES = {
+_LIFETIMES = {7: "7 days", 30: "30 days", 180: "180 days", 365: "a year"}
+_SCOPES = {
     Scope.READ: "read: look at courses, attempts and reports",
     Scope.SUBMIT: "submit: hand in and cancel, too",
     Scope.VERIFY: "verify: judge a task's own submissions, too",
@@ -48,7 +48,7 @@ def issue(
         errors["name"] = "Give it a name, so that you know later which program has it."
     if scope not in _scopes(visitor):
         errors["scope"] = "Your account cannot give that much away."
-    if days not in LIFETIMES:
+    if days not in _LIFETIMES:
         errors["days"] = "Choose one of these."
     live = [one for one in tokens.tokens_of(service.store, visitor.account.id) if one.revoked_at is None]
     if len(live) >= _MOST_TOKENS:
@@ -86,7 +86,7 @@ def sign_out_everywhere(request: Request, service: ServiceDep, visitor: SignedIn
 def _scopes(visitor: Visitor) -> dict[Scope, str]:
     return {
         scope: text
-        for scope, text in SCOPES.items()
+        for scope, text in _SCOPES.items()
         if visitor.is_staff or scope in (Scope.READ, Scope.SUBMIT)
     }
 
@@ -109,7 +109,7 @@ def _page(
         status_code=status_code,
         tokens=[one for one in known if one.revoked_at is None],
         scopes=_scopes(visitor),
-        lifetimes=LIFETIMES,
+        lifetimes=_LIFETIMES,
         errors=errors or {},
         token=token,
         token_name=token_name,

@@ -21,7 +21,7 @@ from grader.web.staff.links import link
 from grader.web.staff.roster import problem_with
 
 router = APIRouter()
-PAGE = 100
+_PAGE = 100
 _PLACE = "/admin/people"
 
 
@@ -129,16 +129,16 @@ def _page(
     request: Request, service: WebService, visitor: Visitor, form: SubmittedForm, status_code: int = 200
 ) -> HTMLResponse:
     search, after = form.text("q", most=200), form.ids("after")
-    found = people.accounts(service.store, search, after=after[0] if after else 0, limit=PAGE + 1)
+    found = people.accounts(service.store, search, after=after[0] if after else 0, limit=_PAGE + 1)
     return service.render(
         request,
         "staff/admin_people.html.j2",
         visitor=visitor,
         status_code=status_code,
-        people=found[:PAGE],
+        people=found[:_PAGE],
         q=search,
         first=link(_PLACE, {"q": search}) if after else "",
-        more=link(_PLACE, {"q": search, "after": found[PAGE - 1].id}) if len(found) > PAGE else "",
+        more=link(_PLACE, {"q": search, "after": found[_PAGE - 1].id}) if len(found) > _PAGE else "",
         roles=[(role.value, role.value) for role in Role],
         form=form,
     )

@@ -15,20 +15,20 @@ from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.links import link
 
 router = APIRouter()
-PAGE = 50
+_PAGE = 50
 
 
 @router.get("/courses/{course_id}/attempts")
 def show(request: CourseRequestDep, wanted: AttemptQueryDep, before: str = "") -> HTMLResponse:
     """The attempts that match, fifty at a time."""
     start = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    found = attempts(request.service.store, wanted.filter(request.course.id), before=start, limit=PAGE + 1)
+    found = attempts(request.service.store, wanted.filter(request.course.id), before=start, limit=_PAGE + 1)
     place = f"{request.at}/attempts"
-    older = link(place, {**wanted.fields(), "before": found[PAGE - 1].id}) if len(found) > PAGE else ""
+    older = link(place, {**wanted.fields(), "before": found[_PAGE - 1].id}) if len(found) > _PAGE else ""
     return request.page(
         "attempts.html.j2",
         {
-            "found": found[:PAGE],
+            "found": found[:_PAGE],
             "wanted": wanted,
             "newest": link(place, wanted.fields()) if start is not None else "",
             "older": older,

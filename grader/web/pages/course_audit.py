@@ -10,13 +10,13 @@ from grader.store.events import audit_of
 from grader.web.staff.course_request import CourseRequestDep
 
 router = APIRouter()
-MOST = 300
+_MOST = 300
 
 
 @router.get("/courses/{course_id}/audit")
 def show(request: CourseRequestDep) -> HTMLResponse:
     """The last events of the course."""
-    events = audit_of(request.service.store, f"course:{request.course.id}", limit=MOST)
+    events = audit_of(request.service.store, f"course:{request.course.id}", limit=_MOST)
     named = {one.actor_id for one in events} | {one.data.get("person_id") for one in events}
     known = {found: people.account(request.service.store, found) for found in named if isinstance(found, int)}
     return request.page(

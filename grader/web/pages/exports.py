@@ -19,7 +19,7 @@ from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.qr_codes import qr_svg
 
 router = APIRouter()
-MOST_ATTEMPTS = 100_000
+_MOST_ATTEMPTS = 100_000
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -57,7 +57,7 @@ def gradebook_json(request: CourseRequestDep) -> Response:
 @router.get("/courses/{course_id}/exports/attempts.csv")
 def attempts_csv(request: CourseRequestDep) -> Response:
     """Every attempt for a spreadsheet."""
-    found = attempts(request.service.store, AttemptFilter(course_id=request.course.id), limit=MOST_ATTEMPTS)
+    found = attempts(request.service.store, AttemptFilter(course_id=request.course.id), limit=_MOST_ATTEMPTS)
     return _download(request, "attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found))
 
 

@@ -14,8 +14,8 @@ from grader.web.staff.qr_codes import qr_data_uri
 
 router = APIRouter()
 _HOUR_S = 3600.0
-LIFETIMES = (("1", "an hour"), ("12", "12 hours"), ("72", "3 days"), ("336", "two weeks"), ("", "no end"))
-ROLES = (Role.LEARNER, Role.INSTRUCTOR)
+_LIFETIMES = (("1", "an hour"), ("12", "12 hours"), ("72", "3 days"), ("336", "two weeks"), ("", "no end"))
+_ROLES = (Role.LEARNER, Role.INSTRUCTOR)
 
 
 @router.get("/courses/{course_id}/invitations")
@@ -27,9 +27,9 @@ def show(request: CourseRequestDep) -> HTMLResponse:
 @router.post("/courses/{course_id}/invitations")
 def add(request: CourseRequestDep, form: FormDep) -> Response:
     """A new code."""
-    hours = form.one_of("hours", [value for value, _ in LIFETIMES])
+    hours = form.one_of("hours", [value for value, _ in _LIFETIMES])
     uses = form.whole("uses", least=1, most=100_000)
-    role = Role(form.one_of("role", ROLES))
+    role = Role(form.one_of("role", _ROLES))
     if not form.good:
         return _page(request, form, 422)
     code = invite(
@@ -66,8 +66,8 @@ def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -
         {
             "found": invitations_of(request.service.store, request.course.id),
             "form": form,
-            "lifetimes": LIFETIMES,
-            "roles": ROLES,
+            "lifetimes": _LIFETIMES,
+            "roles": _ROLES,
             "origin": request.service.origin(request.http),
         },
         status_code,

@@ -88,7 +88,7 @@ def enter_new(
             )
         else:
             return _redeem(request, service, visitor, code, person_id, new=True)
-    return _page(request, service, visitor, code, opens, errors=errors, typed=typed, status_code=422)
+    return _page(request, service, visitor, code, opens, errors=errors, typed=typed)
 
 
 def _redeem(
@@ -145,7 +145,6 @@ def _page(
     *,
     errors: dict[str, str] | None = None,
     typed: dict[str, str] | None = None,
-    status_code: int = 200,
 ) -> Response:
     closed = "" if opens is None else _CLOSED.get(opens.result, "")
     unknown = opens is not None and opens.result is InvitationResult.UNKNOWN
@@ -153,7 +152,7 @@ def _page(
         request,
         "join.html.j2",
         visitor=visitor,
-        status_code=(404 if unknown else 410) if closed else status_code,
+        status_code=404 if unknown else 410 if closed else 422 if errors else 200,
         code=code,
         opens=opens,
         closed=closed,

@@ -18,7 +18,7 @@ from grader.web.staff.password_handouts import handouts
 from grader.web.staff.roster import ListedPerson, problem_with
 
 router = APIRouter()
-ROLES = (Role.LEARNER, Role.INSTRUCTOR)
+_ROLES = (Role.LEARNER, Role.INSTRUCTOR)
 
 
 @router.get("/courses/{course_id}/people")
@@ -66,7 +66,7 @@ def reset(request: CourseRequestDep, person_id: Id) -> Response:
 def change_role(request: CourseRequestDep, person_id: Id, form: FormDep) -> Response:
     """Let somebody teach the course, or only learn in it."""
     one = _participant(request, person_id)
-    role = Role(form.one_of("role", ROLES))
+    role = Role(form.one_of("role", _ROLES))
     if one.person_id == request.actor and role is Role.LEARNER and not request.visitor.is_admin:
         return request.redirect(
             "people", "You would lock yourself out; let another instructor do it.", kind="problem"

@@ -16,7 +16,7 @@ from grader.web.staff.form import FormDep
 
 router = APIRouter()
 _REFRESH_S = 10
-MOST_SHOWN = 100
+_MOST_SHOWN = 100
 
 
 @router.get("/queue")
@@ -32,8 +32,8 @@ def show(request: Request, service: ServiceDep, visitor: AnyStaff, live: str = "
         visitor=visitor,
         state=state,
         waiting=waits,
-        running=[(one, visitor.teaches(one.course_id)) for one in runs[:MOST_SHOWN]],
-        num_more=max(0, len(runs) - MOST_SHOWN),
+        running=[(one, visitor.teaches(one.course_id)) for one in runs[:_MOST_SHOWN]],
+        num_more=max(0, len(runs) - _MOST_SHOWN),
         unserved=sorted({one.need for one in waits} - served),
         gates=_gates({one.need for one in waits} | served),
         everything=EVERYTHING,

@@ -24,7 +24,7 @@ from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.form import FormDep
 
 router = APIRouter()
-MOST = 5000
+_MOST = 5000
 """Attempts that one regrade takes; more are asked for task by task."""
 _ENDED = (AttemptState.JUDGED, AttemptState.FAILED)
 
@@ -42,9 +42,9 @@ def ask(request: CourseRequestDep, form: FormDep) -> Response:
     """Queue the ticked attempts, or all that match the filter, and show the regrade."""
     if form.text("which") == "matching":
         chosen = _matching(request, form)
-        if len(chosen) > MOST:
+        if len(chosen) > _MOST:
             return request.redirect(
-                "attempts", f"More than {MOST:,} attempts match; choose a task.", kind="problem"
+                "attempts", f"More than {_MOST:,} attempts match; choose a task.", kind="problem"
             )
     else:
         chosen = [one for one in form.ids("attempt") if _belongs(request, one)]
@@ -60,7 +60,7 @@ def ask_outdated(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Queue what counts in a task and was judged by another version than the one that is pinned now."""
     task = request.task(course_task_id)
     chosen = judged_by_another_version(request.service.store, task.id, task.terms.version)
-    return _queue_regrade(request.service, chosen[:MOST], request.actor, f"{request.at}/settings/{task.id}")
+    return _queue_regrade(request.service, chosen[:_MOST], request.actor, f"{request.at}/settings/{task.id}")
 
 
 @router.post("/attempts/{attempt_id}/regrade")
@@ -140,7 +140,7 @@ def _matching(request: CourseRequestDep, form: FormDep) -> list[int]:
     found = attempts(
         request.service.store,
         attempt_query(**fields, lane=Lane.INTERACTIVE).filter(request.course.id),
-        limit=MOST + 1,
+        limit=_MOST + 1,
     )
     return [one.id for one in found if one.state in _ENDED]
 

@@ -25,7 +25,7 @@ from grader.web.staff.annotated_source import annotated_files, numbered_findings
 from grader.web.staff.form import FormDep, SubmittedForm
 
 router = APIRouter()
-CHOICES = tuple(one for one in Verdict if one is not Verdict.JUDGE_ERROR)
+_CHOICES = tuple(one for one in Verdict if one is not Verdict.JUDGE_ERROR)
 _NOISE = ("phase", "epoch", "log")
 
 
@@ -42,7 +42,7 @@ def override(
     request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, form: FormDep
 ) -> Response:
     """Let another verdict and other points hold; what was judged is kept beside them."""
-    verdict = form.one_of("verdict", CHOICES)
+    verdict = form.one_of("verdict", _CHOICES)
     points = form.number("points", least=0, most=facts.max_points or 0.0)
     reason = form.needed("reason", "A reason")
     if points is None and "points" not in form.errors:

@@ -10,7 +10,7 @@ from grader.web.staff.course_request import CourseRequestDep
 
 router = APIRouter()
 _LEAST, _MOST = 2, 20
-MOST_SHOWN = 200
+_MOST_SHOWN = 200
 """More than anybody can go and help; those with the most tries stand first."""
 
 
@@ -23,8 +23,8 @@ def show(request: CourseRequestDep, tries: str = "3") -> HTMLResponse:
     return request.page(
         "stuck.html.j2",
         {
-            "rows": found[:MOST_SHOWN],
-            "num_more": max(0, len(found) - MOST_SHOWN),
+            "rows": found[:_MOST_SHOWN],
+            "num_more": max(0, len(found) - _MOST_SHOWN),
             "tries": least,
             "choices": (2, 3, 5, 8),
             "titles": {task.id: task.terms.title for task in request.tasks()},

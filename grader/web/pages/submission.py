@@ -10,7 +10,7 @@ from grader.model.submission import Submission
 from grader.store.limits import Limit
 from grader.store.submissions import Receipt
 from grader.web.learner.source_findings import source_findings
-from grader.web.learner.task_page import task_page
+from grader.web.learner.task_page import HandInForm, task_page
 from grader.web.security.access import SignedIn, VisibleCourseTask, Visitor, too_many_requests
 from grader.web.security.rate_limits import SCRIPT_CHECKS
 from grader.web.service import ServiceDep, WebService
@@ -34,29 +34,18 @@ async def submit(
     try:
         submission = await read_upload(request)
     except UploadRefusedError as error:
-        return await run_in_threadpool(
-            task_page, request, service, visitor, found, problem=str(error), pasted=pasted, status_code=422
-        )
+        back = HandInForm(problem=str(error), pasted=pasted)
+        return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=422)
     if form.get("action") == _CHECK:
         await _count(service, visitor)
-        return await run_in_threadpool(
-            task_page, request, service, visitor, found, checked=submission, pasted=pasted
-        )
+        back = HandInForm(checked=submission, pasted=pasted)
+        return await run_in_threadpool(task_page, request, service, visitor, found, back)
     answer = await hand_in(service, request, visitor, found.task.id, submission)
     if isinstance(answer, Receipt):
         return RedirectResponse(f"/attempts/{answer.attempt_id}", 303)
     status = 403 if answer.limit in (Limit.NOT_ENROLLED, Limit.COURSE_CLOSED) else 409
-    return await run_in_threadpool(
-        task_page,
-        request,
-        service,
-        visitor,
-        found,
-        checked=submission,
-        problem=explain_refusal(answer),
-        pasted=pasted,
-        status_code=status,
-    )
+    back = HandInForm(checked=submission, problem=explain_refusal(answer), pasted=pasted)
+    return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=status)
 
 
 @router.post("/courses/{course_id}/tasks/{course_task_id}/check")
