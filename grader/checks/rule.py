@@ -12,7 +12,7 @@ with the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *
     def check_run(evidence: Evidence) -> Observation: ...       # optional; trace, record and evaluation
 
 and nothing else that is public: `grader.plugins` refuses what does not fit, with file and line.
-Rules never decide severity policy, verdicts or points; `checks.judge` and `evaluate.score` do.
+Rules never decide severity policy, verdicts or points; `checks.policy` and `evaluate.score` do.
 """
 
 from __future__ import annotations

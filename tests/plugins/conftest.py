@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,90 +16,17 @@ from grader.settings import settings
 CHECKOUT = Path(__file__).resolve().parents[2]
 Grader = Callable[..., "subprocess.CompletedProcess[str]"]
 
-RULE = '''\
-"""The script says hello.
 
-## What it finds
-A greeting.
-
-## Why it matters
-It is for tests.
-
-## Example
-```python
-print("hello")
-```
-
-## Use instead
-```python
-print("epoch 1")
-```
-
-## How it is seen
-In the source, by the word; in the run, by what rank 0 printed.
-"""
-
-from __future__ import annotations
-
-import ast
-from collections.abc import Iterable
-
-from grader.checks.evidence import Evidence
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.script import Script
-from grader.model.finding import EvidenceKind, Severity
-
-SEVERITY = Severity.WARNING
-EXPLAINED_BY = ("DIST001",)
+def documented(title: str) -> str:
+    """The example in docs/plugins.md whose docstring begins like this."""
+    page = (CHECKOUT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^(~~~|```)python\n(.*?)^\1$", page, flags=re.MULTILINE | re.DOTALL)
+    (found,) = (code for _, code in blocks if code.startswith(f'"""{title}'))
+    return found
 
 
-def check_source(script: Script) -> Iterable[Hit]:
-    """Flag the word."""
-    for call in script.calls("print"):
-        if any(isinstance(a, ast.Constant) and a.value == "hello" for a in call.args):
-            yield Hit(f"{script.at(call)} greets.", "Leave it out.", (script.location(call),))
-
-
-def check_run(evidence: Evidence) -> Observation:
-    """Flag ranks that greeted."""
-    if not evidence.logs:
-        return not_observable("No output was kept.")
-    greeting = [rank for rank, (out, _) in enumerate(evidence.logs) if "hello" in out.splitlines()]
-    if greeting:
-        return flagged(Hit("It greeted.", ranks=tuple(greeting), evidence=EvidenceKind.OUTSIDE))
-    return verified("Nobody greeted.", EvidenceKind.OUTSIDE)
-'''
-
-DIAGNOSIS = '''\
-"""The script gave up.
-
-## What happened
-It raised an exception that says so.
-
-## Why
-It is for tests.
-
-## Mend it
-Go on.
-"""
-
-from __future__ import annotations
-
-import re
-
-from grader.checks.run.failed_run import FailedRun
-from grader.model.diagnosis import Diagnosis
-
-ORDER = 5
-_WORDS = re.compile("I give up")
-
-
-def diagnose(run: FailedRun) -> Diagnosis | None:
-    """Speak where the first exception says so."""
-    if run.saying(_WORDS) is None:
-        return None
-    return run.crash(title="The script gave up", what="gave up", why="It is tired", hint="Go on.")
-'''
+RULE = documented("A debugging print")
+DIAGNOSIS = documented("The script asked for a course file")
 
 
 @pytest.fixture

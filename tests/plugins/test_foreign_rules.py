@@ -21,7 +21,7 @@ from grader.plugins.sources import DIAGNOSES, RULES, foreign_files
 from grader.report.pages import rule_pages
 from tests.plugins.conftest import CHECKOUT, DIAGNOSIS, RULE, Grader, installed
 
-GREETING = Submission("test", (SourceFile("train.py", "print('hello')\n"),))
+GREETING = Submission("test", (SourceFile("train.py", "print('here')\n"),))
 
 
 def codes() -> set[str]:
@@ -39,8 +39,8 @@ def course(tasks: Path) -> Path:
     assert '"GRAD011"]' in text
     (task / "task.toml").write_text(text.replace('"GRAD011"]', '"GRAD011", "HOUSE001"]'))
     for folder, name, plugin in (
-        ("rules", "house001_greeting.py", RULE),
-        ("diagnoses", "gave_up.py", DIAGNOSIS),
+        ("rules", "house001_debugging_print.py", RULE),
+        ("diagnoses", "no_course_file.py", DIAGNOSIS),
     ):
         (tasks / folder).mkdir()
         (tasks / folder / name).write_text(plugin)
@@ -48,9 +48,11 @@ def course(tasks: Path) -> Path:
     (task / "submissions" / "accepted").mkdir(parents=True)
     (task / "submissions" / "crashed").mkdir()
     shutil.copy(own / "by_hand.py", task / "submissions" / "accepted")
-    greets = f"# expect: HOUSE001\nprint('hello')  # <- HOUSE001\n{(own / 'by_hand.py').read_text()}"
-    (task / "submissions" / "accepted" / "greets.py").write_text(greets)
-    (task / "submissions" / "crashed" / "gives_up.py").write_text("raise RuntimeError('I give up')\n")
+    left_in = f"# expect: HOUSE001\nprint('here')  # <- HOUSE001\n{(own / 'by_hand.py').read_text()}"
+    (task / "submissions" / "accepted" / "left_in.py").write_text(left_in)
+    (task / "submissions" / "crashed" / "asks_for_a_file.py").write_text(
+        "raise RuntimeError('no course file: week 2')\n"
+    )
     return tasks
 
 
@@ -60,12 +62,13 @@ def test_a_rule_of_the_course_is_known_everywhere(course: Path, grader: Grader, 
     assert [f.code for f in lint(GREETING) if f.code == "HOUSE001"]
 
     listed = json.loads(grader("rules", "--json").stdout)
-    assert {"code": "HOUSE001", "name": "greeting", "severity": "warning", "title": "The script says hello.",
+    title = "A debugging print was left in the script."
+    assert {"code": "HOUSE001", "name": "debugging_print", "severity": "warning", "title": title,
             "source": True, "run": True} in listed  # fmt: skip
-    assert "gave_up" in grader("rules").stdout
-    assert "The script says hello." in grader("rule", "house001").stdout
-    assert "It raised an exception that says so." in grader("rule", "gave_up").stdout
-    (tmp_path / "train.py").write_text("print('hello')\n")
+    assert "no_course_file" in grader("rules").stdout
+    assert "A debugging print was left in the script." in grader("rule", "house001").stdout
+    assert "The course's own library raised" in grader("rule", "no_course_file").stdout
+    (tmp_path / "train.py").write_text("print('here')\n")
     linted = grader("lint", "train.py", "--select", "HOUSE", "--format", "github")
     assert "HOUSE001" in linted.stdout
     assert "HOUSE001" in grader("lint", "train.py", "--format", "sarif").stdout
@@ -79,30 +82,30 @@ def test_a_rule_of_the_course_judges_a_run(course: Path, grader: Grader, tmp_pat
     verified = grader("verify", "gradient-descent", "--json")
     cases = {case["submission"]: case for case in json.loads(verified.stdout)["cases"]}
     assert verified.returncode == 0, cases
-    assert cases["accepted/greets.py"]["codes"] == ["HOUSE001"]
+    assert cases["accepted/left_in.py"]["codes"] == ["HOUSE001"]
     assert cases["accepted/by_hand.py"]["codes"] == []
 
-    greets = course / "gradient-descent" / "submissions" / "accepted" / "greets.py"
-    graded = grader("grade", "gradient-descent", greets, "--out", tmp_path / "out", "--json")
+    left_in = course / "gradient-descent" / "submissions" / "accepted" / "left_in.py"
+    graded = grader("grade", "gradient-descent", left_in, "--out", tmp_path / "out", "--json")
     told = json.loads(graded.stdout)
     assert (graded.returncode, told["verdict"]) == (0, "accepted")
     (finding,) = told["findings"]
     assert (finding["code"], finding["severity"], finding["line"]) == ("HOUSE001", "warning", 2)
     assert finding["confirmed"], "the source and the run agree"
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "The script says hello" in page
+    assert "A debugging print was left in the script" in page
 
-    crashed = course / "gradient-descent" / "submissions" / "crashed" / "gives_up.py"
+    crashed = course / "gradient-descent" / "submissions" / "crashed" / "asks_for_a_file.py"
     told = json.loads(grader("grade", "gradient-descent", crashed, "--json").stdout)
     assert told["verdict"] == "crashed"
-    assert told["diagnosis"]["id"] == "gave_up"
+    assert told["diagnosis"]["id"] == "no_course_file"
 
 
 def test_a_rule_that_does_not_fit_costs_no_run(course: Path, grader: Grader, tmp_path: Path) -> None:
     assert grader("data", "prepare", "digits").returncode == 0
-    path = course / "rules" / "house001_greeting.py"
+    path = course / "rules" / "house001_debugging_print.py"
     path.write_text(RULE.replace("SEVERITY =", "SEVERTY ="))
-    (tmp_path / "train.py").write_text("print('hello')\n")
+    (tmp_path / "train.py").write_text("print('here')\n")
     done = grader("grade", "gradient-descent", "train.py", "--out", "out")
     assert done.returncode == 3
     assert "`SEVERTY`: did you mean `SEVERITY`?" in done.stderr
@@ -120,9 +123,9 @@ def test_a_rule_that_does_not_fit_costs_no_run(course: Path, grader: Grader, tmp
 def test_a_rule_that_fails_is_named_with_its_line(
     instead: str, said: str, course: Path, grader: Grader, tmp_path: Path
 ) -> None:
-    path = course / "rules" / "house001_greeting.py"
+    path = course / "rules" / "house001_debugging_print.py"
     path.write_text(RULE.replace("    for call in", f"    for _ in range(1):\n{instead}    for call in"))
-    (tmp_path / "train.py").write_text("print('hello')\n")
+    (tmp_path / "train.py").write_text("print('here')\n")
     done = grader("lint", "train.py")
     assert done.returncode == 3, done.stderr
     assert f"rule HOUSE001 failed on the source: {said.format(path=path)}" in done.stderr
@@ -130,14 +133,16 @@ def test_a_rule_that_fails_is_named_with_its_line(
 
 
 def test_a_rule_that_changes_is_read_anew(course: Path) -> None:
-    path = course / "rules" / "house001_greeting.py"
+    path = course / "rules" / "house001_debugging_print.py"
     before = load_rules()
     assert load_rules() is before, "nothing has changed"
-    path.write_text(RULE.replace("says hello.", "greets."))
+    path.write_text(RULE.replace("A debugging print", "A print"))
     os.utime(path, ns=(1, 1))
-    assert next(r.title for r in load_rules() if r.code == "HOUSE001") == "The script greets."
+    assert next(r.title for r in load_rules() if r.code == "HOUSE001") == "A print was left in the script."
     path.write_text(RULE.replace("SEVERITY =", "SEVERTY ="))
-    with pytest.raises(TaskError, match=r"house001_greeting\.py:\d+: `SEVERTY`: did you mean `SEVERITY`\?"):
+    with pytest.raises(
+        TaskError, match=r"house001_debugging_print\.py:\d+: `SEVERTY`: did you mean `SEVERITY`\?"
+    ):
         load_rules()
     path.unlink()
     assert "HOUSE001" not in known_codes() | codes()
@@ -164,26 +169,31 @@ def test_rules_and_diagnoses_of_an_installed_package(
         "acme/__init__.py": "",
         "acme/words.py": "WORD = 'hello'\n",
         "acme/rules/__init__.py": "",
-        "acme/rules/house001_greeting.py": RULE.replace("import ast\n", "import ast\nimport acme.words\n"),
-        "acme_gave_up.py": DIAGNOSIS,
+        "acme/rules/house001_debugging_print.py": RULE.replace(
+            "import ast\n", "import ast\nimport acme.words\n"
+        ),
+        "acme_no_course_file.py": DIAGNOSIS,
     }
     installed(
-        site, "acme", files, {"grader.rules": "all = acme.rules", "grader.diagnoses": "one = acme_gave_up"}
+        site,
+        "acme",
+        files,
+        {"grader.rules": "all = acme.rules", "grader.diagnoses": "one = acme_no_course_file"},
     )
     assert "HOUSE001" in grader("rules").stdout
-    assert "It raised an exception that says so." in grader("rule", "acme_gave_up").stdout
-    (tmp_path / "train.py").write_text("print('hello')\n")
+    assert "The course's own library raised" in grader("rule", "acme_no_course_file").stdout
+    (tmp_path / "train.py").write_text("print('here')\n")
     assert "HOUSE001" in grader("lint", "train.py", "--format", "github").stdout
 
     # What judges includes every module that such a rule may import.
     monkeypatch.syspath_prepend(site)
     assert foreign_files(RULES, DIAGNOSES) == tuple(sorted(site / name for name in files))
     assert "HOUSE001" in known_codes() & codes()
-    assert "acme_gave_up" in {one.id for one in load_explanations()}
+    assert "acme_no_course_file" in {one.id for one in load_explanations()}
 
 
 def test_files_of_the_course_count_as_what_judges(course: Path) -> None:
     assert foreign_files(RULES, DIAGNOSES) == (
-        course / "diagnoses" / "gave_up.py",
-        course / "rules" / "house001_greeting.py",
+        course / "diagnoses" / "no_course_file.py",
+        course / "rules" / "house001_debugging_print.py",
     )

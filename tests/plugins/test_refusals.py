@@ -12,8 +12,8 @@ import pytest
 from grader import cli
 from tests.plugins.conftest import CHECKOUT, DIAGNOSIS, RULE, Grader, installed
 
-RULE_FILE = "house001_greeting.py"
-DIAGNOSIS_FILE = "gave_up.py"
+RULE_FILE = "house001_debugging_print.py"
+DIAGNOSIS_FILE = "no_course_file.py"
 
 # What is written instead of what; the line that the refusal names holds the first word; what it says.
 BROKEN_RULES = {
@@ -35,7 +35,7 @@ BROKEN_RULES = {
         "WORDS",
         "`WORDS`: a rule has no such name, only",
     ),
-    "no severity": ("SEVERITY = Severity.WARNING\n", "", '"""The', "write `SEVERITY = Severity.ERROR`"),
+    "no severity": ("SEVERITY = Severity.WARNING\n", "", '"""A', "write `SEVERITY = Severity.ERROR`"),
     "a severity that is a word": (
         "Severity.WARNING",
         '"warning"',
@@ -138,10 +138,10 @@ BROKEN_RULES = {
     "a section that is missing": (
         "## How it is seen\n",
         "",
-        '"""The',
+        '"""A',
         "the sections of the page of a rule are What it finds · ",
     ),
-    "a title of two lines": ("says hello.\n", "says hello.\nIt does.\n", '"""The', "a title of one line"),
+    "a title of two lines": ("the script.\n", "the script.\nIt is.\n", '"""A', "a title of one line"),
     "no Python": (
         "def check_source(",
         "def check source(",
@@ -313,7 +313,7 @@ def test_every_command_that_needs_rules_says_so(
     path = tasks / "rules" / RULE_FILE
     path.parent.mkdir()
     path.write_text(RULE.replace("EXPLAINED_BY =", "EXPLAIND_BY ="))
-    (tmp_path / "train.py").write_text("print('hello')\n")
+    (tmp_path / "train.py").write_text("print('here')\n")
     done = grader(*command)
     assert done.returncode == 3
     assert refusal(done.stderr, path, "EXPLAIND_BY")
