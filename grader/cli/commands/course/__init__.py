@@ -1,8 +1,7 @@
-"""Prove a course, or play its deadline: `grader course --help` lists what there is.
+"""Prove a whole course, or play its deadline before it comes."""
 
-Each subcommand is a module beside this one, found by folder, with the same NAME, ORDER, add_arguments and run that a
-command has.
-"""
+# Each subcommand is a module beside this one, found by folder, with the same NAME, ORDER, add_arguments and run that a
+# command has.
 
 from __future__ import annotations
 
