@@ -22,7 +22,7 @@ def documented(title: str) -> str:
     page = (CHECKOUT / "docs" / "plugins.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^(~~~|```)python\n(.*?)^\1$", page, flags=re.MULTILINE | re.DOTALL)
     (found,) = (code for _, code in blocks if code.startswith(f'"""{title}'))
-    return found
+    return str(found)
 
 
 RULE = documented("A debugging print")

@@ -25,16 +25,16 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     cause = run.cause
     if cause is None:
         return None
-    fallen = [f.rank for f in run.alike]
+    failed = [f.rank for f in run.alike]
     name = cause.type or "an error"
     said = f" (“{run.words}”)" if run.words else ""
-    if len(fallen) == run.evidence.world_size:
-        everyone = "All ranks raised" if len(fallen) > 1 else "The script raised"
+    if len(failed) == run.evidence.world_size:
+        everyone = "All ranks raised" if len(failed) > 1 else "The script raised"
         title = f"{everyone} {name}"
         why = "Every rank ran into it, so it has nothing to do with the rank: the line, or what reaches it, is wrong"
         hint = "Mend this line; `torchrun --nproc_per_node=1 train.py` fails in the same way, with one traceback."
     else:
-        title = f"{ranks(fallen)} raised {name}; the others needed {'it' if len(fallen) == 1 else 'them'}"
+        title = f"{ranks(failed)} raised {name}; the others needed {'it' if len(failed) == 1 else 'them'}"
         why = (
             "A step of the wrapped model and every collective need all ranks, so the error of one ends the run for "
             "all, and what the others report is only the consequence"

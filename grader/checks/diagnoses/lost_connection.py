@@ -21,7 +21,7 @@ ORDER = 94
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
-    """Speak of a crash in which every fall is a consequence."""
+    """Speak of a crash in which every failure is a consequence."""
     if run.ending is not Ending.CRASHED or run.cause is not None or not run.failures:
         return None
     text = positions_text(run.positions)

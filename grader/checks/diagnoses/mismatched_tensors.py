@@ -25,14 +25,14 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the backend itself says that sizes or calls do not fit."""
     if not run.disagreed or run.cause is None:
         return None
-    fallen = run.alike
-    rest = [s for s in run.positions if s.rank not in {f.rank for f in fallen}]
-    line = f" at `{fallen[0].site.path}:{fallen[0].site.line}`" if fallen[0].site is not None else ""
-    how = f"ended by {fallen[0].signal}" if fallen[0].signal else f"ended by {fallen[0].type}"
+    failed = run.alike
+    rest = [s for s in run.positions if s.rank not in {f.rank for f in failed}]
+    line = f" at `{failed[0].site.path}:{failed[0].site.line}`" if failed[0].site is not None else ""
+    how = f"ended by {failed[0].signal}" if failed[0].signal else f"ended by {failed[0].type}"
     others = f"; {positions_text(rest, then=True)}" if rest else ""
     return run.parting(
         title="What one rank sent was not what another expected",
-        what=f"{ranks(f.rank for f in fallen)} got data of another size than expected in a collective{line} and was "
+        what=f"{ranks(f.rank for f in failed)} got data of another size than expected in a collective{line} and was "
         f"{how}{others}",
         why=(
             "Collectives are matched by their order alone and need tensors of equal shape and type on all ranks, so a "
@@ -42,7 +42,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             "Let all ranks make the same calls in the same order with tensors of one shape and `dtype`; where lengths "
             "differ, exchange them first and pad, or use `dist.all_gather_object`."
         ),
-        where=tuple(p for f in fallen for p in f.where),
-        ranks=tuple(f.rank for f in fallen),
+        where=tuple(p for f in failed for p in f.where),
+        ranks=tuple(f.rank for f in failed),
         details={"message": run.cause.message[:400]},
     )

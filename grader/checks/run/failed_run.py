@@ -1,4 +1,4 @@
-"""A run that ended badly, laid out for diagnosis: who fell first, what the others did then, how to say it.
+"""A run that ended badly, laid out for diagnosis: who failed first, what the others did then, how to say it.
 
 Holds the facts and the shape of the sentences that all diagnoses share; which of them fits is theirs to say. Decides
 no verdict and costs no points.
@@ -39,9 +39,9 @@ class FailedRun:
     positions: tuple[RankPosition, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        fallen = rank_failures(self.evidence)
-        object.__setattr__(self, "failures", fallen)
-        object.__setattr__(self, "positions", rank_positions(self.evidence, fallen))
+        failed = rank_failures(self.evidence)
+        object.__setattr__(self, "failures", failed)
+        object.__setattr__(self, "positions", rank_positions(self.evidence, failed))
 
     @property
     def ending(self) -> Ending:
@@ -50,12 +50,12 @@ class FailedRun:
 
     @property
     def cause(self) -> RankFailure | None:
-        """The fall that no other one explains, None where no rank fell or all only lost their partners."""
+        """The failure that no other one explains, None where no rank failed or all only lost their partners."""
         return self.failures[0] if self.failures and not self.failures[0].follows else None
 
     @property
     def alike(self) -> tuple[RankFailure, ...]:
-        """The first cause and every other rank that fell in the same way, sorted by rank."""
+        """The first cause and every other rank that failed in the same way, sorted by rank."""
         cause = self.cause
         found = (f for f in self.failures if cause is not None and cause.same(f))
         return tuple(sorted(found, key=lambda f: f.rank))
@@ -71,7 +71,7 @@ class FailedRun:
 
     @property
     def disagreed(self) -> bool:
-        """The first fall says that what one rank sent was not what the other expected."""
+        """The first failure says that what one rank sent was not what the other expected."""
         return self.cause is not None and _DISAGREED.search(self.cause.message) is not None
 
     @property
@@ -114,22 +114,22 @@ class FailedRun:
             where: the places to blame where they are not the line that failed.
             details: facts beside those of the exception.
         """
-        fallen = self.alike
-        if len(fallen) > 1 and what.startswith("was "):
+        failed = self.alike
+        if len(failed) > 1 and what.startswith("was "):
             what = f"were {what.removeprefix('was ')}"
-        own = where or tuple(dict.fromkeys(p for f in fallen for p in f.where))
+        own = where or tuple(dict.fromkeys(p for f in failed for p in f.where))
         line = f" at {listed(_named(p) for p in own[:3])}" if own else ""
         # A comma is there to set the line apart.
         what = what if line else what.rstrip(",")
-        others, elsewhere = self._others({f.rank for f in fallen})
-        cause = fallen[0]
+        others, elsewhere = self._others({f.rank for f in failed})
+        cause = failed[0]
         return Diagnosis(
             id="",
             title=title,
-            explanation=f"{ranks(f.rank for f in fallen)} {what}{line}{others}. {why}.",
+            explanation=f"{ranks(f.rank for f in failed)} {what}{line}{others}. {why}.",
             hint=hint,
             where=tuple(dict.fromkeys((*own, *elsewhere))),
-            ranks=tuple(f.rank for f in fallen),
+            ranks=tuple(f.rank for f in failed),
             details={
                 "exception": cause.type,
                 "message": cause.message[:400],
@@ -163,9 +163,9 @@ class FailedRun:
             },
         )
 
-    def _others(self, fallen: set[int]) -> tuple[str, tuple[Location, ...]]:
+    def _others(self, failed: set[int]) -> tuple[str, tuple[Location, ...]]:
         """What became of the other ranks, as a continued sentence, and where."""
-        rest = [s for s in self.positions if s.rank not in fallen]
+        rest = [s for s in self.positions if s.rank not in failed]
         if not rest:
             return "", ()
         return f"; {positions_text(rest, then=True)}", tuple(dict.fromkeys(p for s in rest for p in s.where))

@@ -98,14 +98,14 @@ def _still_in(run: FailedRun, rank: int, exhausted: bool | None, ended_t: float 
     """Whether a rank was in the pass at last: it never came to its end, or an exception ended it."""
     if exhausted is None or exhausted:
         return exhausted is None
-    fall = run.positions[rank].fall
-    return fall is not None and ended_t is not None and ended_t >= fall.t - _AT_ONCE_S
+    failure = run.positions[rank].failure
+    return failure is not None and ended_t is not None and ended_t >= failure.t - _AT_ONCE_S
 
 
 def _in_step(run: FailedRun, rank: int) -> bool:
     """Whether a rank waited in what belongs to a training step, or lost its partner there."""
     stand = run.positions[rank]
-    return stand.inside_wrapper or stand.fate is Fate.LOST or stand.fate is Fate.FELL
+    return stand.inside_wrapper or stand.fate is Fate.LOST or stand.fate is Fate.FAILED
 
 
 def _outside(run: FailedRun, stand: RankPosition, other: RankPosition) -> bool:

@@ -1,6 +1,6 @@
 """Ranks that ended badly by themselves: when, with which words, at which line, and whether another rank caused it.
 
-The kernel says who fell and when; the words are the script's own and may be forged, so that they explain and never
+The kernel says who failed and when; the words are the script's own and may be forged, so that they explain and never
 decide. What is shown of them is one capped line without anything that could act.
 """
 
@@ -76,7 +76,7 @@ class RankFailure:
             return f"signal {-self.exit_code}"
 
     def same(self, other: RankFailure) -> bool:
-        """Whether two ranks fell in the same way: one mistake, met by both."""
+        """Whether two ranks failed in the same way: one mistake, met by both."""
         if (self.type, self.exit_code, self.follows) != (other.type, other.exit_code, other.follows):
             return False
         return _CHANGING.sub("#", self.words) == _CHANGING.sub("#", other.words)
@@ -95,10 +95,12 @@ def lost_partner(message: str) -> bool:
 
 
 def rank_failures(evidence: Evidence) -> tuple[RankFailure, ...]:
-    """All ranks that fell, causes before consequences, each in the order of time."""
-    found = [fall for record in evidence.record.ranks if (fall := _fall(evidence, record)) is not None]
+    """All ranks that failed, causes before consequences, each in the order of time."""
+    found = [
+        failure for record in evidence.record.ranks if (failure := _failure_of(evidence, record)) is not None
+    ]
     firm = [f.t for f in found if not f.follows and not _inside_collective(evidence, f)]
-    # Whatever a backend's words: what fails inside a collective after another rank fell elsewhere, fails because of it.
+    # Whatever a backend's words: what fails inside a collective after another rank failed elsewhere fails for that.
     found = [
         _following(f) if _inside_collective(evidence, f) and any(t <= f.t for t in firm) else f for f in found
     ]
@@ -108,7 +110,7 @@ def rank_failures(evidence: Evidence) -> tuple[RankFailure, ...]:
     return tuple(sorted(found, key=lambda f: (f.follows, f.t, f.rank)))
 
 
-def _fall(evidence: Evidence, record: RankRecord) -> RankFailure | None:
+def _failure_of(evidence: Evidence, record: RankRecord) -> RankFailure | None:
     if record.killed_by_judge or record.exit_code in (0, None):
         return None
     told = next(iter(evidence.rank(record.rank).events("exception")), None)
@@ -121,16 +123,18 @@ def _fall(evidence: Evidence, record: RankRecord) -> RankFailure | None:
     return RankFailure(record.rank, record.exit_code, kind, message, frames or _frames(told), t, follows)
 
 
-def _inside_collective(evidence: Evidence, fall: RankFailure) -> bool:
+def _inside_collective(evidence: Evidence, failure: RankFailure) -> bool:
     """Whether a run-time error (not a wrong argument) was raised below a call into torch.distributed."""
-    failure = evidence.record.ranks[fall.rank].failure
-    if failure is None or failure.type not in _BACKEND_ERRORS or not failure.frames:
+    written = evidence.record.ranks[failure.rank].failure
+    if written is None or written.type not in _BACKEND_ERRORS or not written.frames:
         return False
-    return not failure.frames[0].in_submission and "torch/distributed/" in failure.frames[0].path
+    return not written.frames[0].in_submission and "torch/distributed/" in written.frames[0].path
 
 
-def _following(fall: RankFailure) -> RankFailure:
-    return RankFailure(fall.rank, fall.exit_code, fall.type, fall.message, fall.frames, fall.t, True)
+def _following(failure: RankFailure) -> RankFailure:
+    return RankFailure(
+        failure.rank, failure.exit_code, failure.type, failure.message, failure.frames, failure.t, True
+    )
 
 
 def _text(event: Event | None, name: str) -> str:

@@ -41,7 +41,7 @@ class Fate(Enum):
     WAITED = "waited"
     WORKED = "worked"
     LOST = "lost the connection"
-    FELL = "fell"
+    FAILED = "failed"
     ENDED = "ended"
     UNKNOWN = "unknown"
 
@@ -52,7 +52,7 @@ class RankPosition:
 
     Attributes:
         rank: global rank; node: where it ran, None where there is only one.
-        fate: what became of it; fall: its own error, where it had one.
+        fate: what became of it; failure: its own error, where it had one.
         operation: the collective it waited in, "" for none or unknown.
         frames: the submission's frames, innermost first.
         guard: the rank test it got there through, None where all ranks get there or the text does not tell.
@@ -63,7 +63,7 @@ class RankPosition:
     operation: str
     frames: tuple[Frame, ...]
     guard: Location | None
-    fall: RankFailure | None
+    failure: RankFailure | None
     node: int | None = None
 
     @property
@@ -95,8 +95,8 @@ class RankPosition:
             return f"{who}{later}lost the connection{line}"
         if self.fate is Fate.ENDED:
             return f"{who}had ended by itself (exit code 0)"
-        if self.fall is not None:
-            how = f"was ended by {self.fall.signal}" if self.fall.signal else _ended(self.fall)
+        if self.failure is not None:
+            how = f"was ended by {self.failure.signal}" if self.failure.signal else _ended(self.failure)
             return f"{who}{'later ' if then else ''}{how}{line}"
         return f"{who}was stopped"
 
@@ -106,16 +106,16 @@ def operation_name(operation: str) -> str:
     return _NAMES.get(operation, f"`{operation}`")
 
 
-def rank_positions(evidence: Evidence, falls: tuple[RankFailure, ...]) -> tuple[RankPosition, ...]:
+def rank_positions(evidence: Evidence, failures: tuple[RankFailure, ...]) -> tuple[RankPosition, ...]:
     """All ranks, sorted by number."""
-    by_rank = {fall.rank: fall for fall in falls}
+    by_rank = {failure.rank: failure for failure in failures}
     return tuple(_stand(evidence, record, by_rank.get(record.rank)) for record in evidence.record.ranks)
 
 
-def _stand(evidence: Evidence, record: RankRecord, fall: RankFailure | None) -> RankPosition:
+def _stand(evidence: Evidence, record: RankRecord, failure: RankFailure | None) -> RankPosition:
     waiting = record.waiting
-    if fall is not None:
-        fate, operation, frames = Fate.LOST if fall.follows else Fate.FELL, "", fall.frames
+    if failure is not None:
+        fate, operation, frames = Fate.LOST if failure.follows else Fate.FAILED, "", failure.frames
     elif record.failure is not None and record.killed_by_judge and lost_partner(record.failure.message):
         # It noticed the loss while it was being stopped, after its last stack was taken.
         fate, operation = Fate.LOST, ""
@@ -130,8 +130,8 @@ def _stand(evidence: Evidence, record: RankRecord, fall: RankFailure | None) -> 
     guards = (rank_test(evidence.script, f.path, f.line) for f in frames)
     guard = next((g for g in guards if g), None)
     node = record.node if evidence.record.num_nodes > 1 else None
-    return RankPosition(record.rank, fate, operation, frames, guard, fall, node)
+    return RankPosition(record.rank, fate, operation, frames, guard, failure, node)
 
 
-def _ended(fall: RankFailure) -> str:
-    return f"raised {fall.type}" if fall.type else f"ended with exit code {fall.exit_code}"
+def _ended(failure: RankFailure) -> str:
+    return f"raised {failure.type}" if failure.type else f"ended with exit code {failure.exit_code}"

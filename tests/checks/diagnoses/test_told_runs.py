@@ -1,6 +1,6 @@
 """Endings that need a GPU, a small /dev/shm or a time limit of minutes: told by records that hold torch's own words.
 
-The message texts are those that PyTorch, NCCL and gloo print; who fell when, and who waited where, is built by hand.
+The message texts are those that PyTorch, NCCL and gloo print; who failed when, and who waited where, is built by hand.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ WORDS = {
 }
 
 
-def fell(
+def fail(
     story: Story, rank: int, kind: str, message: str, line: int = 20, exit_code: int = 1, t: float = 5.0
 ) -> None:
     """A rank that raised at a line of the submission."""
@@ -122,7 +122,7 @@ def test_the_words_of_an_ending_that_cannot_happen_here(name: str) -> None:
     kind, message, word = WORDS[name]
     story = Story()
     for rank in (0, 1):
-        fell(story, rank, kind, message)
+        fail(story, rank, kind, message)
     found = told(story.evidence())
     assert found.id == name
     assert found.explanation.startswith("Ranks 0 and 1 ")
@@ -135,7 +135,7 @@ def test_the_shared_memory_of_all_ranks_workers_is_counted() -> None:
     story = Story()
     for rank in (0, 1):
         story.loader(rank, "train", num_workers=4)
-    fell(story, 1, "RuntimeError", WORDS["shared_memory"][1])
+    fail(story, 1, "RuntimeError", WORDS["shared_memory"][1])
     story.wait(0, "DDP gradient all-reduce", 25)
     story.ending = Ending.CRASHED
     found = told(story.evidence())
@@ -160,8 +160,8 @@ def test_the_shared_memory_of_all_ranks_workers_is_counted() -> None:
 )
 def test_a_lost_connection_is_never_the_cause_even_when_it_was_noticed_first(lost: str) -> None:
     story = Story()
-    fell(story, 0, "RuntimeError", lost, line=30, t=1.0)
-    fell(story, 1, "KeyError", "'label'", line=57, t=2.0)
+    fail(story, 0, "RuntimeError", lost, line=30, t=1.0)
+    fail(story, 1, "KeyError", "'label'", line=57, t=2.0)
     found = told(story.evidence())
     assert (found.id, found.ranks) == ("exception", (1,))
     assert found.explanation.startswith("Rank 1 raised KeyError (“'label'”) at `train.py:57`; rank 0 ")
@@ -171,8 +171,8 @@ def test_a_lost_connection_is_never_the_cause_even_when_it_was_noticed_first(los
 
 def test_of_two_errors_the_earlier_one_is_the_cause() -> None:
     story = Story(world_size=3)
-    fell(story, 2, "ValueError", "late", line=40, t=3.0)
-    fell(story, 1, "IndexError", "early", line=50, t=2.0)
+    fail(story, 2, "ValueError", "late", line=40, t=3.0)
+    fail(story, 1, "IndexError", "early", line=50, t=2.0)
     story.wait(0, "barrier", 60)
     story.ending = Ending.CRASHED
     found = told(story.evidence())
@@ -183,7 +183,7 @@ def test_of_two_errors_the_earlier_one_is_the_cause() -> None:
 
 def test_what_fails_inside_a_collective_after_another_rank_died_follows_from_it_whatever_it_says() -> None:
     story = Story()
-    fell(story, 0, "RuntimeError", "some backend's words of next year", line=30, t=3.0)
+    fail(story, 0, "RuntimeError", "some backend's words of next year", line=30, t=3.0)
     below = Frame("torch/distributed/distributed_c10d.py", 3000, "all_reduce", False)
     story.failures[0] = replace(story.failures[0], frames=(below, *story.failures[0].frames[1:]))
     story.exit_codes[1] = -11
@@ -216,7 +216,7 @@ def test_a_scripts_own_words_stay_short_plain_and_on_one_line(text: str, message
     story = Story()
     story.text = text
     for rank in (0, 1):
-        fell(story, rank, "ValueError", message)
+        fail(story, rank, "ValueError", message)
     found = told(story.evidence())
     assert len(found.explanation) < 600
     assert "\n" not in found.explanation
@@ -318,7 +318,7 @@ def test_an_attempt_to_spawn_without_a_guard_is_read_from_the_childs_words() -> 
     story = Story()
     for r in story.ranks:
         r.event("process", 9, op="spawn", target="_wrap", by="torch")
-        fell(story, r.rank, "ProcessExitedException", "process 0 terminated with exit code 1", line=9)
+        fail(story, r.rank, "ProcessExitedException", "process 0 terminated with exit code 1", line=9)
     words = (
         "RuntimeError: \n        An attempt has been made to start a new process before the\n        current process "
         "has finished its bootstrapping phase.\n"
@@ -334,8 +334,8 @@ def test_an_evaluation_that_only_rank_0_began_explains_what_gloo_could_not_match
     story.group()
     story.wrap(num_batchnorm=1)
     story.ranks[0].event("evaluation", 44, op="begin", through_wrapper=True)
-    fell(story, 0, "RuntimeError", "Connection reset by peer", line=30)
-    fell(story, 1, "gloo::EnforceNotMet", "op.preamble.length <= op.nbytes. 8 vs 4.", exit_code=-6)
+    fail(story, 0, "RuntimeError", "Connection reset by peer", line=30)
+    fail(story, 1, "gloo::EnforceNotMet", "op.preamble.length <= op.nbytes. 8 vs 4.", exit_code=-6)
     found = told(story.evidence())
     assert (found.id, found.ranks) == ("rank0_evaluation", (0,))
     assert "`train.py:44`" in found.explanation
