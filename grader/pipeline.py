@@ -20,7 +20,7 @@ from grader.checks.source.script import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.stored import read_evaluation
+from grader.evaluate.stored import read_stored, write_stored
 from grader.evaluate.throughput import images_per_s
 from grader.evaluate.timing import needs_repeat
 from grader.judging.attempt import Attempt
@@ -29,6 +29,7 @@ from grader.judging.judge import judge
 from grader.judging.stored_evidence import read_evidence
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation
 from grader.model.run import Ending
 from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
@@ -157,7 +158,7 @@ class Pipeline:
         write_facts(facts, workspace)
         if runs:
             if calibration is not None:
-                calibrations.write(workspace.calibration, calibration)
+                write_stored(workspace.calibration, calibration)
             on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
             self._run(setting, facts, workspace, on_progress)
         evidence = read_evidence(workspace)
@@ -225,7 +226,8 @@ class Pipeline:
         with tempfile.TemporaryDirectory(prefix="grader-calibrate-") as folder:
             workspace = Workspace(Path(folder))
             self._run(setting, facts, workspace, on_progress)
-            record, evaluation = read_record(workspace.record), read_evaluation(workspace.evaluation)
+            record = read_record(workspace.record)
+            evaluation = read_stored(workspace.evaluation, Evaluation)
             if record.ending is not Ending.COMPLETED or evaluation is None or evaluation.problem is not None:
                 died = record.ending is not Ending.COMPLETED
                 why = record.ending_reason if died else "it left no weights to score"

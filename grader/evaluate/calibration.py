@@ -10,16 +10,14 @@ import hashlib
 import os
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from grader.catalog import read_submission, reference, submissions_of
-from grader.errors import InfraError, TaskError
-from grader.evaluate.stored import write_json
-from grader.json_reader import read_json
+from grader.errors import TaskError
+from grader.evaluate.stored import read_stored, write_stored
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.dataset import PreparedDataset
 from grader.model.promise import PromisedSubmission
@@ -130,7 +128,7 @@ def load(
     task: Task, profile: str, dataset: PreparedDataset, world_size: int, nnodes: int = 1
 ) -> Calibration | None:
     """The stored calibration for this machine; None where there is none for this version of the task and the data."""
-    found = read(_path(task, profile, dataset, world_size, nnodes))
+    found = read_stored(_path(task, profile, dataset, world_size, nnodes), Calibration)
     return found if found is not None and found.task_version == task.version else None
 
 
@@ -138,34 +136,11 @@ def save(calibration: Calibration, task: Task, dataset: PreparedDataset, nnodes:
     """Store a calibration and return its file. A provisional one never replaces a full one of the same task version."""
     path = _path(task, calibration.profile, dataset, calibration.world_size, nnodes)
     if calibration.provisional:
-        there = read(path)
+        there = read_stored(path, Calibration)
         if there is not None and not there.provisional and there.task_version == calibration.task_version:
             return path
-    write(path, calibration)
+    write_stored(path, calibration)
     return path
-
-
-def write(path: Path, calibration: Calibration) -> None:
-    """Write a calibration as JSON."""
-    write_json(path, asdict(calibration))
-
-
-def read(path: Path) -> Calibration | None:
-    """Read a calibration; None where there is no file.
-
-    Raises:
-        InfraError: the file is damaged.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    try:
-        return read_json(Calibration, text)
-    except ValueError as error:
-        raise InfraError(
-            f"The calibration {path} is damaged: {error}. Remove it; the next run makes another."
-        ) from error
 
 
 @cache

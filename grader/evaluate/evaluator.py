@@ -15,7 +15,7 @@ from grader.errors import InfraError, TaskError
 from grader.evaluate.circumstances import circumstances
 from grader.evaluate.local_scorer import LocalScorer
 from grader.evaluate.run_scoring import ScoringRequest
-from grader.evaluate.stored import write_evaluation
+from grader.evaluate.stored import write_stored
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation
@@ -95,7 +95,7 @@ class Evaluator:
         else:
             raise InfraError("The run left no scorer to ask.")
         evaluation = read_value(Evaluation, answer["evaluation"])
-        write_evaluation(workspace.evaluation, evaluation)
+        write_stored(workspace.evaluation, evaluation)
         return evaluation
 
 

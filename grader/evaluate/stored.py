@@ -1,31 +1,29 @@
-"""Evaluations as JSON files in an attempt's folder: what the scorer measured, kept so that judging can be repeated."""
+"""What the scorer and the clock measured, as JSON files: kept, so that judging can be repeated."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from grader.errors import InfraError
 from grader.files import write_whole
 from grader.json_reader import read_json
+from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 
+Stored = TypeVar("Stored", bound=Evaluation | Calibration)
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a JSON file whole or not at all, with sorted keys and the same bytes for the same content."""
+
+def write_stored(path: Path, value: Evaluation | Calibration) -> None:
+    """Write it whole or not at all, with sorted keys and the same bytes for the same content."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n")
+    write_whole(path, json.dumps(asdict(value), indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
-def write_evaluation(path: Path, evaluation: Evaluation) -> None:
-    """Store an evaluation."""
-    write_json(path, asdict(evaluation))
-
-
-def read_evaluation(path: Path) -> Evaluation | None:
-    """Read a stored evaluation; None where the run was never scored.
+def read_stored(path: Path, kind: type[Stored]) -> Stored | None:
+    """Read one of this kind; None where there is no file.
 
     Raises:
         InfraError: the file is damaged.
@@ -35,6 +33,7 @@ def read_evaluation(path: Path) -> Evaluation | None:
     except FileNotFoundError:
         return None
     try:
-        return read_json(Evaluation, text)
+        return read_json(kind, text)
     except ValueError as error:
-        raise InfraError(f"{path} is damaged: {error}") from error
+        cure = " Remove it; the next run makes another." if kind is Calibration else ""
+        raise InfraError(f"{path} is damaged: {error}.{cure}") from error

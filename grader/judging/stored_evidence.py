@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.source.script import parse
-from grader.evaluate import calibration as calibrations
-from grader.evaluate.stored import read_evaluation
+from grader.evaluate.stored import read_stored
 from grader.judging.attempt_folder import read_facts, read_logs
+from grader.model.calibration import Calibration
+from grader.model.evaluation import Evaluation
 from grader.run.record_reader import read_record
 from grader.run.trace_reader import read_trace
 from grader.run.workspace import Workspace
@@ -29,8 +30,8 @@ def read_evidence(workspace: Workspace) -> Evidence | SourceEvidence:
         script=script,
         record=record,
         trace=read_trace([workspace.trace(rank) for rank in range(record.world_size)]),
-        evaluation=read_evaluation(workspace.evaluation),
-        calibration=calibrations.read(workspace.calibration),
+        evaluation=read_stored(workspace.evaluation, Evaluation),
+        calibration=read_stored(workspace.calibration, Calibration),
         logs=read_logs(workspace, record.world_size),
         repeats=tuple(read_record(workspace.repeat(n).record) for n in range(workspace.num_repeats)),
     )

@@ -11,6 +11,8 @@ import pytest
 from grader.errors import InfraError, TaskError
 from grader.evaluate import calibration
 from grader.evaluate.calibration import Measured
+from grader.evaluate.stored import read_stored
+from grader.model.calibration import Calibration
 from grader.model.dataset import PreparedDataset
 from grader.model.run_options import Setting
 from grader.model.submission import Submission
@@ -93,7 +95,7 @@ def test_a_stored_calibration_holds_for_what_it_was_made_on(task: Task, noise_da
     made = calibration.make(setting(task, noise_data, CPU), Runs())
     path = calibration.save(made, task, noise_data)
     assert calibration.load(task, "cpu", noise_data, 2) == made
-    assert calibration.read(path) == made
+    assert read_stored(path, Calibration) == made
     assert calibration.load(replace(task, version="2" * 64), "cpu", noise_data, 2) is None
     assert calibration.load(task, "gpu", noise_data, 2) is None
     assert calibration.load(task, "cpu", noise_data, 4) is None

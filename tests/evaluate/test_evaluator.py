@@ -22,7 +22,7 @@ import torch
 
 from grader.errors import InfraError, TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.stored import read_evaluation
+from grader.evaluate.stored import read_stored
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.task import Task
@@ -72,7 +72,7 @@ def test_every_sample_is_scored_and_the_result_is_stored(judge: Any, workspace: 
     assert found.artifact_bytes == (workspace.outputs / "model.pt").stat().st_size
     # Floats by sorted name: 1.bias, 1.weight, 2.bias, 2.running_mean, 2.running_var, 2.weight.
     assert found.sums == (0.0, 10.0, 0.0, 0.0, 10.0, 10.0)
-    assert read_evaluation(workspace.evaluation) == found
+    assert read_stored(workspace.evaluation, Evaluation) == found
 
 
 def test_untrained_weights_and_a_perfect_report_earn_the_untrained_score(

@@ -12,7 +12,7 @@ import torch
 
 from grader.errors import TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.stored import read_evaluation
+from grader.evaluate.stored import read_stored
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Answer, Evaluation
@@ -69,7 +69,7 @@ def test_what_is_there_is_handed_on_in_the_types_that_the_task_names(ask: Ask, w
         "total": Answer(1.0, "30 samples by adam sgd.", "table.csv"),
         "gradient": Answer(None, "['b', 'w'] of 2 ranks."),
     }
-    assert read_evaluation(workspace.evaluation) == found
+    assert read_stored(workspace.evaluation, Evaluation) == found
 
 
 def test_a_table_may_be_json(ask: Ask, workspace: Workspace) -> None:
