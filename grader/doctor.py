@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from grader.catalog import find_tasks, load_task
 from grader.catalog.datasets import dataset_names, prepared
 from grader.errors import GraderError
-from grader.run.devices.device import cpu_list
+from grader.run.devices.hardware import cpu_list
 from grader.run.devices.leases import Devices
 from grader.run.registry import find_runtimes
 from grader.settings import settings

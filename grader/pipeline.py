@@ -20,7 +20,7 @@ from grader.checks.source.script import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.stored import read_stored, write_stored
+from grader.evaluate.measurement_files import read_stored, write_stored
 from grader.evaluate.throughput import images_per_s
 from grader.evaluate.timing import needs_repeat
 from grader.judging.attempt import Attempt

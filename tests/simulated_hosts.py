@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from grader.run.devices.allocator import AllocationRequest, DeviceHost, DevicesInUse, plan
-from grader.run.devices.device import Core, Gpu
+from grader.run.devices.hardware import Core, Gpu
 
 
 @dataclass(frozen=True, slots=True)

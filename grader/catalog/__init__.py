@@ -5,7 +5,7 @@ What needs pydantic is imported when a task is loaded, so that `grader lint` sta
 """
 
 from grader.catalog.datasets import data_command, dataset_names, find_dataset, prepare
-from grader.catalog.promises import submissions_of
+from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.submissions import read_submission
 from grader.catalog.tasks import find_tasks, load_task, reference
 

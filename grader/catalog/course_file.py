@@ -19,8 +19,8 @@ from grader.model.course import Course, CourseItem
 
 if TYPE_CHECKING:
     from grader.catalog.course_schema import CourseTable
-    from grader.catalog.lines import Key
     from grader.catalog.problems import Problem
+    from grader.catalog.toml_lines import Key
 
 DEFAULT = "course.toml"
 _PART = re.compile(r"(\d{1,4})([dhm])")
@@ -67,8 +67,8 @@ def parse_course(text: str, profiles: dict[str, tuple[str, ...]]) -> tuple[Cours
         profiles: name of every task there is → names of its profiles; empty where its own file can't be read.
     """
     from grader.catalog.course_schema import CourseTable
-    from grader.catalog.lines import line_of, lines_of
     from grader.catalog.problems import Problem, not_toml, shaped
+    from grader.catalog.toml_lines import line_of, lines_of
 
     try:
         raw = tomllib.loads(text)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from grader.catalog.lines import Key, line_of
+from grader.catalog.toml_lines import Key, line_of
 
 M = TypeVar("M", bound=BaseModel)
 

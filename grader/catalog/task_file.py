@@ -8,10 +8,10 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from grader.catalog import asked
-from grader.catalog.lines import Key, line_of, lines_of
+from grader.catalog import expected_optimisation
 from grader.catalog.problems import Problem, close_to, not_toml, shaped, spelled
 from grader.catalog.schema import TaskFile
+from grader.catalog.toml_lines import Key, line_of, lines_of
 
 
 def parse(
@@ -105,7 +105,7 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
                     ),
                 )
             )
-    return found + asked.problems(raw.get("expected")) + _rubric(raw, targets)
+    return found + expected_optimisation.problems(raw.get("expected")) + _rubric(raw, targets)
 
 
 def _rubric(raw: dict[str, Any], targets: dict[str, Any]) -> list[tuple[Key, str]]:

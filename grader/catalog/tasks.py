@@ -12,9 +12,10 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.catalog import asked
+from grader.catalog import expected_optimisation
 from grader.catalog.datasets import dataset_names
-from grader.catalog.promises import known_codes, promises_in, submissions_of
+from grader.catalog.promised_submissions import promises_in, submissions_of
+from grader.catalog.rule_codes import known_codes
 from grader.errors import TaskError, UsageError
 from grader.model.promise import PromisedSubmission
 from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Target, Task
@@ -211,7 +212,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         ),
         statement=(folder / "statement.md").read_text(encoding="utf-8"),
         reference=parsed.reference,
-        expected=asked.expected(parsed.expected),
+        expected=expected_optimisation.expected(parsed.expected),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from grader.checks.quote import places
+from grader.checks.phrases import places
 from grader.checks.run.sample_ledger import Ledger
 from grader.checks.source.script import Script
 from grader.model.attempt_facts import AttemptFacts

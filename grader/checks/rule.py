@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from grader.catalog.promises import code_of, known_codes
+from grader.catalog.rule_codes import code_of, known_codes
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.grade import State

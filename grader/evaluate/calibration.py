@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from grader.catalog import read_submission, reference, submissions_of
 from grader.errors import TaskError
-from grader.evaluate.stored import read_stored, write_stored
+from grader.evaluate.measurement_files import read_stored, write_stored
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.dataset import PreparedDataset
 from grader.model.promise import PromisedSubmission

@@ -14,8 +14,8 @@ from typing import Any, Self
 from grader.errors import InfraError, TaskError
 from grader.evaluate.circumstances import circumstances
 from grader.evaluate.local_scorer import LocalScorer
+from grader.evaluate.measurement_files import write_stored
 from grader.evaluate.run_scoring import ScoringRequest
-from grader.evaluate.stored import write_stored
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from grader.evaluate.reported import strict_json
+from grader.evaluate.reported_metrics import strict_json
 from grader.evaluate.weight_files import RefusedError, load_tensors, read_plain_file
 
 MAX_BYTES = 1 << 20

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from grader.evaluate import reported
+from grader.evaluate import reported_metrics
 from grader.evaluate.results import Row, read_results
 from grader.evaluate.weight_files import RefusedError, fingerprint, load_weights, not_finite, read_plain_file
 from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
@@ -197,8 +197,8 @@ def _metrics(
 
 def _reported(outputs: Path) -> tuple[ReportedMetrics | None, str]:
     try:
-        content = read_plain_file(outputs, "metrics.json", reported.MAX_BYTES)
-        return (None, "") if content is None else (reported.parse(content), "")
+        content = read_plain_file(outputs, "metrics.json", reported_metrics.MAX_BYTES)
+        return (None, "") if content is None else (reported_metrics.parse(content), "")
     except RefusedError as refused:
         return None, refused.detail.rstrip(".")
     except (ValueError, RecursionError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.source.script import parse
-from grader.evaluate.stored import read_stored
+from grader.evaluate.measurement_files import read_stored
 from grader.judging.attempt_folder import read_facts, read_logs
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation

@@ -1,7 +1,7 @@
 """The second launcher: the real torchrun command, with every rank still seen from outside.
 
 The command reports no exit code but its own (always 1), mixes the ranks' output and reaps them itself. So, where the
-probe is wanted, it is given `bootstrap.py` to start instead of the script: each bootstrap process fetches its rank's
+probe is wanted, it is given `torchrun_entry.py` to start instead of the script: each such process fetches its rank's
 descriptors from the supervisor through a Unix socket, forks, lets the child become the rank, and tells how the child
 ended and what the kernel counted for it. torchrun sees the same process, the same exit code, the same signals.
 
@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from grader.launch import bootstrap
+from grader.launch import torchrun_entry
 from grader.launch.environment import job_environment
 from grader.launch.processes import usage
 from grader.launch.rank_process import RankProcess
@@ -65,7 +65,7 @@ class TorchrunLauncher:
 
     @property
     def descriptors(self) -> list[int]:
-        """Where bootstraps call."""
+        """Where entry processes call."""
         return [self._listener.fileno(), *self._connections]
 
     @property
@@ -74,7 +74,7 @@ class TorchrunLauncher:
         return self._agent_exit is not None and not self._connections
 
     def prepare(self) -> None:
-        """Be there when bootstraps call."""
+        """Be there when entry processes call."""
         self._listener.bind(f"\0{self._address}")
         self._listener.listen(self._spec.nproc_per_node)
         self._listener.setblocking(False)
@@ -86,8 +86,8 @@ class TorchrunLauncher:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
         command += [f"--rdzv-id={spec.attempt}", *_rendezvous(spec)]
         if spec.probe:
-            # Command lines may be read by anybody; the secret goes to the bootstraps with the descriptors.
-            command += [bootstrap.__file__, self._address, replace(spec, secret=0).to_json()]
+            # Command lines may be read by anybody; the secret goes to the entry processes with the descriptors.
+            command += [torchrun_entry.__file__, self._address, replace(spec, secret=0).to_json()]
         else:
             command += [f"--log-dir={self._log_dir}", "--redirects=3", spec.entry_point, *spec.argv]
         with open(os.devnull, "rb") as null:
@@ -109,7 +109,7 @@ class TorchrunLauncher:
         self.own_pids.add(agent.pid)
 
     def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
-        """Take calls of bootstraps and what they tell; find ranks of the plain command by their environment."""
+        """Take calls of entry processes and what they tell; find ranks of the plain command by their environment."""
         self._agent_log.drain()
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -123,7 +123,7 @@ class TorchrunLauncher:
             self._find_ranks(now_s, owners)
 
     def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
-        """The command ended; ranks are reaped by it or by their bootstraps."""
+        """The command ended; ranks are reaped by it or by their entry processes."""
         if pid != self._agent_pid:
             return False
         self._agent_exit = exit_code
@@ -162,7 +162,7 @@ class TorchrunLauncher:
         if not chunk:
             rank = self._callers.pop(descriptor, None)
             if rank is not None and rank.alive:
-                # The bootstrap was ended before it could tell; its rank dies with it.
+                # The entry process was ended before it could tell; its rank dies with it.
                 rank.ended(-signal.SIGKILL, now_s)
                 rank.killed_by_judge = rank.killed_by_judge or self._another_failed(rank)
             connection.close()

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from grader.plugins.conformance import Conformance, strange_names
 from grader.plugins.problems import PluginProblem, line_in, meant, refuse
 from grader.plugins.shape import Complaint, Shape
+from grader.plugins.shape_check import Conformance, strange_names
 from grader.plugins.source_lines import SourceLines
 from grader.plugins.sources import PluginFile, Sources, listed
 

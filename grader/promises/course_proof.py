@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from grader.catalog import load_task, read_submission, submissions_of
-from grader.catalog.selection import select
+from grader.catalog.submission_selection import select
 from grader.errors import InfraError, TaskError
 from grader.model.course import Course
 from grader.model.grade import Verdict

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from grader.model.finding import Severity
 from grader.model.grade import Grade, RubricResult, Verdict
-from grader.report.coarse import with_coarse_scores
+from grader.report.score_rounding import with_coarse_scores
 
 HELD_REASON = (
     "An instructor looks at this attempt before it gets its verdict. You need not do anything, and the attempt does "

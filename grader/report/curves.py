@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from grader.judging.attempt import Attempt
 from grader.report import series
 from grader.report.canvas import colour, draw, rank_colour
-from grader.report.coarse import coarse
+from grader.report.score_rounding import coarse
 from grader.report.series import Points
 
 if TYPE_CHECKING:

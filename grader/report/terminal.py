@@ -23,7 +23,7 @@ from grader.report.gauges import gauges
 from grader.report.pages import rule_pages
 from grader.report.quote import quotes
 from grader.report.safe_text import one_line, visible
-from grader.report.voice import STYLES, Voice, quoted, remedy, worded
+from grader.report.terminal_writer import STYLES, Voice, quoted, remedy, worded
 
 _MAX_QUOTES, _LONGEST_LINE = 4, 200
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from grader.catalog import load_task, read_submission
-from grader.catalog.selection import load_selected
+from grader.catalog.submission_selection import load_selected
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run_options import Options

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from grader.catalog import find_tasks, load_task
-from grader.catalog.selection import load_selected
+from grader.catalog.submission_selection import load_selected
 from grader.model.grade import Verdict
 from grader.model.verify_case import VerifyCase
 from grader.promises.verification import Verification, verify

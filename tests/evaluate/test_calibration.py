@@ -11,7 +11,7 @@ import pytest
 from grader.errors import InfraError, TaskError
 from grader.evaluate import calibration
 from grader.evaluate.calibration import Measured
-from grader.evaluate.stored import read_stored
+from grader.evaluate.measurement_files import read_stored
 from grader.model.calibration import Calibration
 from grader.model.dataset import PreparedDataset
 from grader.model.run_options import Setting

@@ -22,7 +22,7 @@ import torch
 
 from grader.errors import InfraError, TaskError
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.stored import read_stored
+from grader.evaluate.measurement_files import read_stored
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.task import Task

@@ -12,7 +12,7 @@ from torch.distributed.run import get_args_parser
 
 from grader import cli
 from grader.catalog import find_tasks, load_task
-from grader.catalog.promises import known_codes
+from grader.catalog.rule_codes import known_codes
 
 TASKS = {name: load_task(name) for name in find_tasks()}
 # `<where it says>` is what a reader fills in.

@@ -11,7 +11,7 @@ import pytest
 
 from grader.catalog import find_tasks
 from grader.catalog.new_task import write_new_task
-from grader.catalog.promises import known_codes
+from grader.catalog.rule_codes import known_codes
 from grader.checks.diagnosis import load_explanations
 from grader.checks.lint import lint, load_page
 from grader.checks.rule import load_rules

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.quote import count, listed
+from grader.checks.phrases import count, listed
 from grader.checks.run.failed_run import FailedRun
 from grader.checks.run.rank_failure import shown
 from grader.model.diagnosis import Diagnosis

@@ -15,7 +15,7 @@ then `if stop.item(): break` on every rank.
 
 from __future__ import annotations
 
-from grader.checks.quote import count, place, ranks
+from grader.checks.phrases import count, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.loop_divergence import exits, left_epoch, stopped_training
 from grader.model.diagnosis import Diagnosis

@@ -13,7 +13,7 @@ Call it on all ranks; put under the test only what one rank does alone, such as 
 
 from __future__ import annotations
 
-from grader.checks.quote import ranks
+from grader.checks.phrases import ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.rank_position import operation_name
 from grader.checks.run.stuck_ranks import guarded_ranks, stuck_ranks

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 
-from grader.checks.quote import listed, ranks
+from grader.checks.phrases import listed, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.rank_position import RankPosition
 from grader.checks.source.collectives import INIT

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.quote import places
+from grader.checks.phrases import places
 from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.trace import Event

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from grader.checks.quote import ranks
+from grader.checks.phrases import ranks
 from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending

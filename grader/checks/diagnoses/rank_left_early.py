@@ -13,7 +13,7 @@ Let all ranks run the same collectives to the end; end them with `dist.barrier()
 
 from __future__ import annotations
 
-from grader.checks.quote import ranks
+from grader.checks.phrases import ranks
 from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis

@@ -13,7 +13,7 @@ Call the training function directly and take rank and world size from torchrun's
 
 from __future__ import annotations
 
-from grader.checks.quote import places, ranks
+from grader.checks.phrases import places, ranks
 from grader.checks.run.failed_run import FailedRun
 from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis

@@ -12,7 +12,7 @@ Fewer epochs, a loader that keeps up, all ranks sharing the data; or mend the li
 
 from __future__ import annotations
 
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.run.failed_run import FailedRun, positions_text
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending

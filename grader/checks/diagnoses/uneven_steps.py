@@ -14,7 +14,7 @@ Give all ranks shards of one length (`DistributedSampler` pads or drops for that
 
 from __future__ import annotations
 
-from grader.checks.quote import count, listed, place, ranks
+from grader.checks.phrases import count, listed, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.loop_divergence import left_epoch
 from grader.model.diagnosis import Diagnosis

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location

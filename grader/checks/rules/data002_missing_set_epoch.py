@@ -62,7 +62,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count, epochs, place, ranks
+from grader.checks.phrases import count, epochs, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import Shard
 from grader.checks.run.sample_ledger import Stream

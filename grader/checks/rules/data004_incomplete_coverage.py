@@ -36,7 +36,7 @@ all epochs together have seen.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, epochs, place, share
+from grader.checks.phrases import at, count, epochs, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions, expected_size
 from grader.checks.run.epoch_shards import first

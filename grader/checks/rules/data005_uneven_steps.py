@@ -58,7 +58,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, listed, place
+from grader.checks.phrases import at, count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.replica_comparison import compare_finals, trainers

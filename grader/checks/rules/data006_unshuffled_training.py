@@ -60,7 +60,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, place, ranks
+from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.dataset_inputs import parts_of

@@ -52,12 +52,12 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, listed, place, ranks
+from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.split_membership import Disagreement, Leak, different_roots, different_splits, leaks
 from grader.checks.source.dataset_inputs import in_order, parts_of
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.random_seeds import Seeded, Seeding
+from grader.checks.source.random_generators import Seeded, Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS
 from grader.model.finding import Severity

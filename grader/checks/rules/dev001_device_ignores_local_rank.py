@@ -53,7 +53,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, places, ranks
+from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.cuda_indices import device_numbers

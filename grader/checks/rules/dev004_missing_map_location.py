@@ -45,7 +45,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, listed, places, ranks
+from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script

@@ -51,7 +51,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count, first_known, place
+from grader.checks.phrases import count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
 from grader.checks.source.tensor_placement import MOVES, Placement

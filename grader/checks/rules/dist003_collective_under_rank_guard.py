@@ -50,7 +50,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, places, ranks
+from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
 from grader.checks.source.collectives import CollectiveCall

@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, listed, places, ranks
+from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.literal_ranks import Literal, literals

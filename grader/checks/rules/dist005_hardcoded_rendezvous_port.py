@@ -42,7 +42,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import places, ranks
+from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.literal_ranks import environment_writes, falls_back

@@ -46,7 +46,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, places, ranks
+from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.removed_apis import Removed, removed

@@ -64,7 +64,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, places, ranks
+from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.early_leavers import EarlyLeaver, early_leavers
 from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop

@@ -45,7 +45,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, listed, places, ranks
+from grader.checks.phrases import at, count, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.source.divergence import Divergence

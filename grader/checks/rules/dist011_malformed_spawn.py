@@ -46,7 +46,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import places, ranks
+from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function

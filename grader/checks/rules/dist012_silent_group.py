@@ -35,7 +35,7 @@ gradients are found to differ, that finding says it better.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, first_known, place
+from grader.checks.phrases import at, count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import Severity
 from grader.model.run import Ending

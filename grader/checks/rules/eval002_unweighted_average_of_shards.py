@@ -67,7 +67,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count, ranks
+from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.validation_passes import combining, divided_passes
 from grader.checks.source import rank_dependent_shares as unequal

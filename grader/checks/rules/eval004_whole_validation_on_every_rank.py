@@ -60,7 +60,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, place, ranks
+from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.validation_passes import divided_passes, whole_ranks
 from grader.checks.source.loader_sharding import Shared

@@ -60,7 +60,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, places, ranks
+from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.evaluation_passes import through_wrapper
 from grader.checks.run.stuck_ranks import StuckRank, stuck_ranks

@@ -65,7 +65,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, place, places, ranks
+from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.evaluation_passes import during_validation, validated_as_training
 from grader.checks.source.evaluation_mode import callers, mode_switches, reaches

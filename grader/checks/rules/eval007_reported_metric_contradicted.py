@@ -31,7 +31,7 @@ sets aside from the training split reports another figure and is not judged.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.validation_passes import divided_passes
 from grader.model.finding import EvidenceKind, Severity

@@ -36,7 +36,7 @@ that did not come to its end is not blamed for what it had no time to write.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Ending

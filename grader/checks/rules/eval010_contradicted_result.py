@@ -26,7 +26,7 @@ statement names. How the script came to its numbers is not looked at here.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.evaluation import Answer
 from grader.model.finding import EvidenceKind, Severity

@@ -55,7 +55,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, every, first_known, place, ranks
+from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import Comparison, Difference, compare_gradients, sharded, trainers
 from grader.checks.source.collectives import INIT

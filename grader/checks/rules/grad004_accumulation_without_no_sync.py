@@ -52,7 +52,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, first_known, place, ranks
+from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.script import Script

@@ -68,7 +68,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, listed, place, ranks
+from grader.checks.phrases import at, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exception_places import exception_places
 from grader.checks.run.replica_comparison import trainers

@@ -40,7 +40,7 @@ numbers of tokens in batches of equal size can't be seen.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, first_known, place, ranks
+from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
 from grader.model.finding import Severity

@@ -35,7 +35,7 @@ from __future__ import annotations
 from statistics import median
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, place, ranks
+from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity

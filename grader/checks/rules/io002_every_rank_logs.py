@@ -51,7 +51,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count, ranks
+from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.reaching_assignments import leaves

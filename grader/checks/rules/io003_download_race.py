@@ -50,7 +50,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, places, ranks
+from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.nodes import ranks_by_node
 from grader.checks.source.rank_order import in_turn

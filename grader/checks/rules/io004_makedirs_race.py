@@ -49,7 +49,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, listed, places, ranks
+from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.rank_failure import RankFailure, rank_failures
 from grader.checks.source.collectives import INIT

@@ -54,7 +54,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import ranks
+from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.file_writes import checkpoints, files

@@ -44,7 +44,7 @@ the same, and nothing is said.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, listed, places
+from grader.checks.phrases import at, listed, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.nodes import ranks_by_node
 from grader.model.finding import Severity

@@ -45,7 +45,7 @@ from __future__ import annotations
 from math import sqrt
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches, curve, optimizer_places
 from grader.checks.run.replica_comparison import trainers

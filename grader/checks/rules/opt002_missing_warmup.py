@@ -32,7 +32,7 @@ In the run alone, and only where the task asks for it: by the learning rate of e
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import curve, optimizer_places
 from grader.checks.run.replica_comparison import trainers

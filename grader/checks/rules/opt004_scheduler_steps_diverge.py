@@ -72,7 +72,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count, listed, place
+from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import same
 from grader.checks.run.replica_comparison import sharded, trainers

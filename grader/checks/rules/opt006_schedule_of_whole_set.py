@@ -66,7 +66,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, place
+from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import curve, scheduler_calls
 from grader.checks.run.replica_comparison import trainers

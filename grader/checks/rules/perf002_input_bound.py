@@ -38,7 +38,7 @@ from __future__ import annotations
 from statistics import median
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import listed, place
+from grader.checks.phrases import listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity

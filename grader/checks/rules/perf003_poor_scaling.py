@@ -30,7 +30,7 @@ is said only where the difference is plain, and it never costs points by itself.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import EvidenceKind, Severity

@@ -45,7 +45,7 @@ Reference: "Getting Started with Fully Sharded Data Parallel", https://pytorch.o
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import ranks
+from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import optimizer_places
 from grader.checks.run.model_memory import ModelMemory, model_memory

@@ -41,7 +41,7 @@ In the run alone, and only where the task asks for shards: by the modules that w
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, place
+from grader.checks.phrases import at, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import Severity
 

@@ -42,7 +42,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count, places, ranks
+from grader.checks.phrases import count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.process_access import ProcessAccess, own_packages, process_accesses
 from grader.checks.source.script import Script

@@ -30,7 +30,7 @@ Findings of this rule are for staff; the run is held for review only where hones
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.trace_contradictions import contradictions
 from grader.model.finding import EvidenceKind, Severity

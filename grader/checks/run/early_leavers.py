@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, count, listed
+from grader.checks.phrases import at, count, listed
 from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.stuck_ranks import guarded_ranks, rank_test, stuck_ranks

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.sample_ledger import Ledger, Stream
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import listed, ranks
+from grader.checks.phrases import listed, ranks
 from grader.checks.run.rank_failure import RankFailure, rank_failures
 from grader.checks.run.rank_position import RankPosition, rank_positions
 from grader.model.diagnosis import Diagnosis

@@ -11,7 +11,7 @@ import signal
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import place
+from grader.checks.phrases import place
 from grader.checks.run.exception_places import exception_places
 from grader.model.finding import Location
 from grader.model.run import Frame, RankRecord

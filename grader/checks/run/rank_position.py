@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at, place
+from grader.checks.phrases import at, place
 from grader.checks.run.rank_failure import RankFailure, lost_partner
 from grader.checks.run.stuck_ranks import rank_test
 from grader.model.finding import Location

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import at
+from grader.checks.phrases import at
 from grader.checks.source.script import Script
 from grader.model.finding import Location
 from grader.model.run import Ending, Frame, RankRecord

@@ -12,7 +12,7 @@ from itertools import combinations
 from statistics import fmean
 
 from grader.checks.evidence import Evidence
-from grader.checks.quote import count
+from grader.checks.phrases import count
 from grader.checks.run.replica_comparison import trainers
 from grader.model.trace import RankTrace
 

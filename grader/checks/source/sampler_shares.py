@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.checks.source.random_seeds import Seeded, Seeding
+from grader.checks.source.random_generators import Seeded, Seeding
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, walk

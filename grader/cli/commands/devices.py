@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grader.run.devices.device import Inventory
+    from grader.run.devices.hardware import Inventory
     from grader.run.devices.lease_status import LeaseStatus
 
 NAME = "devices"
@@ -70,7 +70,7 @@ def _print(inventory: Inventory, entries: Sequence[LeaseStatus]) -> None:
     from rich.text import Text
 
     from grader.cli.printing import stdout_console
-    from grader.run.devices.device import cpu_list
+    from grader.run.devices.hardware import cpu_list
 
     console = stdout_console()
     if inventory.no_gpus:
@@ -110,7 +110,7 @@ def _row(entry: LeaseStatus) -> tuple[str, ...]:
     import time
 
     from grader.report.safe_text import one_line
-    from grader.run.devices.device import cpu_list
+    from grader.run.devices.hardware import cpu_list
 
     asked = " + ".join(
         f"{num} {what}" for num, what in ((entry.num_gpus, "GPU"), (entry.num_cores, "cores")) if num

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     import threading
 
     from grader.errors import EXIT_ACCEPTED
-    from grader.serve.bootstrap import bootstrap
+    from grader.serve.first_start import set_up
     from grader.serve.service_processes import ServiceProcesses
     from grader.serve.web_port import check_port_free, wait_until_serving
     from grader.settings import settings
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     check_port_free(args.host, args.port)
     store = Store(settings().database)
     try:
-        opened = bootstrap(store, settings(), demo=args.demo)
+        opened = set_up(store, settings(), demo=args.demo)
     finally:
         store.close()
     over = threading.Event()
@@ -72,11 +72,11 @@ def _complain(said: list[str]) -> None:
 
 def _greet(args: argparse.Namespace, opened: object) -> None:
     from grader.cli.printing import emit_json
-    from grader.serve.bootstrap import ADMIN, BootstrapResult
+    from grader.serve.first_start import ADMIN, FirstStart
     from grader.serve.web_port import web_url
     from grader.settings import settings
 
-    assert isinstance(opened, BootstrapResult)
+    assert isinstance(opened, FirstStart)
     url = web_url(args.host, args.port)
     if args.json:
         admin = {"login": ADMIN, "password": opened.admin_password} if opened.admin_password else None

@@ -21,13 +21,13 @@ def run(args: argparse.Namespace) -> int:
     """Make what is missing; 0 when all is there."""
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED
-    from grader.serve.bootstrap import ADMIN, bootstrap
+    from grader.serve.first_start import ADMIN, set_up
     from grader.settings import settings
     from grader.store.database import Store
 
     store = Store(settings().database)
     try:
-        opened = bootstrap(store, settings(), demo=args.demo)
+        opened = set_up(store, settings(), demo=args.demo)
     finally:
         store.close()
     if args.json:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     """Print the files of a submission as they are handed in."""
     from grader.catalog import load_task, submissions_of
-    from grader.catalog.selection import find_promised
+    from grader.catalog.submission_selection import find_promised
     from grader.cli.printing import emit_json, promise_to_json
     from grader.errors import EXIT_ACCEPTED
 
@@ -83,7 +83,7 @@ def _show(args: argparse.Namespace) -> int:
 def _write_patch(args: argparse.Namespace) -> int:
     """Write a submission as a patch; the task is not loaded, as a patch that no longer applies is what may be wrong."""
     from grader.catalog.patches import write_patch
-    from grader.catalog.selection import named
+    from grader.catalog.submission_selection import named
     from grader.catalog.tasks import task_folder
     from grader.catalog.unified_diff import DiffError
     from grader.cli.printing import emit_json

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify and return 0 when every promise was kept."""
-    from grader.catalog.selection import load_selected, parse_shard
+    from grader.catalog.submission_selection import load_selected, parse_shard
     from grader.cli.live import LiveView
     from grader.cli.printing import print_verification
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.run.devices.device import Core, Gpu
+from grader.run.devices.hardware import Core, Gpu
 from grader.run.devices.placement import nearest_cores, nearest_gpus
 
 SOON_S = 1.0

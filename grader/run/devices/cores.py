@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from grader.run.devices.device import Core, parse_cpu_list
+from grader.run.devices.hardware import Core, parse_cpu_list
 
 _CPUS = Path("/sys/devices/system/cpu")
 

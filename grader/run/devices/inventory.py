@@ -6,7 +6,7 @@ Never raises for a host that has no GPU or no driver; that is an answer, with it
 from __future__ import annotations
 
 from grader.run.devices.cores import read_cores
-from grader.run.devices.device import Inventory
+from grader.run.devices.hardware import Inventory
 from grader.run.devices.nvml import read_gpus
 
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError
-from grader.run.devices.device import cpu_list
+from grader.run.devices.hardware import cpu_list
 from grader.run.devices.heartbeat_file import HeartbeatFile
 from grader.run.devices.lease_book import Held, open_book, read_book
 from grader.run.devices.need import Need

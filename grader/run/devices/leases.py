@@ -26,7 +26,7 @@ from grader.run.devices.allocator import (
     DevicesInUse,
     plan,
 )
-from grader.run.devices.device import Inventory, cpu_list, parse_cpu_list
+from grader.run.devices.hardware import Inventory, cpu_list, parse_cpu_list
 from grader.run.devices.heartbeat_file import HeartbeatFile
 from grader.run.devices.inventory import take_inventory
 from grader.run.devices.lease import Lease, give_back

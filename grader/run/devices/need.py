@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from grader.errors import InfraError, UsageError
-from grader.run.devices.device import Inventory
+from grader.run.devices.hardware import Inventory
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pynvml
 
-from grader.run.devices.device import Gpu
+from grader.run.devices.hardware import Gpu
 
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 _ANSWERS = (pynvml.NVMLError, OSError, ValueError, UnicodeDecodeError)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
-from grader.run.devices.device import Core, Gpu
+from grader.run.devices.hardware import Core, Gpu
 
 _MOST_SETS = 20_000
 """Up to here every set is looked at (8 of 16 GPUs are 12,870); beyond, neighbours by index only."""

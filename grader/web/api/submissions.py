@@ -27,8 +27,8 @@ from grader.web.error_responses import error_response
 from grader.web.security.access import V1, Id, SignedIn, too_many_requests
 from grader.web.security.rate_limits import SCRIPT_CHECKS
 from grader.web.service import ServiceDep, WebService
+from grader.web.upload.concurrent_uploads import SubmissionLoad
 from grader.web.upload.intake import explain_refusal, hand_in
-from grader.web.upload.load import SubmissionLoad
 from grader.web.upload.submission import read_upload, submission_of
 
 router = APIRouter(prefix=V1, tags=["submissions"], responses=ERRORS)

@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.errors import GraderError
 from grader.run.devices.abandoned_leases import AbandonedLease
-from grader.run.devices.device import Core, Gpu, Inventory
+from grader.run.devices.hardware import Core, Gpu, Inventory
 from grader.run.devices.leases import Devices
 from grader.run.devices.need import Need
 

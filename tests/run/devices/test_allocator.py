@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.run.devices.allocator import AllocationPlan, AllocationRequest, DeviceHost, DevicesInUse, plan
-from grader.run.devices.device import Core, Gpu
+from grader.run.devices.hardware import Core, Gpu
 from tests.simulated_hosts import Arrival, simulate, simulated_host
 
 NOW_S = 1000.0

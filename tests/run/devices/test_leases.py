@@ -18,7 +18,7 @@ from grader.errors import InfraError, UsageError
 from grader.launch.processes import usage
 from grader.run.devices import abandoned_leases, lease_book
 from grader.run.devices.abandoned_leases import AbandonedLease
-from grader.run.devices.device import Core, Gpu, Inventory
+from grader.run.devices.hardware import Core, Gpu, Inventory
 from grader.run.devices.heartbeat_file import HeartbeatFile
 from grader.run.devices.lease import LeaseLostError, is_current
 from grader.run.devices.lease_status import LeaseStatus

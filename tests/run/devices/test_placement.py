@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.run.devices.device import Core, Gpu, cpu_list, parse_cpu_list
+from grader.run.devices.hardware import Core, Gpu, cpu_list, parse_cpu_list
 from grader.run.devices.placement import nearest_cores, nearest_gpus
 
 

@@ -1,7 +1,7 @@
 """What torchrun starts instead of the script: becomes the rank in a child, and tells the supervisor how it ended.
 
-Run by torchrun as `python -u bootstrap.py <address> <spec>`, never imported to be used. The waiting half imports no
-torch and touches nothing of the rank: it forwards signals, reaps, reports, and ends exactly as the rank ended.
+Run by torchrun as `python -u torchrun_entry.py <address> <spec>`, never imported to be used. The waiting half imports
+no torch and touches nothing of the rank: it forwards signals, reaps, reports, and ends exactly as the rank ended.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _DEMO = (
 
 
 @dataclass(frozen=True, slots=True)
-class BootstrapResult:
+class FirstStart:
     """What a start found or made.
 
     Attributes:
@@ -50,7 +50,7 @@ class BootstrapResult:
     left_out: tuple[str, ...]
 
 
-def bootstrap(store: Store, settings: Settings, *, demo: bool) -> BootstrapResult:
+def set_up(store: Store, settings: Settings, *, demo: bool) -> FirstStart:
     """Make what is missing.
 
     Raises:
@@ -64,7 +64,7 @@ def bootstrap(store: Store, settings: Settings, *, demo: bool) -> BootstrapResul
         # So that whoever runs this can hand something in at once.
         enrolments.enrol(store, course_id, admin, Role.INSTRUCTOR)
     people_made = tuple(_demo_person(store, course_id, *one) for one in _DEMO) if demo else ()
-    return BootstrapResult(password, people_made, title, tasks, left_out)
+    return FirstStart(password, people_made, title, tasks, left_out)
 
 
 def _admin(store: Store) -> tuple[int | None, str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from grader.catalog import load_task
 from grader.catalog.changes import changes_since
 from grader.catalog.package_files import PACKAGE, judging_files, running_files
-from grader.catalog.selection import VerifyShard, parse_shard, select
+from grader.catalog.submission_selection import VerifyShard, parse_shard, select
 from grader.errors import UsageError
 
 FLAWED = ("rejected/one.py", "rejected/two.py")

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from grader.catalog.changes import Changes, changes_since
 from grader.catalog.patches import SUFFIX
-from grader.catalog.promises import submissions_of
+from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import UsageError
 from grader.model.promise import PromisedSubmission

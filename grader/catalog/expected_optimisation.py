@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grader.catalog.lines import Key
+from grader.catalog.toml_lines import Key
 from grader.model.task import Expected
 
 if TYPE_CHECKING:

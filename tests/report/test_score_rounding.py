@@ -11,10 +11,10 @@ from rich.console import Console
 from grader.judging.attempt import Attempt
 from grader.model.grade import Grade
 from grader.report.audience import Audience, for_audience
-from grader.report.coarse import STEP, coarse
 from grader.report.exports import gradescope, junit, markdown
 from grader.report.html import to_html
 from grader.report.json_report import from_json, to_json
+from grader.report.score_rounding import STEP, coarse
 from grader.report.terminal import print_attempt, print_grade
 from tests.report import factory
 

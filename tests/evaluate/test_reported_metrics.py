@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grader.evaluate.reported import KEYS, MAX_EPOCHS, parse
+from grader.evaluate.reported_metrics import KEYS, MAX_EPOCHS, parse
 
 
 def test_an_honest_file_keeps_the_known_numbers() -> None:

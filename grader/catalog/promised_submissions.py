@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from grader.catalog.patches import SUFFIX, read_patch
+from grader.catalog.rule_codes import known_codes
 from grader.catalog.submissions import read_submission
 from grader.catalog.unified_diff import DiffError, MismatchError
 from grader.errors import TaskError, UsageError
@@ -20,23 +21,12 @@ from grader.model.grade import Verdict
 from grader.model.promise import Marker, PromisedSubmission
 from grader.model.submission import ENTRY_POINT, Submission
 from grader.model.task import Task
-from grader.plugins.sources import RULES, plugin_files
 
 _EXPECT = re.compile(r"#\s*expect:\s*(.*)")
 _POINTS = re.compile(r"#\s*points:\s*(.*)")
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:\s*-\s*(\d+(?:\.\d+)?))?")
 _MARKER = re.compile(r"#\s*<-\s*([A-Z]+\d{3}(?:[ ,]+[A-Z]+\d{3})*)")
 _CODE = re.compile(r"[A-Z]+\d{3}")
-
-
-def known_codes() -> frozenset[str]:
-    """Codes of all rules, from the names of their files: the catalog lies below the checks and imports none."""
-    return frozenset(code for file in plugin_files(RULES) if _CODE.fullmatch(code := code_of(file.name)))
-
-
-def code_of(module: str) -> str:
-    """The code of a rule, from the name of its module."""
-    return module.partition("_")[0].upper()
 
 
 def submissions_of(task: Task) -> tuple[PromisedSubmission, ...]:
@@ -127,7 +117,7 @@ def _expected(header: list[str]) -> tuple[tuple[str, ...], list[str]]:
     for line in header:
         match = _EXPECT.match(line)
         for word in re.split(r"[\s,]+", match[1].strip()) if match else ():
-            if _CODE.fullmatch(word) and word in known_codes():
+            if word in known_codes():
                 codes.add(word)
             elif word:
                 unknown.append(word)

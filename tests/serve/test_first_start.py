@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.catalog.course_file import load_course
-from grader.serve.bootstrap import bootstrap
+from grader.serve.first_start import set_up
 from grader.settings.schema import Settings
 from grader.store import courses
 from grader.store.course_import import import_course
@@ -28,7 +28,7 @@ def store(tmp_path: Path, data: Path) -> Iterator[Store]:
 
 def opened(store: Store, folder: Path) -> tuple[dict[str, TaskTerms], tuple[str, ...]]:
     """The terms of the tasks that a start finds or sets, and what it leaves out."""
-    result = bootstrap(store, Settings(state_dir=folder), demo=False)
+    result = set_up(store, Settings(state_dir=folder), demo=False)
     (course,) = (one for one in courses.courses(store) if one.title == result.course)
     there = {one.task: one.terms for one in courses.tasks_of(store, course.id) if not one.withdrawn}
     return {name: there[name] for name in result.tasks}, result.left_out
