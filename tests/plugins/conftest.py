@@ -25,7 +25,9 @@ def documented(title: str) -> str:
     return str(found)
 
 
-RULE = documented("A debugging print")
+# With the one constant more that its text tells of.
+_SEVERITY = "SEVERITY = Severity.WARNING\n"
+RULE = documented("A debugging print").replace(_SEVERITY, f'{_SEVERITY}EXPLAINED_BY = ("DIST001",)\n')
 DIAGNOSIS = documented("The script asked for a course file")
 
 
