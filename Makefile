@@ -48,8 +48,8 @@ test: $(VENV)/.installed-dev
 
 # Both halves always run, and the second one's last line is the last said.
 test-all: test
-	@$(PYTEST) -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
-	$(PYTEST) -m $(OUTER) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
+	@$(PYTEST) --durations=20 -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
+	$(PYTEST) --durations=20 -m $(OUTER) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 MAX_LINES = 300
@@ -19,6 +20,11 @@ def modules(repository: Path) -> list[Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def test_modules_stay_under_300_lines(repository: Path) -> None:
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in modules(repository)}
     long = [f"{path.relative_to(repository)}: {num} lines" for path, num in lines.items() if num > MAX_LINES]
@@ -29,7 +35,7 @@ def test_every_module_says_why_it_exists(repository: Path) -> None:
     silent = [
         str(path.relative_to(repository))
         for path in modules(repository)
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if not ast.get_docstring(parsed(path))
     ]
     assert not silent, "no docstring at the top of:\n" + "\n".join(silent)
 
@@ -44,7 +50,7 @@ def test_only_settings_and_the_starting_rooms_touch_the_environment(repository: 
     for path in modules(repository):
         if path.relative_to(repository / "grader").parts[0] in MAY_TOUCH_ENVIRONMENT:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"}:
                 readers.append(f"{path.relative_to(repository)}:{node.lineno}")
     assert not readers, "configuration is read in grader/settings only:\n" + "\n".join(readers)
@@ -61,7 +67,7 @@ def test_every_package_folder_is_a_package(repository: Path) -> None:
 def test_no_function_takes_many_parameters(repository: Path) -> None:
     greedy = []
     for path in modules(repository):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 args = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
                 if len([one for one in args if one.arg not in ("self", "cls")]) > MAX_PARAMETERS:
