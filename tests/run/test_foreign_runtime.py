@@ -60,9 +60,10 @@ def run_suite(
 
 
 def test_a_sound_runtime_of_a_package_passes(tmp_path: Path, repository: Path) -> None:
-    done = run_suite(tmp_path, repository, SOUND)
+    # Three of the suite; the whole of it runs over the package's own runtimes, which this one is but for its name.
+    done = run_suite(tmp_path, repository, SOUND, "-k", "exit_codes or exit_handlers or own_modules")
     assert done.returncode == 0, done.stdout
-    assert "failed" not in done.stdout
+    assert "3 passed" in done.stdout
     assert "skipped" not in done.stdout
 
 
