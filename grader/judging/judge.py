@@ -1,6 +1,6 @@
-"""Judge a run by its evidence: the same evidence gives the same bytes, and nothing is run or read.
+"""Judge a run by its evidence: the same evidence gives the same bytes. `regrade` reads a stored attempt's first.
 
-Asks the checks and the score, and puts their answers into one Attempt; decides nothing itself.
+Asks the checks and the score, and puts their answers into one Attempt; runs nothing and decides nothing itself.
 """
 
 from __future__ import annotations
