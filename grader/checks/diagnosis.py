@@ -23,8 +23,7 @@ from grader.checks.run.failed_run import FailedRun
 from grader.errors import GraderError
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
-from grader.plugins.loader import load, taken_twice
-from grader.plugins.problems import failure
+from grader.plugins.loader import failure, load, taken_twice
 from grader.plugins.shape import Constant, Function, Shape, of_type
 from grader.plugins.sources import DIAGNOSES, PluginFile, Stamp, stamp
 

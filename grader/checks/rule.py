@@ -27,8 +27,8 @@ from grader.catalog.rule_codes import code_of, known_codes
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.grade import State
-from grader.plugins.loader import Plugin, load, taken_twice
-from grader.plugins.problems import PluginProblem, failure
+from grader.plugins.loader import Plugin, failure, load, taken_twice
+from grader.plugins.problems import PluginProblem
 from grader.plugins.shape import Complaint, Constant, Function, Shape, of_type, unknown
 from grader.plugins.sources import RULES, PluginFile, Stamp, stamp
 

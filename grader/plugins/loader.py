@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from grader.errors import GraderError, InfraError, TaskError
 from grader.plugins.problems import PluginProblem, line_in, meant, refuse
 from grader.plugins.shape import Complaint, Shape
 from grader.plugins.shape_check import Conformance, strange_names
@@ -104,6 +105,17 @@ def taken_twice(
         if first is not plugin:
             text = f"the {what} {key(plugin)} is taken by {first.file.path}; choose another"
             yield plugin.problem("", Complaint(text))
+
+
+def failure(what: str, file: PluginFile, function: str, error: Exception) -> GraderError:
+    """What to raise where a function of a plug-in failed while it was used: never the learner's fault.
+
+    Returns:
+        TaskError for a file of the course, InfraError for all others.
+    """
+    line = line_in(file.path, error) or SourceLines(file.path).of(function)
+    text = f"{what}: {type(error).__name__}: {error} ({file.path}:{line})"
+    return TaskError(text) if file.of_course else InfraError(text)
 
 
 def _checked(file: PluginFile, shape: Shape) -> tuple[Plugin | None, list[PluginProblem]]:

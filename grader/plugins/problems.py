@@ -6,13 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from grader.errors import GraderError, InfraError, TaskError
-from grader.plugins.source_lines import SourceLines
-
-if TYPE_CHECKING:
-    from grader.plugins.sources import PluginFile
+from grader.errors import InfraError, TaskError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +42,6 @@ def refuse(problems: Sequence[PluginProblem]) -> None:
     num = "1 problem" if len(ordered) == 1 else f"{len(ordered)} problems"
     text = "\n".join([f"Plug-ins have {num} for their author to mend:", *(f"  {p}" for p in ordered)])
     raise TaskError(text) if all(p.of_course for p in ordered) else InfraError(text)
-
-
-def failure(what: str, file: PluginFile, function: str, error: Exception) -> GraderError:
-    """What to raise where a function of a plug-in failed while it was used: never the learner's fault.
-
-    Returns:
-        TaskError for a file of the course, InfraError for all others.
-    """
-    line = line_in(file.path, error) or SourceLines(file.path).of(function)
-    text = f"{what}: {type(error).__name__}: {error} ({file.path}:{line})"
-    return TaskError(text) if file.of_course else InfraError(text)
 
 
 def line_in(path: Path, error: BaseException) -> int:
