@@ -19,7 +19,7 @@ _IMPORT = re.compile(r"^\s*import (grader[\w.]*)", re.MULTILINE)
 _SCORING = tuple(
     f"evaluate/{name}.py" for name in ("classifier", "container_server", "evaluator", "scorer_process")
 )
-_RUNNING = ("launch", "probe", "run/runtimes", *_SCORING, "pipeline.py")
+_RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
 _JUDGING = ("checks", "judging/judge.py")
 
 
@@ -27,9 +27,7 @@ _JUDGING = ("checks", "judging/judge.py")
 def running_files() -> frozenset[Path]:
     """Files that decide what evidence a run leaves: launch, probe, runtimes, scorer and all that these import."""
     # The pipeline only puts the parts together; what else it imports judges.
-    return _closure(path for path in _below(_RUNNING) if path.name != "pipeline.py") | _below(
-        ("pipeline.py",)
-    )
+    return _closure(_below(_RUNNING)) | {PACKAGE / "pipeline.py"}
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Any
 from grader.errors import GraderError, InfraError, TaskError
 from grader.plugins.problems import PluginProblem, line_in, meant, refuse
 from grader.plugins.shape import Complaint, Shape
-from grader.plugins.shape_check import Conformance, strange_names
+from grader.plugins.shape_check import ShapeCheck, strange_names
 from grader.plugins.source_lines import SourceLines
 from grader.plugins.sources import PluginFile, Sources, listed
 
@@ -99,12 +99,21 @@ def taken_twice(
     plugins: Iterable[Plugin], what: str, key: Callable[[Plugin], str]
 ) -> Iterator[PluginProblem]:
     """Plug-ins whose key an earlier one has; `what` is what the key is called."""
+    for plugin, taken, first in clashes(plugins, lambda one: (key(one),)):
+        text = f"the {what} {taken} is taken by {first.file.path}; choose another"
+        yield plugin.problem("", Complaint(text))
+
+
+def clashes(
+    plugins: Iterable[Plugin], keys: Callable[[Plugin], Iterable[str]]
+) -> Iterator[tuple[Plugin, str, Plugin]]:
+    """Plug-ins one of whose keys an earlier one has: the later one, the key, the earlier one."""
     owners: dict[str, Plugin] = {}
     for plugin in plugins:
-        first = owners.setdefault(key(plugin), plugin)
-        if first is not plugin:
-            text = f"the {what} {key(plugin)} is taken by {first.file.path}; choose another"
-            yield plugin.problem("", Complaint(text))
+        for key in keys(plugin):
+            first = owners.setdefault(key, plugin)
+            if first is not plugin:
+                yield plugin, key, first
 
 
 def failure(what: str, file: PluginFile, function: str, error: Exception) -> GraderError:
@@ -124,7 +133,7 @@ def _checked(file: PluginFile, shape: Shape) -> tuple[Plugin | None, list[Plugin
         return None, [PluginProblem(file.path, 0, text, file.of_course)]
     plugin = import_file(file)
     if isinstance(plugin, Plugin):
-        faults = Conformance(shape, plugin.module, file.path).faults()
+        faults = ShapeCheck(shape, plugin.module, file.path).faults()
         return plugin, [PluginProblem(file.path, line, text, file.of_course) for line, text in faults]
     # It cannot be asked for values; what its text alone shows is told all the same.
     lines = SourceLines(file.path)

@@ -27,7 +27,7 @@ def strange_names(shape: Shape, lines: SourceLines) -> Iterator[tuple[str, str, 
             yield name, "", f"`{name}`: {shape.what} has no such name, only {known}; {own}"
 
 
-class Conformance:
+class ShapeCheck:
     """One module against one shape; the file is parsed only where a line is asked for."""
 
     def __init__(self, shape: Shape, module: ModuleType, path: Path) -> None:

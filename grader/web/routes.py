@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from grader.plugins.loader import Plugin, load
+from grader.plugins.loader import Plugin, clashes, load
 from grader.plugins.problems import PluginProblem
 from grader.plugins.shape import Complaint, Constant, Shape
 from grader.plugins.sources import Sources
@@ -48,15 +48,12 @@ def _routes(plugin: Plugin) -> list[APIRoute]:
 
 def _clashes(plugins: Sequence[Plugin]) -> Iterator[PluginProblem]:
     """Addresses that two modules answer: only the first would ever be asked."""
-    owners: dict[tuple[str, str], Plugin] = {}
-    for plugin in plugins:
-        for route in _routes(plugin):
-            for method in sorted(route.methods or ()):
-                if owners.setdefault((method, route.path), plugin) is not plugin:
-                    first = owners[method, route.path].file.path
-                    yield plugin.problem(
-                        "", Complaint(f"{method} {route.path} is answered by {first} already")
-                    )
+    for plugin, address, first in clashes(plugins, _addresses):
+        yield plugin.problem("", Complaint(f"{address} is answered by {first.file.path} already"))
+
+
+def _addresses(plugin: Plugin) -> list[str]:
+    return [f"{method} {route.path}" for route in _routes(plugin) for method in sorted(route.methods or ())]
 
 
 def _vagueness(route: APIRoute) -> tuple[bool, ...]:
