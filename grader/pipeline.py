@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,8 +21,9 @@ from grader.checks.source.script import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
-from grader.evaluate.measurement_files import read_stored, write_stored
-from grader.evaluate.throughput import images_per_s
+from grader.evaluate.machine_watch import MachineWatch, quiet_now
+from grader.evaluate.measured_run import MeasuredRun, read_measured
+from grader.evaluate.measurement_files import write_stored
 from grader.evaluate.timing import needs_repeat
 from grader.judging.attempt import Attempt
 from grader.judging.attempt_folder import check_out, new_attempt_name, new_workspace, write_facts
@@ -29,15 +31,11 @@ from grader.judging.judge import judge
 from grader.judging.stored_evidence import read_evidence
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
-from grader.model.evaluation import Evaluation
-from grader.model.run import Ending
 from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
 from grader.model.task import Task
-from grader.run.record_reader import read_record
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
-from grader.run.trace_reader import read_trace
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
@@ -46,6 +44,10 @@ OnProgress = Callable[[Progress], None]
 
 def _silent(_sign: Progress) -> None:
     """Nobody waits for a sign of life."""
+
+
+def _announce(on_progress: OnProgress, name: str, number: int, total: int) -> None:
+    on_progress(Progress(f"calibrate {number}/{total} {name}", 0.0))
 
 
 class Pipeline:
@@ -102,7 +104,7 @@ class Pipeline:
                 f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
             )
         return Setting(
-            task=task if options.timed else task.without_time(),
+            task=task,
             profile=profile,
             dataset=find_dataset(task, options.dataset or settings().dataset, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
@@ -169,22 +171,21 @@ class Pipeline:
         return judge(evidence, task), workspace
 
     def calibration(self, setting: Setting, on_progress: OnProgress = _silent) -> Calibration:
-        """The stored calibration, or a provisional one made now: the reference once, the skeleton once on one rank."""
+        """The stored calibration, or a provisional one made now: the reference, and the skeleton on one rank."""
         self.warm(setting, on_progress)
-        stored = self._stored(setting)
-        return stored or self._calibrate(setting, calibrations.NUM_RUNS, on_progress, provisional=True)[0]
+        return calibrations.stored_or_provisional(
+            setting,
+            partial(self._measure, setting, on_progress),
+            quiet_now=partial(quiet_now, setting.world_size),
+            on_run=partial(_announce, on_progress),
+        )
 
     def _reference(self, setting: Setting, on_progress: OnProgress) -> Calibration | None:
-        """What a run is held against: nothing is measured for a task that asks for no time."""
-        if setting.task.target("time") is not None:
+        """What a run is held against: nothing is measured where no time is asked for."""
+        if setting.timed and setting.task.target("time") is not None:
             return self.calibration(setting, on_progress)
         self.warm(setting, on_progress)
-        return self._stored(setting) if setting.timed else None
-
-    def _stored(self, setting: Setting) -> Calibration | None:
-        return calibrations.load(
-            setting.task, setting.profile.name, setting.dataset, setting.world_size, setting.nnodes
-        )
+        return calibrations.load(setting) if setting.timed else None
 
     def calibrate(
         self, task: Task, num_runs: int, *, options: Options, on_progress: OnProgress = _silent
@@ -196,52 +197,31 @@ class Pipeline:
         """
         setting = self.setting(task, options)
         self.warm(setting, on_progress)
-        return self._calibrate(setting, num_runs, on_progress, provisional=False)
-
-    def _calibrate(
-        self, setting: Setting, num_runs: int, on_progress: OnProgress, *, provisional: bool
-    ) -> tuple[Calibration, Path]:
-        def measure(submission: Submission, num_ranks: int) -> calibrations.Measured:
-            return self._measure(setting, submission, num_ranks, on_progress)
-
-        def announce(name: str, number: int, total: int) -> None:
-            on_progress(Progress(f"calibrate {number}/{total} {name}", 0.0))
-
         made = calibrations.make(
             setting,
-            measure,
+            partial(self._measure, setting, on_progress),
             num_runs=num_runs,
-            provisional=provisional,
-            on_progress=announce,
+            on_run=partial(_announce, on_progress),
         )
-        return made, calibrations.save(made, setting.task, setting.dataset, setting.nnodes)
+        return made, calibrations.save(made, setting)
 
     def _measure(
-        self, setting: Setting, submission: Submission, num_ranks: int, on_progress: OnProgress
-    ) -> calibrations.Measured:
+        self, setting: Setting, on_progress: OnProgress, submission: Submission, num_ranks: int
+    ) -> MeasuredRun:
         """One run of one of the task's own submissions, for calibration."""
         if num_ranks != setting.world_size:
             setting = replace(setting, nproc_per_node=num_ranks, nnodes=1)
         facts = self._facts(setting, submission)
         with tempfile.TemporaryDirectory(prefix="grader-calibrate-") as folder:
             workspace = Workspace(Path(folder))
-            self._run(setting, facts, workspace, on_progress)
-            record = read_record(workspace.record)
-            evaluation = read_stored(workspace.evaluation, Evaluation)
-            if record.ending is not Ending.COMPLETED or evaluation is None or evaluation.problem is not None:
-                died = record.ending is not Ending.COMPLETED
-                why = record.ending_reason if died else "it left no weights to score"
+            with MachineWatch() as watch:
+                self._run(setting, facts, workspace, on_progress)
+            try:
+                return read_measured(workspace, watch)
+            except InfraError as error:
                 raise InfraError(
-                    f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {why}"
-                )
-            trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
-            return calibrations.Measured(
-                record.slowest_cpu_s,
-                record.wall_s,
-                evaluation.hidden.get("accuracy"),
-                images_per_s(trace),
-                sum(step.samples for rank in trace.ranks for step in rank.steps),
-            )
+                    f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {error}"
+                ) from error
 
     def _facts(self, setting: Setting, submission: Submission) -> AttemptFacts:
         return AttemptFacts(

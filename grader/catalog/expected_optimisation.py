@@ -26,6 +26,7 @@ def expected(table: ExpectedTable) -> Expected:
         scaling=tuple(table.scaling),
         warmup=table.warmup,
         global_batch_size=table.global_batch_size,
+        new_shares=table.new_shares,
         sharded=table.sharded,
     )
 

@@ -18,6 +18,7 @@
 
 A rubric item needs `requires` (rule codes that must not be found), `metric` (a target that must be met) or `answer`
 (what `examine()` says about the artifacts), or several of them.
+`needs` says what a run must have for the item to show at all; rules know that of themselves.
 Partial credit: for `requires`, each code carries an equal share, and an error takes them all; for `metric`,
 `partial` lists shares for what misses the target by little.
 
@@ -150,12 +151,13 @@ class ChecksTable(_Table):
 
 
 class ExpectedTable(_Table):
-    """`[expected]`: what the task asks of the optimisation, for the rules OPT001 to OPT003, SHARD001 and SHARD002.
+    """`[expected]`: what the task asks of the training, for the rules OPT001 to OPT003, DATA002, SHARD001 and SHARD002.
 
     `scaling` lists the rules by which the peak learning rate may follow the global batch, starting from
     `base_learning_rate` at `base_batch_size`, those of the single-process script; `warmup` asks for a climb to that
-    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step; `sharded` asks that each
-    rank holds its part of the model and no more.
+    peak; `global_batch_size` prescribes the samples of all ranks together per optimizer step; `new_shares` asks
+    that each epoch deals out new shares, where rules else only advise it; `sharded` asks that each rank holds its part
+    of the model and no more.
     """
 
     base_learning_rate: Annotated[float, Field(gt=0, le=1_000, examples=[0.1])] | None = None
@@ -163,6 +165,7 @@ class ExpectedTable(_Table):
     scaling: Annotated[list[Literal["linear", "sqrt"]], Field(examples=[["linear"]])] = []
     warmup: Annotated[bool, Field(examples=[True])] = False
     global_batch_size: Annotated[int, Field(ge=1, examples=[128])] | None = None
+    new_shares: Annotated[bool, Field(examples=[True])] = False
     sharded: Annotated[bool, Field(examples=[True])] = False
 
 
@@ -186,6 +189,7 @@ class RubricTable(_Table):
     requires: Annotated[list[Code], Field(examples=[["DATA001"]])] = []
     metric: Annotated[Literal["accuracy", "time"] | None, Field(examples=["accuracy"])] = None
     answer: Annotated[Name | None, Field(examples=["table"])] = None
+    needs: Annotated[Literal["ranks", "group", "machines", "gpus"] | None, Field(examples=["gpus"])] = None
     partial: Annotated[list[PartialCredit], Field(examples=[[{"of_target": 0.9, "share": 0.5}]])] = []
 
 

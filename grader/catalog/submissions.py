@@ -94,7 +94,10 @@ def _refuse_other_kinds(path: Path, mode: int) -> None:
             f"{path} is a patch. Of a task's own submissions `grader tasks TASK --show {path.stem}` prints the script."
         )
     if suffix in {".zip", ".tar", ".gz", ".tgz", ".7z"}:
-        raise UsageError(f"{path} is an archive. Unpack it and give the folder that holds {ENTRY_POINT}.")
+        raise UsageError(
+            f"{path} is an archive, which only the page for handing in takes. "
+            f"Here, unpack it and give the folder that holds {ENTRY_POINT}."
+        )
     if suffix != ".py":
         raise UsageError(
             f"{path} does not end in .py. Give a Python script, or a folder that holds {ENTRY_POINT} "

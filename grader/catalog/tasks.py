@@ -17,7 +17,9 @@ from grader.catalog.datasets import dataset_names
 from grader.catalog.promised_submissions import promises_in, submissions_of
 from grader.catalog.rule_codes import known_codes
 from grader.errors import TaskError, UsageError
+from grader.model.precondition import Precondition
 from grader.model.promise import PromisedSubmission
+from grader.model.syntax_tree import parse_text
 from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Target, Task
 from grader.plugins.sources import COURSE_FOLDERS
 
@@ -150,7 +152,7 @@ def _evaluate_problems(path: Path, wanted: list[str]) -> list[str]:
     if not path.is_file():
         return [f"evaluate.py: is missing; it defines {' and '.join(f'`{w}`' for w in wanted)}."]
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = parse_text(path.read_bytes())
     except (SyntaxError, ValueError) as error:
         return [f"evaluate.py:{getattr(error, 'lineno', None) or 1}: does not parse: {error}."]
     defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
@@ -207,6 +209,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
                 metric=item.metric,
                 steps=tuple((p.of_target, p.share) for p in item.partial),
                 answer=item.answer or "",
+                needs=Precondition(item.needs) if item.needs else None,
             )
             for item in parsed.rubric
         ),

@@ -15,6 +15,7 @@ from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.finding import Location
+from grader.model.precondition import Precondition
 from grader.model.run import RunRecord
 from grader.model.task import Expected, Task
 from grader.model.trace import RankTrace, Trace
@@ -44,7 +45,7 @@ class Evidence:
         record: seen from outside.
         trace: told by the probe.
         evaluation: the trusted scorer's, None while not scored.
-        calibration: the reference's measured times on this node class, None where there are none.
+        calibration: the reference's times on this node class, its runs started as this one; None where there are none.
         logs: rank → (stdout, stderr) as kept, safe text; empty when unknown.
         repeats: records of repeated runs, made where the first one missed its time narrowly.
         expected: what the task asks of the optimisation.
@@ -64,7 +65,11 @@ class Evidence:
 
     def of_task(self, task: Task) -> Evidence:
         """The same evidence as this task sees it."""
-        return replace(self, expected=task.expected, scored=task.scored)
+        calibration = self.calibration
+        if calibration is not None and not calibration.like(self.facts.launcher, task.launcher):
+            # A cold start costs seconds of imports: held against warm runs, an honest script would seem slow.
+            calibration = None
+        return replace(self, expected=task.expected, scored=task.scored, calibration=calibration)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -90,6 +95,23 @@ class Evidence:
     def world_size(self) -> int:
         """Ranks that were started."""
         return self.record.world_size
+
+    def offers(self, need: Precondition) -> bool:
+        """Whether this run had what it takes for something to show."""
+        starts = [rank.start for rank in self.trace.ranks if rank.start is not None]
+        machines = max(self.record.num_nodes, sum(start.local_rank == 0 for start in starts))
+        return need.met(num_ranks=self.world_size, num_machines=machines, gpus=self.profile != "cpu")
+
+    @property
+    def grouped(self) -> bool:
+        """Whether any rank joined a process group; true where no rank could tell."""
+        told = [rank for rank in self.trace.ranks if rank.start is not None]
+        return not told or any(group.op == "init" for rank in told for group in rank.groups)
+
+    @property
+    def trained(self) -> bool:
+        """Whether any rank took an optimizer step."""
+        return any(rank.steps for rank in self.trace.ranks)
 
     def written(self, name: str) -> tuple[Location, ...]:
         """Where the script opened or saved a file of that name in its output folder; empty where nobody told."""

@@ -7,15 +7,19 @@ that an editor may call it on every save.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from grader.catalog.scripts import NamedScript
 from grader.checks.choice import Choice
+from grader.checks.rubric_step import RubricStep
 from grader.checks.rule import Hit, Rule, load_rules
+from grader.checks.rule_failures import failure_of, parted
 from grader.checks.source.noqa import Silenced
-from grader.checks.source.script import Script, parse
+from grader.checks.source.script import SYNTAX, Script, parse
+from grader.checks.syntax_page import PAGE
+from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.submission import Submission
 
@@ -26,37 +30,51 @@ class LintedScript:
 
     Attributes:
         source: the script; findings: those that were asked for, gravest first.
+        failures: rules that failed on it, see `rule_failures`.
         num_silenced: findings that `# noqa` comments of the script keep back.
+        steps: the items of the task that it was held against, if any was named.
     """
 
     source: NamedScript
     findings: tuple[Finding, ...] = ()
     num_silenced: int = 0
+    steps: tuple[RubricStep, ...] = ()
+    failures: tuple[Finding, ...] = ()
 
 
-def lint_script_as_asked(source: NamedScript, choice: Choice) -> LintedScript:
+def lint_script_as_asked(
+    source: NamedScript, choice: Choice, findings: Sequence[Finding] | None = None
+) -> LintedScript:
     """Lint one script as its author wants it: chosen rules only, without what `# noqa` comments silence.
 
     Args:
         source: the script.
         choice: rules asked for.
+        findings: of its text, where they are known already.
     """
     if source.problem:
         return LintedScript(source)
-    wanted = [finding for finding in lint(source.submission) if choice.wants(finding.code)]
+    if findings is None:
+        with without_collections():
+            findings = lint_script(parse(source.submission))
+    wanted, failures = parted(finding for finding in findings if choice.wants(finding.code))
     silenced = Silenced(source.submission)
     kept = tuple(finding for finding in wanted if not silenced.covers(finding))
-    return LintedScript(source, kept, len(wanted) - len(kept))
+    return LintedScript(source, kept, len(wanted) - len(kept), failures=failures)
 
 
 def lint(submission: Submission) -> tuple[Finding, ...]:
-    """Findings of all source halves, gravest first, then by code and place; always the same for the same files."""
-    with _without_collections():
-        return lint_script(parse(submission))
+    """Findings of all source halves, gravest first, then by code and place; always the same for the same files.
+
+    A rule that fails says nothing here; `lint_script` tells of it.
+    """
+    with without_collections():
+        return parted(lint_script(parse(submission)))[0]
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def without_collections() -> Iterator[None]:
+    """While trees are read."""
     # Every node of a tree is alive while rules read it: looking for garbage among them costs a fifth of the time
     # and finds nothing.
     was_on = gc.isenabled()
@@ -69,20 +87,24 @@ def _without_collections() -> Iterator[None]:
 
 
 def lint_script(script: Script) -> tuple[Finding, ...]:
-    """The same for a script that is parsed already."""
+    """The same for a script that is parsed already, with what stands in place of rules that failed."""
     if script.syntax_errors:
         return tuple(p.finding() for p in script.syntax_errors)
-    found = [
-        _finding(rule, hit)
-        for rule in load_rules()
-        if rule.severity is not Severity.REVIEW
-        for hit in rule.source_hits(script)
-    ]
+    found = []
+    for rule in load_rules():
+        if rule.severity is Severity.REVIEW:
+            continue
+        try:
+            found += [_finding(rule, hit) for hit in rule.source_hits(script)]
+        except GraderError as error:
+            found.append(failure_of(rule, error))
     return tuple(sorted(found, key=_order))
 
 
 def load_page(code: str) -> str | None:
     """A rule's documentation page (Markdown) by its code, in upper or lower case; None for an unknown code."""
+    if code.upper() == SYNTAX:
+        return PAGE
     return next((rule.page for rule in load_rules() if rule.code == code.upper()), None)
 
 

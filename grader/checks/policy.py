@@ -16,12 +16,14 @@ Verdicts and points are not decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.rule import Hit, Observation, Rule, load_rules
+from grader.checks.rule_failures import check_of, failure_of
 from grader.checks.source.script import Script
+from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import CheckResult, State
 from grader.model.task import Task
@@ -49,15 +51,15 @@ def apply_rules(evidence: Evidence, task: Task) -> tuple[tuple[Finding, ...], tu
         task: decides which codes apply; rules that guard the judge itself always do.
 
     Returns:
-        Findings (gravest first, then by code and place) and one check result per applicable rule (by code).
-
-    Raises:
-        InfraError: a rule failed; that is our fault, never the learner's.
+        Findings (gravest first, then by code and place; a rule that failed is told of for staff) and one check result
+        per applicable rule (by code).
     """
     syntax = _syntax(evidence.script)
     if syntax is not None:
         return (syntax,), _silent(task)
-    judged = [_costly(_judge_rule(rule, evidence), task) for rule in applicable(task)]
+    judged = [
+        _costly(_or_failure(rule, lambda one: _judge_rule(one, evidence)), task) for rule in applicable(task)
+    ]
     return _sorted(_fold(judged)), tuple(j.check for j in judged)
 
 
@@ -75,19 +77,41 @@ def _costly(judged: _Judged, task: Task) -> _Judged:
 
 
 def apply_source_rules(script: Script, task: Task) -> tuple[tuple[Finding, ...], tuple[CheckResult, ...]]:
-    """Judge a submission that was not run, by the same policy: the text alone is never more than 3 allows.
-
-    Raises:
-        InfraError: a rule failed.
-    """
+    """Judge a submission that was not run, by the same policy: the text alone is never more than 3 allows."""
     syntax = _syntax(script)
     if syntax is not None:
         return (syntax,), _silent(task)
-    judged = []
-    for rule in applicable(task):
+
+    def read(rule: Rule) -> _Judged:
         findings, check = _from_source(rule, rule.source_hits(script), None, NOT_RUN)
-        judged.append(_Judged(rule, findings, replace(check, state=State.NOT_OBSERVABLE, reason=NOT_RUN)))
+        return _Judged(rule, findings, replace(check, state=State.NOT_OBSERVABLE, reason=NOT_RUN))
+
+    judged = [_or_failure(rule, read) for rule in applicable(task)]
     return _sorted(_fold(judged)), tuple(j.check for j in judged)
+
+
+def expected_findings(
+    script: Script, task: Task, profile: str, shows: Callable[[Rule], bool]
+) -> tuple[Finding, ...]:
+    """What judging a run will find where it confirms the text, told as traced; and for staff, rules that failed.
+
+    Args:
+        script, task: what is judged, and by what.
+        profile: where it will run.
+        shows: whether a run there can tell what a rule asks about at all.
+    """
+
+    def expect(rule: Rule) -> _Judged:
+        hits = rule.source_hits(script)
+        if rule.check_run is None or not shows(rule) or rule.stops or not hits:
+            return _Judged(rule, *_from_source(rule, hits, profile, NOTHING_IN_SOURCE))
+        told = (_source_finding(rule, hit, hit.severity or rule.default_severity(profile)) for hit in hits)
+        findings = tuple(replace(one, evidence=EvidenceKind.TRACE) for one in told)
+        check = CheckResult(rule.code, State.CONTRADICTED, (EvidenceKind.TRACE,), findings[0].message)
+        return _Judged(rule, findings, check)
+
+    asked = (rule for rule in applicable(task) if rule.severity is not Severity.REVIEW)
+    return _sorted(_fold([_costly(_or_failure(rule, expect), task) for rule in asked]))
 
 
 def applicable(task: Task) -> tuple[Rule, ...]:
@@ -95,6 +119,13 @@ def applicable(task: Task) -> tuple[Rule, ...]:
     return tuple(
         r for r in load_rules() if not task.checks or r.code in task.checks or r.code.startswith(_ALWAYS)
     )
+
+
+def _or_failure(rule: Rule, judge: Callable[[Rule], _Judged]) -> _Judged:
+    try:
+        return judge(rule)
+    except GraderError as error:
+        return _Judged(rule, (failure_of(rule, error),), check_of(rule))
 
 
 def _judge_rule(rule: Rule, evidence: Evidence) -> _Judged:
@@ -108,7 +139,7 @@ def _judge_rule(rule: Rule, evidence: Evidence) -> _Judged:
         findings = tuple(_refuted(rule, hit, observation) for hit in hits)
         check = CheckResult(rule.code, State.VERIFIED, observation.evidence, observation.reason)
     else:
-        findings, check = _from_source(rule, hits, evidence.profile, observation.reason)
+        findings, check = _from_source(rule, hits, evidence.profile, observation.reason, observation.state)
     return _Judged(rule, findings, check)
 
 
@@ -144,14 +175,18 @@ def _refuted(rule: Rule, hit: Hit, observation: Observation) -> Finding:
 
 
 def _from_source(
-    rule: Rule, hits: tuple[Hit, ...], profile: str | None, reason: str
+    rule: Rule,
+    hits: tuple[Hit, ...],
+    profile: str | None,
+    reason: str,
+    untold: State = State.NOT_OBSERVABLE,
 ) -> tuple[tuple[Finding, ...], CheckResult]:
-    """Policy 3; `reason` says why the run could not tell, or that there was nothing to tell."""
+    """Policy 3; `reason` and `untold` say why the run did not tell: it could not, or there was nothing to tell."""
     findings = tuple(_source_finding(rule, hit, _from_text(rule, hit, profile)) for hit in hits)
     if not findings:
         # A rule that only reads the text has looked; one that wanted to see the run has not.
         alone = rule.check_run is None
-        state = State.VERIFIED if alone else State.NOT_OBSERVABLE
+        state = State.VERIFIED if alone else untold
         return (), CheckResult(rule.code, state, (EvidenceKind.SOURCE,) if alone else (), reason)
     weakened = all(
         f.severity.rank > (h.severity or rule.severity).rank for f, h in zip(findings, hits, strict=True)
@@ -159,7 +194,7 @@ def _from_source(
     if weakened:
         # What was not sure enough to be said at its own severity must not cost points either.
         text = f"The source suggests it, but the run could not confirm it: {_continued(reason)}"
-        return findings, CheckResult(rule.code, State.NOT_OBSERVABLE, (EvidenceKind.SOURCE,), text)
+        return findings, CheckResult(rule.code, untold, (EvidenceKind.SOURCE,), text)
     return findings, CheckResult(rule.code, State.CONTRADICTED, (EvidenceKind.SOURCE,), findings[0].message)
 
 

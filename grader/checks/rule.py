@@ -8,6 +8,8 @@ with the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *
     ON_PROFILE = {"cpu": Severity.HINT}          # optional: where the profile decides (faults that gloo hides)
     EXPLAINED_BY = ("DIST001",)                  # optional: codes that are the cause; this finding then folds away
     CLOCKED = True                               # optional: it depends on the machine's clock, so no promise forbids it
+    STOPS = True                                 # optional: a run shows it only by stopping at it
+    NEEDS = Precondition.RANKS                           # optional: what a run must have for it to show at all
     def check_source(script: Script) -> Iterable[Hit]: ...      # optional; text only
     def check_run(evidence: Evidence) -> Observation: ...       # optional; trace, record and evaluation
 
@@ -19,14 +21,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from grader.catalog.rule_codes import code_of, known_codes
+from grader.checks.needed_lines import with_needed_lines
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.grade import State
+from grader.model.precondition import Precondition
 from grader.plugins.loader import Plugin, failure, load, taken_twice
 from grader.plugins.problems import PluginProblem
 from grader.plugins.shape import Complaint, Constant, Function, Shape, of_type, unknown
@@ -59,7 +63,8 @@ class Observation:
     """What a rule saw in a run.
 
     Attributes:
-        state: `VERIFIED` (looked; it is right), `CONTRADICTED` (hits say where), `NOT_OBSERVABLE`.
+        state: `VERIFIED` (looked; it is right), `CONTRADICTED` (hits say where), `NOT_OBSERVABLE` (it cannot be told),
+            `NOT_REACHED` (the run did nothing of what the rule asks about).
         reason: one sentence: what was seen to be right (with numbers), or why nothing could be seen.
         hits: at least one exactly when contradicted.
         evidence: kinds that spoke.
@@ -87,12 +92,18 @@ def not_observable(reason: str) -> Observation:
     return Observation(State.NOT_OBSERVABLE, reason, (), ())
 
 
+def not_reached(reason: str) -> Observation:
+    """The run ended before what the rule asks about, or never began it."""
+    return Observation(State.NOT_REACHED, reason, (), ())
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One loaded rule; `page` is its documentation in Markdown.
 
     `clocked`: what it finds depends on how fast the machine was at that moment, so that proofs of tasks look for it
-    only where it was promised.
+    only where it was promised. `stops`: a run that comes to its end has not shown it. `needs`: what a run must have for
+    it to show; None for nothing.
     """
 
     code: str
@@ -105,6 +116,8 @@ class Rule:
     check_run: Callable[[Evidence], Observation] | None
     file: PluginFile
     clocked: bool = False
+    stops: bool = False
+    needs: Precondition | None = None
 
     @property
     def title(self) -> str:
@@ -132,20 +145,42 @@ class Rule:
             raise failure(
                 f"rule {self.code} failed on the source", self.file, "check_source", error
             ) from error
-        return hits
+        return _completed(hits, script)
 
     def observe(self, evidence: Evidence) -> Observation | None:
         """What its run half sees; None where it has none. Raises what `source_hits` does."""
         if self.check_run is None:
             return None
         try:
+            lacking = self.needs if self.needs is not None and not evidence.offers(self.needs) else None
+            if lacking is not None and lacking is not Precondition.GPUS:
+                return not_observable(lacking.sentence)
             observation = self.check_run(evidence)
             _must_be(Observation, observation)
+            ungrouped = self.needs is Precondition.GROUP and not evidence.grouped
         except GraderError:
             raise
         except Exception as error:
             raise failure(f"rule {self.code} failed on the trace", self.file, "check_run", error) from error
+        if observation.state is State.CONTRADICTED:
+            return replace(observation, hits=_completed(observation.hits, evidence.script))
+        # A script can fail over devices without having any; that it does right there cannot show.
+        if lacking is not None:
+            return not_observable(lacking.sentence)
+        if ungrouped:
+            return not_reached(
+                "The ranks formed no process group, so this can't be seen yet: it counts once they are in one, "
+                "see DIST001."
+            )
         return observation
+
+
+def _completed(hits: tuple[Hit, ...], script: Script) -> tuple[Hit, ...]:
+    """The same hits; what advice to paste needs and the script lacks stands with it."""
+    return tuple(
+        replace(hit, hint=with_needed_lines(hit.hint, script, hit.where[0].path if hit.where else ""))
+        for hit in hits
+    )
 
 
 def _must_be(kind: type, *answers: object) -> None:
@@ -168,6 +203,12 @@ def load_rules() -> tuple[Rule, ...]:
     return _load(stamp(RULES))
 
 
+def in_words(code: str) -> str:
+    """What a rule is about, in quotation marks, for sentences without a card beside them; else the code itself."""
+    title = next((rule.title for rule in load_rules() if rule.code == code), "")
+    return f"“{title.rstrip('.')}”" if title else code
+
+
 @lru_cache(maxsize=4)
 def _load(_stamp: Stamp) -> tuple[Rule, ...]:
     return tuple(sorted(map(_rule, load(RULES, SHAPE, _together)), key=lambda rule: rule.code))
@@ -185,6 +226,8 @@ def _rule(plugin: Plugin) -> Rule:
         check_run=plugin.get("check_run"),
         file=plugin.file,
         clocked=plugin.get("CLOCKED", False),
+        stops=plugin.get("STOPS", False),
+        needs=plugin.get("NEEDS"),
     )
 
 
@@ -214,6 +257,7 @@ def _together(plugins: Sequence[Plugin]) -> Iterator[PluginProblem]:
     yield from taken_twice(plugins, "code", lambda one: code_of(one.name))
 
 
+_precondition = of_type(Precondition, "a precondition such as `Precondition.RANKS`")
 _severity = of_type(Severity, "a severity such as `Severity.ERROR`")
 SHAPE = Shape(
     what="a rule",
@@ -222,6 +266,8 @@ SHAPE = Shape(
         Constant("ON_PROFILE", 'ON_PROFILE = {"cpu": Severity.HINT}', _severities_by_profile, required=False),
         Constant("EXPLAINED_BY", 'EXPLAINED_BY = ("DIST001",)', _codes, required=False),
         Constant("CLOCKED", "CLOCKED = True", of_type(bool, "True or False"), required=False),
+        Constant("STOPS", "STOPS = True", of_type(bool, "True or False"), required=False),
+        Constant("NEEDS", "NEEDS = Precondition.RANKS", _precondition, required=False),
     ),
     functions=(
         Function(

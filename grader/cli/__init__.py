@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 from grader import __version__
 from grader.cli.command import add_command, load_commands
+from grader.cli.output import print_to_nobody, unread_is_no_fault
 from grader.errors import EXIT_USAGE, GraderError
 
 EXIT_INTERRUPTED = 130
@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         code: int = args.run(args)
-        sys.stdout.flush()
+        with unread_is_no_fault():
+            pass  # what is still in the buffer
     except GraderError as error:
         return _complain(error, as_json=args.json)
     except KeyboardInterrupt:
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output (`| head`) has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print_to_nobody()
         return EXIT_USAGE
     return code
 

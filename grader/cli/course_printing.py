@@ -22,18 +22,24 @@ def print_tasks(tasks: Sequence[Task], course: Course | None) -> None:
     console = stdout_console()
     if course is not None:
         console.print(f"[bold]{course.title}[/bold]  ({course.path.name})", soft_wrap=True)
-    table = _table("", "task", "lab", "after", "profiles", "title")
+    profiles = {task.name: ", ".join(profile.name for profile in task.profiles) for task in tasks}
+    same = len(set(profiles.values())) == 1
+    table = _table("", "task", "title", "lab", "after", *(() if same else ("profiles",)))
+    # What is to be typed is never cut.
+    table.columns[1].no_wrap = True
     for number, task in enumerate(tasks, start=1):
         item = course.item(task.name) if course is not None else None
         table.add_row(
             f"{number}" if item is not None else "",
             task.name,
+            task.title,
             task.lab,
             ", ".join(item.after) if item is not None else "",
-            " ".join(p.name for p in task.profiles),
-            task.title,
+            *(() if same else (profiles[task.name],)),
         )
     console.print(table)
+    if same:
+        console.print(f"\nEach can run with the profiles {next(iter(profiles.values()))}.", soft_wrap=True)
 
 
 def place_to_json(course: Course | None, task: str) -> dict[str, Any] | None:

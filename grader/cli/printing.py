@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from grader.checks.lint import LintedScript
     from grader.doctor import Checkup
     from grader.judging.attempt import Attempt
     from grader.model.calibration import Calibration
@@ -32,9 +31,9 @@ def emit_json(value: Any) -> None:
 
 def stdout_console() -> Console:
     """A console on standard output; plain where that is no terminal."""
-    from rich.console import Console
+    from grader.cli.console import OutputConsole
 
-    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+    return OutputConsole(file=sys.stdout, highlight=False, soft_wrap=False)
 
 
 def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff: bool) -> None:
@@ -55,47 +54,6 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
     console.print(f"evidence  {workspace.root}", soft_wrap=True)
 
 
-def print_lint(linted: Sequence[LintedScript], *, form: str) -> None:
-    """Source findings of each script, as `text`, `json`, `sarif` or `github` annotations."""
-    if form == "json":
-        emit_json({"schema": 1, "files": [_linted_out(one) for one in linted]})
-        return
-    if form == "sarif":
-        from grader.report.exports import sarif
-
-        sys.stdout.write(sarif.of_lint(linted))
-        return
-    if form == "github":
-        from grader.report.annotations import to_annotations
-
-        sys.stdout.write(to_annotations(linted))
-        return
-    from rich.text import Text
-
-    from grader.report.safe_text import one_line
-    from grader.report.terminal import print_findings
-
-    console = stdout_console()
-    readable = [one for one in linted if not one.source.problem]
-    for one in readable:
-        if len(linted) > 1:
-            console.print(Text(one_line(one.source.name), style="bold"), soft_wrap=True)
-        print_findings(one.findings, one.source.submission, console)
-        if one.num_silenced:
-            console.print(f"{one.num_silenced} more silenced by `# noqa`.", style="dim")
-
-
-def _linted_out(one: LintedScript) -> dict[str, Any]:
-    from grader.report.json_report import finding_out
-
-    out: dict[str, Any] = {"file": one.source.name, "findings": [finding_out(f) for f in one.findings]}
-    if one.source.problem:
-        out["error"] = one.source.problem
-    if one.num_silenced:
-        out["silenced"] = one.num_silenced
-    return out
-
-
 def task_to_json(task: Task) -> dict[str, Any]:
     """A task's facts for programs."""
     from grader.catalog import submissions_of
@@ -110,9 +68,19 @@ def task_to_json(task: Task) -> dict[str, Any]:
         "profiles": [asdict(p) for p in task.profiles],
         "targets": [asdict(t) for t in task.targets],
         "rubric": [asdict(item) for item in task.rubric],
-        "max_points": task.max_points,
+        "max_points": 100,
+        "scales": {profile.name: _scale_to_json(task, profile) for profile in task.profiles},
         "submissions": [promise_to_json(promised) for promised in submissions_of(task)],
     }
+
+
+def _scale_to_json(task: Task, profile: Profile) -> list[dict[str, Any]]:
+    from grader.evaluate.scale import ScaleConditions, scale
+
+    return [
+        {"id": scaled.item.id, "points": scaled.points, "left_out": scaled.left_out}
+        for scaled in scale(task, ScaleConditions.planned(task, profile))
+    ]
 
 
 def promise_to_json(promised: PromisedSubmission) -> dict[str, Any]:
@@ -133,18 +101,30 @@ def print_task(task: Task) -> None:
     from rich.table import Table
 
     from grader.catalog import submissions_of
+    from grader.evaluate.scale import ScaleConditions, scale
 
     console = stdout_console()
     console.print(Markdown(task.statement))
     rubric = Table(title="Rubric", title_justify="left", box=None, pad_edge=False)
-    for heading in ("points", "item", "needs"):
+    scales = {p.name: scale(task, ScaleConditions.planned(task, p)) for p in task.profiles}
+    # Where something is left out, the others are worth more: each such profile has a column of its own.
+    scales = {name: items for name, items in scales.items() if any(scaled.left_out for scaled in items)}
+    for heading in ("points", *(f"on {name}" for name in scales), "item", "needs"):
         rubric.add_column(heading)
-    for item in task.rubric:
+    for number, item in enumerate(task.rubric):
+        here = (items[number] for items in scales.values())
+        worth = ("–" if scaled.left_out else f"{scaled.points:g}" for scaled in here)
         measured = (f"{item.metric} target",) if item.metric else ()
         answered = (f"{item.answer} answer",) if item.answer else ()
         needs = " ".join((*item.requires, *measured, *answered))
-        rubric.add_row(f"{item.points:g}", item.title + (" (must)" if item.must else ""), needs)
+        rubric.add_row(f"{item.points:g}", *worth, item.title + (" (must)" if item.must else ""), needs)
     console.print(rubric)
+    for name, items in scales.items():
+        for scaled in items:
+            if scaled.left_out:
+                console.print(
+                    f"On {name}, “{scaled.item.title}” is left out, and the others share its points: {scaled.left_out}"
+                )
     proofs = Table(title="\nSubmissions that prove the task", title_justify="left", box=None, pad_edge=False)
     for heading in ("verdict", "submission", "points", "codes"):
         proofs.add_column(heading)
@@ -234,8 +214,14 @@ def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) ->
     console = stdout_console()
     console.print(table)
     console.print(
-        f"node class {calibration.node_class}, load {calibration.load:.1f}, stored in {path}", soft_wrap=True
+        f"node class {calibration.node_class}, launcher {calibration.launcher}, load {calibration.load:.1f}, "
+        f"stored in {path}",
+        soft_wrap=True,
     )
+    if calibration.busy:
+        console.print(
+            "[yellow]The machine was busy during most runs:[/yellow] measure again with nothing beside it."
+        )
 
 
 def print_diagnoses(diagnoses: Sequence[Checkup], *, as_json: bool) -> None:
@@ -293,3 +279,15 @@ def print_demo(step: DemoStep) -> None:
     console.rule(step.promised.name)
     print_attempt(step.attempt, console)
     console.print(f"\nHTML report  {step.workspace.report}\n", soft_wrap=True)
+
+
+def print_reports(steps: Sequence[DemoStep]) -> None:
+    """Last of the demo: what became of each, and where its report is."""
+    from grader.model.attempt_result import AttemptResult
+    from grader.report.banner import sentence
+
+    console = stdout_console()
+    console.rule("reports to open in a browser")
+    for step in steps:
+        result = sentence(AttemptResult.of(step.attempt.grade))
+        console.print(f"{step.promised.name}  {result}\n  {step.workspace.report}", soft_wrap=True)

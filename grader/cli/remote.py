@@ -8,19 +8,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from grader.cli.live import LiveView
 from grader.cli.printing import emit_json, stdout_console
-from grader.client import AttemptAnswer, EventAnswer, Service, SubmissionAnswer, TaskAnswer, follow, known
-from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED, UsageError
-from grader.model.grade import Verdict
+from grader.client import (
+    AttemptAnswer,
+    EventAnswer,
+    ReadingAnswer,
+    Service,
+    SubmissionAnswer,
+    TaskAnswer,
+    follow,
+    known,
+)
+from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
+from grader.model.finding import Severity
 from grader.model.submission import Submission
 from grader.report.safe_text import one_line
 from grader.run.runtime import Progress
-
-if TYPE_CHECKING:
-    from grader.model.grade import Grade
 
 
 def service() -> Service:
@@ -50,31 +56,54 @@ def find_task(service: Service, name: str, course: str | None) -> TaskAnswer:
     return found[0]
 
 
-def print_handed(
-    service: Service, task: TaskAnswer, handed: SubmissionAnswer, submission: Submission
-) -> None:
-    """What the service took, and what reading the script shows."""
+def check(
+    service: Service, task: TaskAnswer, submission: Submission, *, needed: bool
+) -> ReadingAnswer | None:
+    """What reading shows for this task; None where the service tells nothing of it and it is not `needed`."""
+    try:
+        return service.check(task.id, submission)
+    except UsageError:
+        # A service that checks nothing now, or is too old for it, may take the script all the same.
+        if needed:
+            raise
+        return None
+
+
+def print_reading(reading: ReadingAnswer, submission: Submission) -> None:
+    """What the text shows, before anything runs."""
+    from grader.report.readiness import print_readiness
     from grader.report.terminal import print_findings
 
+    console = stdout_console()
+    print_findings(reading.findings, submission, console)
+    if reading.steps:
+        print_readiness(reading.steps, console, reading.findings)
+    console.print()
+
+
+def conclude_check(reading: ReadingAnswer, *, as_json: bool) -> int:
+    """The exit code of a script that was only read, and with `as_json` what reading showed."""
+    if as_json:
+        emit_json({"schema": 1, **_reading_out(reading)})
+    wrong = any(one.severity is Severity.ERROR for one in reading.findings)
+    lacking = any(step.lacking for step in reading.steps)
+    return EXIT_NOT_ACCEPTED if wrong or lacking else EXIT_ACCEPTED
+
+
+def print_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer) -> None:
+    """What the service took."""
     console = stdout_console()
     again = ", as before" if handed.repeated else ""
     late = f", {handed.late_days} days late" if handed.late_days > 1 else ", late" if handed.late_days else ""
     course, name = one_line(task.course), one_line(task.name)
     console.print(f"attempt {handed.attempt_id} at {name} ({course}){again}{late}", markup=False)
     console.print(f"{service.url}/attempts/{handed.attempt_id}", markup=False, soft_wrap=True)
-    console.print()
-    if handed.findings:
-        print_findings(handed.findings, submission, console)
-    else:
-        console.print("Reading the script shows nothing wrong; the run has the last word.")
     if handed.state == "queued":
-        console.print(f"\n{_queued(handed.position, handed.starts_in_s)}")
+        console.print(f"{_queued(handed.position, handed.starts_in_s)}")
 
 
-def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer) -> None:
-    """The same for programs."""
-    from grader.report.json_report import finding_out
-
+def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer, reading: ReadingAnswer) -> None:
+    """The same for programs, with what reading the script shows."""
     emit_json(
         {
             "schema": 1,
@@ -85,9 +114,19 @@ def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer) ->
             "state": handed.state,
             "repeated": handed.repeated,
             "late_days": handed.late_days,
-            "findings": [finding_out(one) for one in handed.findings or ()],
+            **_reading_out(reading),
         }
     )
+
+
+def _reading_out(reading: ReadingAnswer) -> dict[str, Any]:
+    from grader.report.json_report import finding_out
+    from grader.report.readiness import steps_out
+
+    return {
+        "findings": [finding_out(one) for one in reading.findings],
+        "steps": steps_out(reading.steps),
+    }
 
 
 def watch(service: Service, attempt_id: int) -> AttemptAnswer:
@@ -104,49 +143,27 @@ def watch(service: Service, attempt_id: int) -> AttemptAnswer:
     return last
 
 
-def conclude(
-    service: Service,
-    attempt: AttemptAnswer,
-    *,
-    as_json: bool,
-    out: Path | None = None,
-    submission: Submission | None = None,
-) -> int:
-    """Print how an attempt ended, write its report where that was asked for, and return the verdict's exit code."""
-    if attempt.state == "judged" and attempt.verdict is not None:
-        text = service.grade(attempt.id)
-        if as_json:
-            sys.stdout.write(text)
-        else:
-            print()
-            print_grade(text, submission)
-            print(f"\nreport  {service.url}/attempts/{attempt.id}")
-        if out is not None:
-            put(service.report(attempt.id), out)
-    elif as_json:
-        emit_json({"schema": 1, **attempt.fields})
-    else:
-        print(_line(service, attempt))
-    return _exit_code(attempt)
-
-
-def print_grade(text: str, submission: Submission | None = None) -> None:
-    """A grade that the service sent, as text."""
-    from grader.report.terminal import print_grade as print_in_terminal
-
-    grade = _grade(text)
-    print_in_terminal(grade, submission or Submission(grade.submission, ()), stdout_console())
-
-
 def print_attempts(service: Service, attempts: Sequence[AttemptAnswer], *, as_json: bool) -> None:
     """Attempts, a line each."""
     if as_json:
         emit_json({"schema": 1, "attempts": [attempt.fields for attempt in attempts]})
         return
     for attempt in attempts:
-        print(_line(service, attempt))
+        print(attempt_line(service, attempt))
     if not attempts:
         print("Nothing was handed in yet: `grader submit TASK FILE`.")
+
+
+def latest_judged(service: Service) -> int:
+    """The number of one's latest attempt that was judged; regrades aside.
+
+    Raises:
+        UsageError: there is none among one's latest attempts.
+    """
+    for attempt in service.attempts():
+        if attempt.state == "judged" and attempt.fields.get("lane") != "regrade":
+            return attempt.id
+    raise UsageError("none of your latest attempts is judged: `grader status` lists them")
 
 
 def put(text: str, out: Path | None) -> None:
@@ -166,27 +183,8 @@ def put(text: str, out: Path | None) -> None:
     print(f"written to {out}", file=sys.stderr)
 
 
-def _grade(text: str) -> Grade:
-    from grader.report.json_report import from_json
-
-    try:
-        return from_json(text)
-    except ValueError as error:
-        raise UsageError(
-            f"the service sent no grade that this version can read ({error}): --json shows it"
-        ) from None
-
-
-def _exit_code(attempt: AttemptAnswer) -> int:
-    if attempt.state == "failed" or attempt.verdict == Verdict.JUDGE_ERROR:
-        return EXIT_INFRA_ERROR
-    if attempt.state == "judged" and attempt.verdict in (None, Verdict.ACCEPTED):
-        # Not told before the due date: it was judged, and that is all there is to know.
-        return EXIT_ACCEPTED
-    return EXIT_NOT_ACCEPTED
-
-
-def _line(service: Service, attempt: AttemptAnswer) -> str:
+def attempt_line(service: Service, attempt: AttemptAnswer) -> str:
+    """How an attempt stands, in one line."""
     what = f"{attempt.id:>6}  {one_line(attempt.task)}  {one_line(attempt.submission)}"
     return f"{what}  {_phase(attempt)}  {service.url}/attempts/{attempt.id}"
 
@@ -204,8 +202,7 @@ def _phase(attempt: AttemptAnswer) -> str:
     if attempt.verdict is None:
         until = f" until {one_line(attempt.hidden_until)}" if attempt.hidden_until else ""
         return f"judged; the result is not told{until}"
-    points = f", {attempt.points:g} of {attempt.max_points:g} points" if attempt.points is not None else ""
-    return f"{one_line(attempt.verdict)}{points}"
+    return one_line(attempt.outcome or attempt.verdict)
 
 
 def _queued(position: int | None, starts_in_s: float | None) -> str:

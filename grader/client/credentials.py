@@ -74,15 +74,15 @@ def keep(key: Key) -> Path:
     return _write(_Kept(key.url, {**_read().tokens, key.url: key.token}))
 
 
-def forget(url: str | None = None) -> bool:
-    """Drop the key of a service, or of the one that is used by default; False: there was none."""
+def forget(url: str | None = None) -> Key | None:
+    """Drop the key of a service, or of the one that is used by default, and return it; None: there was none."""
     kept = _read()
     url = address(url) if url else kept.default
+    if url not in kept.tokens:
+        return None
     rest = {one: token for one, token in kept.tokens.items() if one != url}
-    if len(rest) == len(kept.tokens):
-        return False
     _write(_Kept(next(iter(rest), ""), rest))
-    return True
+    return Key(url, kept.tokens[url])
 
 
 @dataclass(frozen=True, slots=True)

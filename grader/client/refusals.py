@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
 import httpx
 
 from grader.errors import GraderError, InfraError, UsageError
+
+_ATTEMPT = re.compile(r"/attempts/(\d+)(?:/|$)")
 
 
 def refusal(url: str, response: httpx.Response) -> GraderError:
@@ -24,6 +27,9 @@ def refusal(url: str, response: httpx.Response) -> GraderError:
         return UsageError(
             f"{url} leads elsewhere, to {response.headers.get('location', 'nowhere')}: sign in there"
         )
+    wanted = _ATTEMPT.search(response.request.url.path)
+    if status == 404 and said and wanted is not None:
+        return UsageError(f"{url} has no attempt {wanted[1]} that you may see: `grader status` lists yours")
     if status == 404 and not said:
         return UsageError(f"{url} answers, but is no grader of this version")
     if status >= 500:

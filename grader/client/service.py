@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -18,10 +17,19 @@ from typing import Any, Self
 import httpx
 
 from grader import __version__
-from grader.client.answers import AttemptAnswer, EventAnswer, SubmissionAnswer, TaskAnswer, findings_of
+from grader.client.answers import (
+    AttemptAnswer,
+    ChangesAnswer,
+    EventAnswer,
+    ReadingAnswer,
+    SubmissionAnswer,
+    TaskAnswer,
+    findings_of,
+)
 from grader.client.credentials import Key
 from grader.client.refusals import refusal
 from grader.errors import InfraError, UsageError
+from grader.model.finding import Finding
 from grader.model.submission import Submission
 from grader.settings import settings
 
@@ -61,6 +69,10 @@ class Service:
         body = {"login": login, "password": password, "name": name}
         return str(self._ask("POST", "/tokens", json=body).json()["token"])
 
+    def end_token(self) -> bool:
+        """End the token that this key is; False: it held no longer."""
+        return bool(self._ask("DELETE", "/tokens").json().get("revoked"))
+
     def me(self) -> Mapping[str, Any]:
         """Whose token this is."""
         return self._mapping("/me")
@@ -85,18 +97,18 @@ class Service:
 
     def hand_in(self, course_task_id: int, submission: Submission, *, key: str) -> SubmissionAnswer:
         """Hand in; the same `key` again never makes a second submission."""
-        body = {
-            "name": submission.name,
-            "files": [{"path": file.path, "text": file.text} for file in submission.files],
-        }
         path = f"/course-tasks/{course_task_id}/submissions"
-        handed = SubmissionAnswer.of(
-            self._ask("POST", path, json=body, headers={"Idempotency-Key": key}).json()
-        )
-        if handed.findings is not None:
-            return handed
-        told = self._list(f"/attempts/{handed.attempt_id}/findings", "findings")
-        return replace(handed, findings=findings_of(told))
+        answer = self._ask("POST", path, json=_body(submission), headers={"Idempotency-Key": key})
+        return SubmissionAnswer.of(answer.json())
+
+    def findings(self, attempt_id: int) -> tuple[Finding, ...]:
+        """What the source of an attempt gives away."""
+        return findings_of(self._list(f"/attempts/{attempt_id}/findings", "findings"))
+
+    def check(self, course_task_id: int, submission: Submission) -> ReadingAnswer:
+        """What the text shows for a task before it is handed in; nothing is kept."""
+        path = f"/course-tasks/{course_task_id}/check"
+        return ReadingAnswer.of(self._ask("POST", path, json=_body(submission)).json())
 
     def attempt(self, attempt_id: int) -> AttemptAnswer:
         """How an attempt stands."""
@@ -114,6 +126,11 @@ class Service:
     def grade(self, attempt_id: int) -> str:
         """The grade as JSON of schema 1."""
         return self._ask("GET", f"/attempts/{attempt_id}/grade").text
+
+    def changes(self, attempt_id: int, since: int | None = None) -> ChangesAnswer:
+        """What changed since the attempt before, or since the one of that number."""
+        options = {} if since is None else {"params": {"since": since}}
+        return ChangesAnswer.of(self._ask("GET", f"/attempts/{attempt_id}/changes", **options).json())
 
     def report(self, attempt_id: int) -> str:
         """The report as one HTML file."""
@@ -172,6 +189,11 @@ class Service:
                 raise UsageError(f"{self.url} answers, but is no grader of this version")
             return response
         raise refusal(self.url, response)
+
+
+def _body(submission: Submission) -> dict[str, Any]:
+    files = [{"path": file.path, "text": file.text} for file in submission.files]
+    return {"name": submission.name, "files": files}
 
 
 def _is_ours(response: httpx.Response) -> bool:

@@ -1,7 +1,7 @@
 """The reference time of a task on this kind of machine: measured, stored with its spread, found again.
 
 The caller runs submissions; here runs are planned, kept and looked up. A calibration is valid for one task version,
-profile, data set version, world size and node class, and says whether it is provisional.
+profile, data set version, world size, launcher and node class, and says whether it is provisional.
 """
 
 from __future__ import annotations
@@ -9,73 +9,51 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from grader.catalog import read_submission, reference, submissions_of
 from grader.errors import TaskError
+from grader.evaluate.measured_run import MeasuredRun
 from grader.evaluate.measurement_files import read_stored, write_stored
 from grader.model.calibration import Calibration, StyleTiming
-from grader.model.dataset import PreparedDataset
-from grader.model.promise import PromisedSubmission
 from grader.model.run_options import Setting
 from grader.model.submission import Submission
-from grader.model.task import Profile, Task
+from grader.model.task import Task
 from grader.settings import settings
 
 NUM_RUNS, NUM_ONE_RANK_RUNS = 5, 3
-"""Runs of each accepted style, and of the skeleton on one rank, in a full calibration."""
+"""Runs of each accepted style and of the skeleton on one rank in a full calibration; at most, of the reference in a
+provisional one."""
+_ALONE = "skeleton"
 
 
-class Measured(NamedTuple):
-    """One completed run: CPU seconds of the slowest rank, wall seconds, accuracy 0–1 on the hidden split, images/s.
-
-    `accuracy` is None where the task scores no network; `num_samples` counts what all ranks trained on.
-    """
-
-    cpu_s: float
-    wall_s: float
-    accuracy: float | None
-    images_per_s: float | None
-    num_samples: int = 0
-
-
-RunOnce = Callable[[Submission, int], Measured]
+RunOnce = Callable[[Submission, int], MeasuredRun]
 """Runs a submission on that many ranks and measures it; raises InfraError where it cannot."""
+OnRun = Callable[[str, int, int], None]
+"""Told the name of the next run, its number from 1 and how many there are."""
 
 
 def make(
-    setting: Setting,
-    run_once: RunOnce,
-    *,
-    num_runs: int = NUM_RUNS,
-    provisional: bool = False,
-    on_progress: Callable[[str, int, int], None] | None = None,
+    setting: Setting, run_once: RunOnce, *, num_runs: int = NUM_RUNS, on_run: OnRun | None = None
 ) -> Calibration:
-    """Measure; nothing is stored.
+    """Measure all accepted styles; nothing is stored.
 
     Args:
-        setting: task, profile, data and ranks that the calibration will be valid for.
+        setting: task, profile, data, ranks and launcher that the calibration will be valid for.
         run_once: runs one submission and measures it.
         num_runs: runs of each accepted style; the styles take turns, so that a slow minute meets all of them.
-        provisional: one run of the reference and one of the skeleton instead.
-        on_progress: told the name of the next run, its number from 1 and how many there are.
+        on_run: told of every run before it starts.
 
     Raises:
         TaskError: the task has no accepted submission without findings to be measured.
     """
-    task, profile = setting.task, setting.profile
-    skeleton = read_submission(task.skeleton)
-    promises: tuple[PromisedSubmission, ...]
-    if provisional:
-        promises, num_runs, num_single = (reference(task),), 1, 1
-    else:
-        # What promises findings is a flaw that is let through, not a style to measure others by.
-        promises = tuple(p for p in submissions_of(task) if p.verdict == "accepted" and not p.codes)
-        num_single = NUM_ONE_RANK_RUNS
+    task = setting.task
+    # What promises findings is a flaw that is let through, not a style to measure others by.
+    promises = tuple(p for p in submissions_of(task) if p.verdict == "accepted" and not p.codes)
     if not promises:
         raise TaskError(
             f"The task {task.name} has no accepted submission without findings to calibrate with."
@@ -83,19 +61,78 @@ def make(
     styles = [(p.name, p.submission, setting.world_size) for p in promises]
     plan = [style for _ in range(num_runs) for style in styles]
     # One rank in between, not at the end, for the same reason as the turns.
-    for n in range(num_single):
-        plan.insert((n + 1) * len(plan) // (num_single + 1), ("skeleton", skeleton, 1))
+    for n in range(NUM_ONE_RANK_RUNS):
+        plan.insert((n + 1) * len(plan) // (NUM_ONE_RANK_RUNS + 1), _alone(task))
     load = os.getloadavg()[0]
-    runs: dict[str, list[Measured]] = {}
+    runs: dict[str, list[MeasuredRun]] = {}
     for number, (name, submission, num_ranks) in enumerate(plan, start=1):
-        if on_progress is not None:
-            on_progress(name, number, len(plan))
+        if on_run is not None:
+            on_run(name, number, len(plan))
         runs.setdefault(name, []).append(run_once(submission, num_ranks))
-    single = runs.pop("skeleton")
+    disturbed = [run.disturbed for of_style in runs.values() for run in of_style]
+    return _calibration(setting, runs, load, provisional=False, busy=2 * sum(disturbed) > len(disturbed))
+
+
+def make_provisional(
+    setting: Setting, run_once: RunOnce, *, num_tries: int | None = None, on_run: OnRun | None = None
+) -> Calibration:
+    """Measure the reference, and the skeleton on one rank, once; nothing is stored.
+
+    The reference is run again while its run is disturbed, `num_tries` times at most (None: as the settings say); else
+    the quickest is taken. The skeleton is not: points depend on the reference alone.
+
+    Args: as `make`.
+    """
+    chosen, most = reference(setting.task), num_tries or settings().reference_tries
+    plan = [_alone(setting.task), (chosen.name, chosen.submission, setting.world_size)]
+    load = os.getloadavg()[0]
+    runs: dict[str, list[MeasuredRun]] = {}
+    for number, (name, submission, num_ranks) in enumerate(plan, start=1):
+        tries: list[MeasuredRun] = []
+        while not tries or (name != _ALONE and tries[-1].disturbed and len(tries) < most):
+            if on_run is not None:
+                on_run(f"{name}, again" if tries else name, number, len(plan))
+            tries.append(run_once(submission, num_ranks))
+        quiet = [run for run in tries if not run.disturbed]
+        runs[name] = quiet or [min(tries, key=lambda run: run.seconds(setting.profile))]
+    return _calibration(setting, runs, load, provisional=True, busy=runs[chosen.name][0].disturbed)
+
+
+def stored_or_provisional(
+    setting: Setting, run_once: RunOnce, *, quiet_now: Callable[[], bool], on_run: OnRun | None = None
+) -> Calibration:
+    """The stored calibration; where there is none, a provisional one that is made and stored now.
+
+    A provisional one that was measured while the machine was busy is made again once `quiet_now` says that it is quiet.
+    """
+    stored = load(setting)
+    if stored is None:
+        made = make_provisional(setting, run_once, on_run=on_run)
+        save(made, setting)
+        return made
+    again = stored.provisional and stored.busy and settings().reference_tries > 1
+    if not (again and quiet_now()):
+        return stored
+    # Once: a machine that is busy again must not hold up every attempt for three runs.
+    made = make_provisional(setting, run_once, num_tries=1, on_run=on_run)
+    if made.busy:
+        return stored
+    save(made, setting)
+    return made
+
+
+def _alone(task: Task) -> tuple[str, Submission, int]:
+    return _ALONE, read_submission(task.skeleton), 1
+
+
+def _calibration(
+    setting: Setting, runs: Mapping[str, Sequence[MeasuredRun]], load: float, *, provisional: bool, busy: bool
+) -> Calibration:
+    profile, single = setting.profile, runs[_ALONE]
     speeds = sorted(m.images_per_s for m in single if m.images_per_s)
     return Calibration(
-        task=task.name,
-        task_version=task.version,
+        task=setting.task.name,
+        task_version=setting.task.version,
         profile=profile.name,
         dataset=setting.dataset.name,
         world_size=setting.world_size,
@@ -103,41 +140,44 @@ def make(
         styles=tuple(
             StyleTiming(
                 name,
-                tuple(_seconds(m, profile) for m in measured),
+                tuple(m.seconds(profile) for m in measured),
                 tuple(m.accuracy for m in measured if m.accuracy is not None),
             )
             for name, measured in sorted(runs.items())
+            if name != _ALONE
         ),
         one_rank_images_per_s=speeds[len(speeds) // 2] if speeds else None,
-        one_rank_s=StyleTiming("skeleton", tuple(_seconds(m, profile) for m in single), ()).median_s
-        if single
-        else None,
+        one_rank_s=StyleTiming(_ALONE, tuple(m.seconds(profile) for m in single), ()).median_s,
         provisional=provisional,
         load=load,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         one_rank_samples=max((m.num_samples for m in single), default=0) or None,
+        launcher=setting.launcher,
+        busy=busy,
     )
 
 
-def _seconds(measured: Measured, profile: Profile) -> float:
-    # As `timing.measured_s` does for the runs that are held against it.
-    return measured.cpu_s if profile.backend == "gloo" else measured.wall_s
+def load(setting: Setting) -> Calibration | None:
+    """The stored calibration for this machine and launcher; None where there is none for this task version and data."""
+    task, launcher = setting.task, setting.launcher
+    found = read_stored(_path(setting), Calibration)
+    if found is None and launcher == task.launcher:
+        # Made before launchers were told apart.
+        found = read_stored(_path(setting, any_launcher=True), Calibration)
+    if found is None or found.task_version != task.version or not found.like(launcher, task.launcher):
+        return None
+    return replace(found, launcher=launcher)
 
 
-def load(
-    task: Task, profile: str, dataset: PreparedDataset, world_size: int, nnodes: int = 1
-) -> Calibration | None:
-    """The stored calibration for this machine; None where there is none for this version of the task and the data."""
-    found = read_stored(_path(task, profile, dataset, world_size, nnodes), Calibration)
-    return found if found is not None and found.task_version == task.version else None
+def save(calibration: Calibration, setting: Setting) -> Path:
+    """Store a calibration and return its file.
 
-
-def save(calibration: Calibration, task: Task, dataset: PreparedDataset, nnodes: int = 1) -> Path:
-    """Store a calibration and return its file. A provisional one never replaces a full one of the same task version."""
-    path = _path(task, calibration.profile, dataset, calibration.world_size, nnodes)
-    if calibration.provisional:
-        there = read_stored(path, Calibration)
-        if there is not None and not there.provisional and there.task_version == calibration.task_version:
+    A provisional one never replaces a full one of the same task version, nor a busy one a quiet one.
+    """
+    there, path = load(setting), _path(setting)
+    if calibration.provisional and there is not None:
+        worse = calibration.busy and not there.busy
+        if not there.provisional or worse:
             return path
     write_stored(path, calibration)
     return path
@@ -160,10 +200,12 @@ def _first(pattern: str, path: Path) -> str | None:
     return " ".join(match[1].split()) if match else None
 
 
-def _path(task: Task, profile: str, dataset: PreparedDataset, world_size: int, nnodes: int) -> Path:
+def _path(setting: Setting, *, any_launcher: bool = False) -> Path:
     # The words are for people who look into the folder; the hash keeps different machines apart.
     words = re.sub(r"[^A-Za-z0-9]+", "-", node_class()).strip("-")[:60]
-    short = hashlib.sha256(f"{node_class()} {dataset.version}".encode()).hexdigest()[:8]
-    ranks = f"{world_size}" if nnodes == 1 else f"{nnodes}x{world_size // nnodes}"
-    name = f"{task.name}-{profile}-{dataset.name}-{ranks}-{words}-{short}.json"
+    short = hashlib.sha256(f"{node_class()} {setting.dataset.version}".encode()).hexdigest()[:8]
+    nodes = "" if setting.nnodes == 1 else f"{setting.nnodes}x"
+    ranks = f"{nodes}{setting.nproc_per_node}"
+    launcher = "" if any_launcher else f"-{setting.launcher}"
+    name = f"{setting.task.name}-{setting.profile.name}-{setting.dataset.name}-{ranks}{launcher}-{words}-{short}.json"
     return settings().state_dir / "calibration" / name

@@ -6,14 +6,18 @@ items on checks; what could not be seen is neither passed nor failed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence, SourceEvidence
-from grader.evaluate.rubric import Facts, accuracy_target, costs, judge_item
+from grader.checks.rule import in_words
+from grader.evaluate.outcome import Outcome, accuracy_target
+from grader.evaluate.rubric import charges, costs, judge_item
+from grader.evaluate.scale import ScaleConditions, scale
 from grader.evaluate.throughput import images_per_s, num_epochs, num_steps
-from grader.evaluate.timing import Timing, timing, too_fast
+from grader.evaluate.timing import COLD, Timing, timing, too_fast
 from grader.model.finding import Finding, Severity
-from grader.model.grade import CheckResult, RubricResult, State, Verdict
+from grader.model.grade import CheckResult, ItemState, RubricResult, Verdict
 from grader.model.run import Ending
 from grader.model.task import Task
 
@@ -25,7 +29,12 @@ _ENDINGS = {
 }
 MAX_EFFICIENCY = 1.5
 """Speed-up per rank beyond which the measure of one rank is not believed; caches alone give some tenths."""
+MAX_NOT_SEEN = 20.0
+"""Points of things that the judge could not watch, beyond which a person looks."""
+MAX_UNTRAINED = 10.0
+"""Points that an attempt earns at most before anything is trained: all that is asked for serves a training."""
 _HELD = "Held for review: a person looks at this attempt before it is graded. No attempt is lost."
+_MISSED = (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,15 @@ class Score:
     metrics: dict[str, float | None]
     notes: tuple[str, ...]
     review: tuple[str, ...] = ()
+    gating: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Something that gates acceptance: in words, and the codes of what was found there."""
+
+    sentence: str
+    codes: tuple[str, ...]
 
 
 def score(
@@ -57,11 +75,16 @@ def score(
     """
     run = evidence if isinstance(evidence, Evidence) else None
     time = timing(evidence, task)
-    facts = Facts(evidence, findings, checks, time)
-    rubric = tuple(judge_item(item, task, facts) for item in task.rubric)
+    outcome = Outcome(evidence, task, findings, checks, time)
+    items = scale(task, ScaleConditions.of(evidence))
+    charged = charges(items, findings)
+    rubric = tuple(judge_item(item, charged.get(item.item.id, ()), outcome) for item in items)
+    if not outcome.trained:
+        rubric = _capped(rubric)
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
-    review = _review(task, findings, rubric, time, run)
-    verdict, reason = _verdict(task, findings, rubric, run, review, f"{points:g} of {max_points:g} points")
+    review = _review(findings, rubric, outcome)
+    gates = missed(task, findings, rubric, charged)
+    verdict, reason = _verdict(findings, [one.sentence for one in gates], run, review)
     return Score(
         verdict=verdict,
         reason=reason,
@@ -71,16 +94,20 @@ def score(
         metrics=_metrics(task, evidence.facts.dataset, run, time),
         notes=_notes(task, run, time),
         review=review if verdict is Verdict.HELD else (),
+        gating=gating_codes(gates),
     )
 
 
+def gating_codes(missed: list[Missed]) -> tuple[str, ...]:
+    """Codes of what was found there, each once."""
+    return tuple(sorted({code for one in missed for code in one.codes}))
+
+
 def _verdict(
-    task: Task,
     findings: tuple[Finding, ...],
-    rubric: tuple[RubricResult, ...],
+    missed: list[str],
     run: Evidence | None,
     review: tuple[str, ...],
-    points: str,
 ) -> tuple[Verdict, str]:
     if run is None:
         first = next((f for f in findings if f.severity is Severity.ERROR), None)
@@ -91,53 +118,79 @@ def _verdict(
     record = run.record
     if record.ending is Ending.INTERRUPTED:
         return Verdict.JUDGE_ERROR, f"The judging was stopped from our side: {record.ending_reason}"
-    if any(_holds(f) for f in findings):
+    if any(f.holds for f in findings):
         return Verdict.HELD, _HELD
     if record.ending in _ENDINGS:
         return _ENDINGS[record.ending], record.ending_reason
-    if missed := _missed(task, findings, rubric):
+    if missed:
         return Verdict.REJECTED, "What must be right is not yet: " + "; ".join(missed) + "."
     # Only what would otherwise be accepted needs a person: a learner who misses a target is told so at once.
     if review:
         return Verdict.HELD, _HELD
-    return Verdict.ACCEPTED, f"Everything that must be right was seen to be right: {points}."
+    return Verdict.ACCEPTED, "Everything that must be right was seen to be right."
 
 
-def _holds(finding: Finding) -> bool:
-    """Review findings hold an attempt unless they say that they only inform."""
-    return finding.severity is Severity.REVIEW and finding.details.get("holds", True) is not False
-
-
-def _missed(task: Task, findings: tuple[Finding, ...], rubric: tuple[RubricResult, ...]) -> list[str]:
-    """What gates acceptance and was found wrong, in the order of the rubric, then single codes."""
-    missed, named = [], set[str]()
+def _capped(rubric: tuple[RubricResult, ...]) -> tuple[RubricResult, ...]:
+    """The items of a run that trained nothing: together they earn no more than MAX_UNTRAINED, the first ones first."""
+    capped, left = [], MAX_UNTRAINED
     for item in rubric:
-        if item.must and item.state is State.CONTRADICTED:
-            codes = f" ({', '.join(item.codes)})" if item.codes else ""
-            missed.append(f"“{item.title}”{codes or ': ' + item.reason.rstrip('.')}")
-            named |= set(item.codes)
-    gating = {f.code for f in findings if costs(f) and (f.severity is Severity.ERROR or f.code in task.must)}
-    if rest := sorted(gating - named):
-        missed.append(", ".join(rest))
-    return missed
+        earned = min(item.earned, round(left, 2))
+        left -= earned
+        if earned == item.earned:
+            capped.append(item)
+            continue
+        why = f"As nothing was trained, the attempt earns at most {MAX_UNTRAINED:g} points in all."
+        state = ItemState.PARTLY if earned else ItemState.NOT_REACHED
+        capped.append(replace(item, earned=earned, state=state, reason=f"{item.reason} {why}"))
+    return tuple(capped)
 
 
-def _review(
+def missed(
     task: Task,
     findings: tuple[Finding, ...],
     rubric: tuple[RubricResult, ...],
-    time: Timing,
-    run: Evidence | None,
+    charged: Mapping[str, tuple[str, ...]],
+) -> list[Missed]:
+    """What gates acceptance and was found wrong, in the order of the rubric, then single codes.
+
+    A warning that was only charged to an item costs its points and gates nothing.
+    """
+    gates: list[Missed] = []
+    named, told = set[str](), {f.code for f in findings}
+    only_charged = {code for codes in charged.values() for code in codes}
+    gating = {f.code for f in findings if costs(f) and (f.severity is Severity.ERROR or f.code in task.must)}
+    for item in rubric:
+        minor = item.state is ItemState.PARTLY and item.codes and set(item.codes) <= only_charged - gating
+        if item.must and item.state in _MISSED and not minor:
+            sentence = f"“{item.title}”{_missed_by(item, told)}"
+            gates.append(Missed(sentence, item.codes))
+            named |= set(item.codes)
+    if rest := sorted(gating - named):
+        gates.append(Missed(", ".join(rest), tuple(rest)))
+    return gates
+
+
+def _missed_by(item: RubricResult, told: set[str]) -> str:
+    if item.codes:
+        # What was folded into its cause has no finding to look up: it is said in words.
+        found = [code for code in item.codes if code in told]
+        return f" ({', '.join(found) or ' and '.join(map(in_words, item.codes))})"
+    return " (not reached)" if item.state is ItemState.NOT_REACHED else f": {item.reason.rstrip('.')}"
+
+
+def _review(
+    findings: tuple[Finding, ...], rubric: tuple[RubricResult, ...], outcome: Outcome
 ) -> tuple[str, ...]:
-    # One rank has nobody to share with: what only several can show is missing by the asker's choice.
-    unseen_counts = run is not None and run.record.ending is Ending.COMPLETED and run.record.world_size > 1
-    calibration = run.calibration if run is not None else None
-    reasons = [f"{f.code}: {f.message}" for f in findings if _holds(f)]
-    for item in rubric if unseen_counts else ():
-        unseen = item.full_points - item.points
-        if unseen > task.max_points / 10:
+    run, time = outcome.evidence, outcome.timing
+    calibration = run.calibration if isinstance(run, Evidence) else None
+    reasons = [f"{f.code}: {f.message}" for f in findings if f.holds]
+    total = sum(item.not_seen for item in rubric)
+    for item in rubric:
+        # What gates acceptance and neither was seen nor speaks for itself is nobody's to wave through but a person's.
+        alone = item.must and not outcome.vouched
+        if item.not_seen and (alone or total > MAX_NOT_SEEN):
             reasons.append(
-                f"{unseen:g} of {item.full_points:g} points of “{item.title}” could not be observed: {item.reason}"
+                f"{item.not_seen:g} of {item.points:g} points of “{item.title}” were not seen: {item.reason}"
             )
     if calibration is not None and too_fast(time, calibration):
         reasons.append(f"{time.seconds:.1f} s is far below every calibrated run.")
@@ -182,19 +235,20 @@ def _notes(task: Task, run: Evidence | None, time: Timing) -> tuple[str, ...]:
     profile, calibration = task.profile(run.profile), run.calibration
     if run.record.world_size == 1 and profile is not None and profile.nproc_per_node * profile.nnodes > 1:
         notes.append(
-            "Run on one rank: whether samples and gradients are shared rightly shows only with two or more, so those "
-            "items left the total."
+            "Run on one rank: whether samples and gradients are shared rightly shows only with two or more, so the "
+            "other items share the points of those."
         )
-    if task.target("time") is None:
+    if task.target("time") is None or not run.facts.timed:
         return tuple(notes)
+    calibrate = (
+        f"grader calibrate {task.name}{' --cold' if run.facts.launcher == COLD != task.launcher else ''}"
+    )
     if calibration is None:
-        notes.append(
-            f"There is no reference time for this machine; `grader calibrate {task.name}` measures one."
-        )
+        notes.append(f"There is no reference time for this machine; `{calibrate}` measures one.")
     elif calibration.provisional:
         notes.append(
-            "Time is held against one provisional run of the reference on this machine, and speed-up against one run "
-            f"on one rank; `grader calibrate {task.name}` measures them properly."
+            "Time is held against a provisional measure of the reference on this machine, and speed-up against one run "
+            f"on one rank; `{calibrate}` measures them properly."
         )
     if time.num_repeats:
         notes.append(

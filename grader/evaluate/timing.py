@@ -14,6 +14,8 @@ from grader.model.run import Ending, RunRecord
 from grader.model.task import Profile, Task
 
 _MAX_SPREAD = 0.5
+COLD = "torchrun"
+"""The launcher that starts an interpreter for every rank; its imports count in the run's time."""
 TOO_FAST = 0.25
 """Share of the fastest calibrated run below which a person looks: no honest run of ours comes near it."""
 
@@ -71,6 +73,8 @@ def timing(evidence: Evidence | SourceEvidence, task: Task) -> Timing:
     if target is not None and target.factor is not None and slowest is not None:
         target_s = target.factor * slowest.median_s
     clock = "CPU time of the slowest rank" if profile.backend == "gloo" else "wall time"
+    if evidence.facts.launcher == COLD:
+        clock += " from a cold start"
     spread = min(calibration.spread, _MAX_SPREAD) if calibration is not None else 0.0
     return Timing(seconds, target_s, spread, clock, len(repeated_s))
 
@@ -101,3 +105,22 @@ def too_fast(found: Timing, calibration: Calibration | None) -> bool:
         return False
     fastest = min((s for style in calibration.styles for s in style.seconds), default=0.0)
     return found.seconds < TOO_FAST * fastest
+
+
+def reference_notes(evidence: Evidence, task: Task) -> tuple[str, ...]:
+    """How the reference was measured, where that is not as usual."""
+    calibration = evidence.calibration
+    if calibration is None or not evidence.facts.timed or task.target("time") is None:
+        return ()
+    notes = []
+    if evidence.facts.launcher == COLD:
+        notes.append(
+            "This run was launched with the torchrun command, and so was the reference that its time is held against: "
+            "starting Python and importing count in both."
+        )
+    if calibration.provisional and calibration.busy:
+        notes.append(
+            "The machine was busy each time the reference was measured. The quickest of its runs stands in, and it is "
+            "measured again once the machine is quiet."
+        )
+    return tuple(notes)

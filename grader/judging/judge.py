@@ -13,6 +13,7 @@ from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.policy import apply_rules, apply_source_rules
 from grader.errors import UsageError
 from grader.evaluate.score import Score, score
+from grader.evaluate.timing import reference_notes
 from grader.judging.attempt import Attempt
 from grader.judging.stored_evidence import read_evidence
 from grader.model.attempt_facts import AttemptFacts
@@ -41,7 +42,6 @@ def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
         UsageError: the task no longer has the profile that the attempt was run in.
     """
     facts = evidence.facts
-    task = task if facts.timed else task.without_time()
     if task.profile(facts.profile) is None:
         raise UsageError(
             f"task {task.name} no longer has the profile {facts.profile!r} that this attempt was run in"
@@ -58,7 +58,7 @@ def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
         score(evidence, task, findings, checks),
         phases=_phases(evidence),
         environment=evidence.record.environment,
-        notes=_notes(evidence),
+        notes=(*_notes(evidence), *reference_notes(evidence, task)),
         diagnosis=diagnose(evidence),
     )
     return Attempt(task, evidence, judged.grade(task, facts), evidence.ledger.coverage())
@@ -98,6 +98,7 @@ class _Judged:
             environment=self.environment or {},
             notes=(*self.notes, *self.score.notes),
             review=self.score.review,
+            gating=self.score.gating,
             diagnosis=self.diagnosis,
         )
 
@@ -121,7 +122,7 @@ def _notes(evidence: Evidence) -> tuple[str, ...]:
     if gap := str(record.environment.get("isolation_gap", "")):
         notes.append(gap)
     if not evidence.facts.timed:
-        notes.append("Time targets were left out of this judging, and their points out of the total.")
+        notes.append("Time targets were left out of this judging, and the other items share their points.")
     if not evidence.scored and evaluation is not None and evaluation.problem is not None:
         notes.append(f"{evaluation.detail} No points depend on it: this task scores no weights.")
     return tuple(notes)

@@ -33,6 +33,8 @@ class Calibration:
         provisional: True for the one-run calibration made on the fly.
         load: machine load average when it was made.
         made_at: date and time, ISO 8601, UTC.
+        launcher: what started its runs, `fork` or `torchrun`; "" where it was made before they were told apart.
+        busy: whether the machine was busy during the reference's runs, of a full one during most runs.
     """
 
     task: str
@@ -48,6 +50,13 @@ class Calibration:
     load: float
     made_at: str
     one_rank_samples: int | None = None
+    launcher: str = ""
+    busy: bool = False
+
+    def like(self, launcher: str, task_launcher: str) -> bool:
+        """Whether a run that this launcher started may be held against it; `task_launcher`: the task's own."""
+        # Before launchers were told apart, nearly all runs were started by the task's own.
+        return (self.launcher or task_launcher) == launcher
 
     @property
     def slowest(self) -> StyleTiming | None:

@@ -37,6 +37,11 @@ class EvidenceKind(StrEnum):
     """Measured by the trusted scorer."""
 
 
+def family_of(code: str) -> str:
+    """What a code is about: `DATA` for `DATA002`."""
+    return code.rstrip("0123456789")
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A place in the submission.
@@ -85,6 +90,16 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
     confirmed: bool = False
     refuted: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a person looks at the attempt because of it; a finding for staff may say that it only informs."""
+        return self.severity is Severity.REVIEW and self.details.get("holds", True) is not False
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Its own code, and those of faults that follow from it and were folded into it."""
+        return frozenset((self.code, *self.details.get("explains", ())))
 
     @property
     def location(self) -> Location | None:

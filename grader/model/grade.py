@@ -9,7 +9,8 @@ from typing import Any
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of stored grades. Those of schema 1 had a scale of their own: what was not observable left their total."""
 
 
 class Verdict(StrEnum):
@@ -26,11 +27,28 @@ class Verdict(StrEnum):
 
 
 class State(StrEnum):
-    """What the evidence says about one check or rubric item."""
+    """What the evidence says about one check."""
 
     VERIFIED = "verified"
     CONTRADICTED = "contradicted"
     NOT_OBSERVABLE = "not_observable"
+    NOT_REACHED = "not_reached"
+    """The run never came to what the check asks about."""
+
+
+class ItemState(StrEnum):
+    """How a rubric item ended."""
+
+    EARNED = "earned"
+    PARTLY = "partly"
+    LOST = "lost"
+    """The run contradicts it."""
+    NOT_REACHED = "not_reached"
+    """The run ended before it, or never began it."""
+    NOT_SHOWN = "not_shown"
+    """It cannot show here, whoever hands in: it is left out of the 100 points."""
+    NOT_SEEN = "not_seen"
+    """The script did it in a way that the judge cannot watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +57,7 @@ class CheckResult:
 
     Attributes:
         code: rule code.
-        state: verified (looked, and it is right), contradicted (found), or not observable.
+        state: verified (looked, and it is right), contradicted (found), not observable, or not reached.
         evidence: kinds that spoke.
         reason: one sentence: what was seen to be right, or why nothing could be seen.
     """
@@ -56,12 +74,13 @@ class RubricResult:
 
     Attributes:
         id, title, must: as in the task.
-        points: what it is worth in this attempt (0 when it left the denominator); full_points: in the task.
+        points: what it is worth here, of 100 (0 where it cannot be shown); full_points: in the task.
         earned: points earned.
-        state: verified, contradicted or not observable.
+        state: how it ended.
         evidence: kinds of evidence that decided it.
         reason: one sentence.
         codes: codes of the findings that cost points here.
+        not_seen: of `points`, what the judge could not watch, paid or not.
     """
 
     id: str
@@ -70,10 +89,11 @@ class RubricResult:
     points: float
     full_points: float
     earned: float
-    state: State
+    state: ItemState
     evidence: tuple[EvidenceKind, ...]
     reason: str
     codes: tuple[str, ...] = ()
+    not_seen: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +103,7 @@ class Grade:
     Attributes:
         task, task_version, submission, digest, profile, dataset, world_size, runtime: what was judged.
         verdict: outcome; verdict_reason: one sentence for the learner.
-        points, max_points: earned and possible, unobservable items left out of both.
+        points, max_points: earned, and 100; those of schema 1 could have another total.
         rubric: item results in the task's order.
         findings: sorted by severity, then code, then place.
         checks: one result per applicable rule, sorted by code.
@@ -117,3 +137,12 @@ class Grade:
     """Why a held attempt is held, for staff only; empty otherwise."""
     diagnosis: Diagnosis | None = None
     """Why the run died or stood still, where that is known; None for runs that ended by themselves."""
+    gating: tuple[str, ...] = ()
+    """Codes of the findings that stand between this attempt and acceptance."""
+    schema: int = SCHEMA
+    """Of the judge that made it; what was stored by an earlier one keeps its own scale."""
+
+    @property
+    def earlier_scale(self) -> bool:
+        """Whether it was judged when what could not be observed left the total."""
+        return self.schema < SCHEMA

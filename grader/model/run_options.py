@@ -25,7 +25,7 @@ class Options:
 class Setting:
     """What one attempt is run on: options and defaults, resolved against the task and this machine.
 
-    `task` is without its time targets where `timed` is False.
+    `timed` False: time targets are left out.
     """
 
     task: Task

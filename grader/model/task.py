@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from grader.model.precondition import Precondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Expected:
         scaling: rules by which the learning rate may follow the global batch, of `linear` and `sqrt`.
         warmup: the learning rate has to climb to its peak over the first steps.
         global_batch_size: samples of all ranks per optimizer step that the task prescribes.
+        new_shares: each epoch has to deal out new shares.
         sharded: each rank has to hold its part of the model and no more.
     """
 
@@ -78,6 +81,7 @@ class Expected:
     scaling: tuple[str, ...] = ()
     warmup: bool = False
     global_batch_size: int | None = None
+    new_shares: bool = False
     sharded: bool = False
 
 
@@ -101,6 +105,7 @@ class RubricItem:
         metric: name of a target that must be met, or None.
         steps: partial credit for a metric: (threshold, share of the points 0–1), ascending; empty = all or nothing.
         answer: name of what the task's `examine()` says about its artifacts, "" for none.
+        needs: what a run must have for the item to show, beyond what its rules need; None for nothing.
     """
 
     id: str
@@ -111,6 +116,7 @@ class RubricItem:
     metric: str | None
     steps: tuple[tuple[float, float], ...] = ()
     answer: str = ""
+    needs: Precondition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +171,3 @@ class Task:
     def target(self, metric: str) -> Target | None:
         """The target for that metric, or None."""
         return next((t for t in self.targets if t.metric == metric), None)
-
-    def without_time(self) -> Task:
-        """The same task for machines whose clock says nothing: time targets and the items they decide are gone."""
-        rubric = (
-            replace(item, metric=None, steps=()) if item.metric == "time" else item for item in self.rubric
-        )
-        return replace(
-            self,
-            targets=tuple(t for t in self.targets if t.metric != "time"),
-            rubric=tuple(item for item in rubric if item.metric or item.requires or item.answer),
-        )
-
-    @property
-    def max_points(self) -> float:
-        """Sum of all rubric points."""
-        return sum(item.points for item in self.rubric)

@@ -51,7 +51,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """A Python-level collective; `n` counts calls at its site."""
+    """A collective, or a call of the store; `n` counts calls at its site.
+
+    `named`: a function of `torch.distributed` was called for it; otherwise it was seen at the process group alone.
+    """
 
     name: str
     site: Site | None
@@ -60,6 +63,7 @@ class Collective:
     reduce_op: str
     t: float
     seconds: float | None = None
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ class RankCounters:
         loss: last loss seen at a backward pass since the last step, where it cost nothing to look.
         synced: whether the last training forward prepared gradient averaging; None unknown.
         micro_backwards, micro_unsynced: backward passes since the last step, and those of them without averaging.
+        derivatives: gradients taken since the last step without a backward pass (`torch.autograd.grad`).
+        module_trained: whether a module went forward in training since the last step.
+        beside: whether the last step was over tensors of no module, while a module was trained.
         bypass: wrap and place of a training forward around its wrapper, until a backward pass makes it count.
         credit: samples with known indices that loaders delivered and no model has been given yet.
         explained: whether a loader delivered samples with known indices since the last step.
@@ -43,6 +46,9 @@ class RankCounters:
     synced: bool | None = None
     micro_backwards: int = 0
     micro_unsynced: int = 0
+    derivatives: int = 0
+    module_trained: bool = False
+    beside: bool = False
     bypass: tuple[int, CodeLocation | None] | None = None
     credit: int = 0
     explained: bool = False
@@ -59,6 +65,8 @@ class RankCounters:
         self.synced = None
         self.micro_backwards = 0
         self.micro_unsynced = 0
+        self.derivatives = 0
+        self.module_trained = False
         self.explained = False
 
 

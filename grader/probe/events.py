@@ -20,9 +20,11 @@ GROUP
     op `init` or `destroy`, backend, rank, world_size, device, timeout_s, sequence (collectives so far, also those
     below Python; null unknown), site, seconds.
 COLLECTIVE
-    name (`all_reduce`, `barrier`, …), site, n (calls so far at this site, from 1), reduce_op, numel, device,
-    async_op, seconds; written when the call returned; the first 64 calls per site, then every 64th. Calls that
-    another collective makes inside don't count.
+    name (`all_reduce`, `barrier`, `store.get`, …), site, n (calls so far at this site, from 1), named (false where it
+    was seen at the process group alone: functional collectives, DTensor, a group's own methods; not DDP's reducer),
+    reduce_op, numel, device, async_op, seconds; written when the call returned, or, with named false, before it and
+    without reduce_op and seconds; the first 64 calls per site, then every 64th. Calls that another collective makes
+    inside don't count.
 WRAP
     id, kind (`ddp`, `fsdp2`, `fsdp`, `data_parallel`), via (`accelerate`, `fabric` or "": the library that wrapped),
     site, module (class name), num_params, num_tensors, gradient_bytes (these three: what requires gradients),
@@ -59,22 +61,25 @@ CHANGED
 NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
-    loss (float, on the CPU only, null unknown), site; the first 8 (later losses are in STEP).
+    loss (float, on the CPU only, null unknown), site; function (of autograd, that made the loss: `NllLoss`), reduction
+    (`mean`, `sum` or ""), factor (what it was multiplied by since); the first 8 (later losses are in STEP).
 STEP
-    n (optimizer steps so far, from 0), optimizer (id), kind (class), lr (list, one per group), samples (fed to
+    n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
+    optimizer, seen when they are next used), lr (list, one per group), samples (fed to
     models in training since the last step), data_s (waiting for training batches), compute_s (first forward pass
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
     passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging).
     On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on
     (rarer for huge tensors, equal on all ranks)
-    also grads (fingerprint), grad_names, rss_bytes, device_bytes, site, num_params (tensors of the optimizer that
+    also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,
+    rss_bytes, device_bytes, site, num_params (tensors of the optimizer that
     require gradients), num_missing (of these, without a gradient), missing (names of the first four).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all
     chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
-    after the same steps that have grads.
+    after the same steps that have grads or could have some.
 FINAL
     wrap, names, sums: all trained parameters (at most 512) of one model when the script ended without an error;
     sharded: true where they differ by design; touched: true where they were changed after the last step (weights

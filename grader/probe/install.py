@@ -17,7 +17,9 @@ from grader.probe import (
     checkpoint_saves,
     child_processes,
     code_locations,
+    collectives,
     downloads,
+    evaluation_passes,
     events,
     files,
     loader_passes,
@@ -29,6 +31,7 @@ from grader.probe import (
     random_states,
     sampling,
     seeds,
+    updates,
     wrappers,
 )
 from grader.probe.counters import counters
@@ -101,8 +104,10 @@ def install(here: ProbedRank, *, fd: int, origin: float, secret: int = 0) -> Non
         models,
         loader_passes,
         optimizers,
+        updates,
         wrappers,
         process_groups,
+        collectives,
         checkpoint_saves,
         checkpoint_loads,
         downloads,
@@ -125,8 +130,10 @@ def finish(error: BaseException | None) -> None:
         _exception(error)
     if _supported(_torch_version()):
         _try("passes", loader_passes.close)
+        if not failed:
+            _try("updates", updates.close)
         # After an exception ranks stop at different places, so that their parameters can't be compared.
-        _try("models", models.end_evaluation if failed else models.write_finals)
+        _try("models", evaluation_passes.end if failed else models.write_finals)
     _end()
 
 

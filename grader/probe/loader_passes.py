@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from grader.probe import code_locations, events
@@ -19,6 +20,10 @@ from grader.probe.writer import writer
 
 _MAX_CREDIT_BATCHES = 4
 """Batches that may wait between a loader and the model before they no longer explain what the model is fed."""
+
+
+before_batch: list[Callable[[], None]] = []
+"""Called whenever a batch is asked for."""
 
 
 class _Pass:
@@ -196,6 +201,8 @@ def _wrap_delivered(original: Any) -> Any:
         current = _passes.get(id(self))
         if current is None:
             return original(self)
+        for action in before_batch:
+            action()
         started = writer.now()
         try:
             data = original(self)

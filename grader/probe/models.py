@@ -11,17 +11,18 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import code_locations, events, sampling
+from grader.probe import code_locations, evaluation_passes, events, sampling
 from grader.probe.counters import counters
 from grader.probe.fingerprints import is_sharded, sample_hashes, sums
 from grader.probe.patches import guarded, replace
+from grader.probe.used_weights import UsedWeights
 from grader.probe.writer import writer
 
 _MAX_BYPASSES = 8
 _MAX_DEVICE_FEED_STEPS = 50
 _FIRST_SPOTS = 4
 _MAX_FINAL = 512
-_MAX_OWNERS = 256
+_MAX_TRACKED = 256
 
 
 class TrackedModel:
@@ -32,35 +33,34 @@ class TrackedModel:
         wrapper: the DistributedDataParallel around it, or None.
         wrap: id of its WRAP event, or None.
         held: the parameters that DDP was given: id → name; empty without DDP. The wrapper keeps them alive.
+        trains: whether it is known to be trained: wrapped, handed to an optimizer, or seen to change. Any other module
+            that was asked for its parameters may yet turn out to be.
+        stepped: whether optimizers step its parameters, or nobody does. weights: those that its forward passes used,
+            looked at while it is not known.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
         versions: in-place change counters of some parameters after the last step.
     """
 
-    __slots__ = ("__weakref__", "held", "model", "trained", "versions", "wrap", "wrapper")
+    __slots__ = (
+        "__weakref__", "held", "looks", "model", "stepped", "trained", "trains", "versions", "weights", "wrap",
+        "wrapper",
+    )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
         self.model = weakref.ref(model, functools.partial(_forget, id(model)))
         self.wrapper: Any = None
         self.wrap: int | None = None
         self.held: dict[int, str] = {}
+        self.trains = False
+        self.stepped = False
+        self.looks = 0
+        self.weights: UsedWeights | None = None
         self.trained: list[tuple[str, Any]] = []
         self.versions: list[int] = []
 
 
-class _Evaluation:
-    """A run of forward passes outside training."""
-
-    __slots__ = ("forwards", "key", "samples")
-
-    def __init__(self, key: tuple[Any, ...]) -> None:
-        self.key = key
-        self.forwards = 0
-        self.samples = 0
-
-
 _tracked: dict[int, TrackedModel] = {}
-_owners: dict[int, Any] = {}
-_evaluation: _Evaluation | None = None
+_stepped: set[int] = set()
 _num_bypasses = 0
 _spots = sampling.SampledSteps(16)
 _torch: Any = None
@@ -69,6 +69,9 @@ _inside = False  # during the forward pass of a tracked model: those inside it b
 
 before_forward: list[Callable[[], None]] = []
 """Called at each forward pass of a tracked model, before anything else."""
+
+before_training_forward: list[Callable[[TrackedModel, Any], None]] = []
+"""Called at each forward pass in training mode with gradients, also of modules that may yet turn out to be trained."""
 
 before_training: list[Callable[[], None]] = []
 """Called at the first training forward pass of each step."""
@@ -90,32 +93,35 @@ def track(model: Any) -> TrackedModel:
 
 
 def owners_of(params: list[Any]) -> list[TrackedModel]:
-    """The models that these parameters belong to; they are tracked from now on.
+    """The models that these parameters belong to, which an optimizer trains from now on.
 
     Wrapped models go first. Where there is none it is the smallest module that holds all the parameters, or, where
     none holds all of them, the modules that consist of nothing else.
     """
     wanted = {id(p) for p in params}
-    modules = [ref() for ref in list(_owners.values())]
-    modules = [m.module if isinstance(m, _ddp) else m for m in modules if m is not None]
-    modules += [known.model() for known in list(_tracked.values())]
     wrapped, whole, parts = [], [], []
-    for module in {id(m): m for m in modules if m is not None}.values():
-        held = {id(p) for p in module.parameters()}
+    for known in list(_tracked.values()):
+        module = known.model()
+        held = {id(p) for p in module.parameters()} if module is not None else set()
         if not held & wanted:
             continue
-        known = _tracked.get(id(module))
-        if known is not None and known.wrap is not None:
+        if known.wrap is not None:
             wrapped.append(known)
         elif wanted <= held:
-            whole.append((len(held), module))
+            whole.append((len(held), known))
         elif held <= wanted:
-            parts.append(module)
-    if wrapped:
-        return wrapped
-    if whole:
-        parts = [min(whole, key=lambda pair: pair[0])[1]]
-    return [track(module) for module in parts]
+            parts.append(known)
+    _stepped.update(wanted)
+    found = wrapped or ([min(whole, key=lambda pair: pair[0])[1]] if whole else parts)
+    for known in found:
+        known.trains = known.stepped = True
+    return found
+
+
+def belongs_elsewhere(known: TrackedModel, tensors: list[Any]) -> bool:
+    """Whether an optimizer steps any of these tensors of a module, or a wrapper around another module holds them."""
+    wrapped = [one.held for one in list(_tracked.values()) if one is not known and one.held]
+    return any(id(t) in _stepped or any(id(t) in held for held in wrapped) for t in tensors)
 
 
 def mark_trained(known: TrackedModel) -> None:
@@ -137,7 +143,7 @@ def note_versions(known: TrackedModel) -> None:
 
 def write_finals() -> None:
     """Write the parameters of the trained models as the script leaves them."""
-    end_evaluation()
+    evaluation_passes.end()
     for known in _finals:
         _write_final(known)
 
@@ -152,6 +158,15 @@ def _write_final(known: TrackedModel) -> None:
         sharded=any(is_sharded(p) for _, p in known.trained),
         touched=known.versions != [p._version for _, p in known.trained[:4]],
     )
+
+
+@guarded("module")
+def _turns_out(known: TrackedModel, model: Any) -> bool:
+    """Whether a module that nobody wrapped or gave to an optimizer turns out to be trained."""
+    if not known.stepped and model.training and _torch.is_grad_enabled():
+        for look in before_training_forward:
+            look(known, model)
+    return known.trains
 
 
 def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -180,10 +195,13 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     if not (model.training and _torch.is_grad_enabled()):
         counters.credit = max(0, counters.credit - size)
         counters.data_s = 0.0  # the waiting was for evaluation
-        _evaluate(known, wrapper is not None and through, model.training, size)
+        through_wrapper = wrapper is not None and through
+        evaluation_passes.note(known.wrap, through_wrapper, model.training, _torch.is_grad_enabled(), size)
         return
-    if _evaluation is not None:
-        end_evaluation()
+    evaluation_passes.end()
+    if not known.stepped:
+        for look in before_training_forward:
+            look(known, model)
     if counters.compute_from is None:
         for action in tuple(before_training):
             action()
@@ -201,42 +219,6 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         writer.write(events.FEED, step=counters.steps, hashes=sample_hashes(batch), size=size, spot=explained)
 
 
-def _evaluate(known: TrackedModel, through: bool, training: bool, size: int) -> None:
-    global _evaluation
-    site = code_locations.here()
-    key = (known.wrap, through, training, _torch.is_grad_enabled(), site)
-    if _evaluation is None or _evaluation.key != key:
-        end_evaluation()
-        _evaluation = _Evaluation(key)
-        _write_evaluation("begin", _evaluation)
-    _evaluation.forwards += 1
-    _evaluation.samples += size
-
-
-def _write_evaluation(op: str, evaluation: _Evaluation) -> None:
-    wrap, through, training, grad, site = evaluation.key
-    writer.write(
-        events.EVALUATION,
-        op=op,
-        wrap=wrap,
-        through_wrapper=through,
-        site=site,
-        num_forwards=evaluation.forwards,
-        num_samples=evaluation.samples,
-        training_mode=training,
-        grad_enabled=grad,
-    )
-
-
-@guarded("evaluation")
-def end_evaluation() -> None:
-    """Training goes on, or the script ends: the run of evaluating passes is over."""
-    global _evaluation
-    if _evaluation is not None:
-        finished, _evaluation = _evaluation, None
-        _write_evaluation("end", finished)
-
-
 def confirm_bypass() -> None:
     """A backward pass follows: a forward pass around the wrapper has counted."""
     global _num_bypasses
@@ -250,7 +232,7 @@ def confirm_bypass() -> None:
 
 
 def install() -> None:
-    """Notice which modules are asked for their parameters: optimizers are built from them."""
+    """Track the modules that are asked for their parameters: whoever trains one asks."""
     global _torch, _ddp
     import torch
     from torch import nn
@@ -265,14 +247,15 @@ def _wrap_named_parameters(original: Any) -> Any:
 
     @functools.wraps(original)
     def named_parameters(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # Whoever trains a module asks it for its parameters. DDP asks every submodule for its own ones.
         if (
-            not is_compiling()
-            and id(self) not in _owners
-            and len(_owners) < _MAX_OWNERS
-            and kwargs.get("recurse", True)  # DDP asks every submodule for its own ones
+            id(self) not in _tracked
+            and len(_tracked) < _MAX_TRACKED
+            and kwargs.get("recurse", True)
+            and not is_compiling()
+            and not isinstance(self, _ddp)
         ):
-            key = id(self)
-            _owners[key] = weakref.ref(self, lambda _: _owners.pop(key, None))
+            track(self)
         return original(self, *args, **kwargs)
 
     return named_parameters
@@ -288,7 +271,7 @@ def _wrap_call(original: Any) -> Any:
         if is_compiling() or is_tracing():  # what we would do with the inputs would become part of the graph
             return original(self, *args, **kwargs)
         known = _tracked.get(id(self))
-        if known is None or _inside:
+        if known is None or _inside or not (known.trains or _turns_out(known, self)):
             return original(self, *args, **kwargs)
         _inside = True
         try:

@@ -6,29 +6,23 @@ Uses torch's public global step hooks. Counts the outermost optimizer only: a sh
 from __future__ import annotations
 
 import functools
-import math
-import os
 import sys
 import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import code_locations, events, models, sampling
+from grader.probe import code_locations, evaluation_passes, events, loss_origins, models, sampling
 from grader.probe.counters import counters
 from grader.probe.fingerprints import choose, fingerprint
 from grader.probe.gradients import Watch, look_again, missing, watch, watches
 from grader.probe.models import TrackedModel
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
+from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
 from grader.probe.writer import writer
 
-FIRST_SAMPLED = 8
-"""Steps of an optimizer that are all fingerprinted."""
-
-_EVERY = 32
 _ELEMENTS_PER_SAMPLE = 1 << 18
 _MAX_BACKWARDS = 8
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Optimizer:
@@ -42,11 +36,14 @@ class _Optimizer:
             nothing but the parameters; looks: which ones.
         due: the step after which parameter sums are still to be written, or None.
         watch: what backward passes find of a fingerprinted step's gradients, until the next step.
+        closure: whether its last step went forward and backward by itself.
+        beside: whether it steps on tensors of its own (its part of a flat buffer, say) while a module is trained: what
+            a rank has there need not be like another's, and `updates` looks at the module's weights instead.
     """
 
     __slots__ = (
-        "_lr", "_lrs", "chosen", "due", "every", "head", "id", "looks", "models", "names", "seconds", "steps",
-        "watch",
+        "_lr", "_lrs", "beside", "chosen", "closure", "due", "every", "head", "id", "looks", "models", "names",
+        "seconds", "steps", "watch",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -60,6 +57,8 @@ class _Optimizer:
         self.watch: Watch | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
         self.models: list[TrackedModel] = models.owners_of(params)
+        self.closure = False
+        self.beside = not self.models and counters.module_trained
         named: dict[int, str] = {}
         for known in self.models:
             model = known.model()
@@ -67,7 +66,7 @@ class _Optimizer:
                 named |= {id(p): name for name, p in model.named_parameters()}
         self.chosen = [(i, params[i]) for i in choose(params)]
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
-        self.every = _EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
+        self.every = EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
         self.looks = sampling.SampledSteps(self.every)
 
     def lr(self, optimizer: Any) -> str:
@@ -83,7 +82,6 @@ class _Optimizer:
 
 
 _optimizers: dict[int, _Optimizer] = {}
-_num_optimizers = 0
 _running: list[Any] = []
 _running_from = 0.0
 _due: list[_Optimizer] = []
@@ -91,11 +89,9 @@ _in_backward = False
 
 
 def _known(optimizer: Any) -> _Optimizer:
-    global _num_optimizers
     known = _optimizers.get(id(optimizer))
     if known is None:
-        known = _optimizers[id(optimizer)] = _Optimizer(_num_optimizers, optimizer)
-        _num_optimizers += 1
+        known = _optimizers[id(optimizer)] = _Optimizer(next_id(), optimizer)
         weakref.finalize(optimizer, _optimizers.pop, id(optimizer), None).atexit = False
     return known
 
@@ -109,22 +105,6 @@ def _within(frame: FrameType | None, optimizer: Any) -> bool:
     return False
 
 
-def _memory() -> tuple[int | None, int | None]:
-    import torch
-
-    rss = None
-    try:
-        descriptor = os.open("/proc/self/statm", os.O_RDONLY)
-        try:
-            rss = int(os.read(descriptor, 256).split()[1]) * _PAGE_BYTES
-        finally:
-            os.close(descriptor)
-    except (OSError, IndexError, ValueError):
-        pass
-    device = torch.cuda.memory_allocated() if torch.cuda.is_initialized() else None
-    return rss, device
-
-
 @guarded("step")
 def _before_step(optimizer: Any, has_closure: bool) -> None:
     global _running_from
@@ -132,59 +112,43 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
         _running.append(optimizer)
         return
     del _running[:]
-    models.end_evaluation()
+    evaluation_passes.end()
     t = writer.now()
     known = _known(optimizer)
     if known in _due:
         _write_params(known)
-    sampled = known.sampled()
     if known.steps == 0:
         for model in known.models:
             models.mark_trained(model)
-    _write_step(optimizer, known, t, sampled, has_closure)
-    if sampled:
-        known.due = counters.steps
-        _due.append(known)
-        known.watch = watch(p for _, p in known.chosen)
-        count = known.steps if known.steps < FIRST_SAMPLED else known.steps // known.every
-        if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
-            report_parameter_changes(known.models)
-    known.steps += 1
-    counters.steps += 1
-    counters.start_next_step()
+    known.closure = has_closure
+    if not has_closure:
+        _step_now(optimizer, known, t)
     _running.append(optimizer)
     _running_from = writer.now()
 
 
-def _write_step(optimizer: Any, known: _Optimizer, t: float, sampled: bool, has_closure: bool) -> None:
-    compute_from = counters.compute_from
-    compute_s = (
-        t - compute_from if compute_from is not None else max(0.0, t - counters.step_ended - counters.data_s)
-    )
-    loss, lr, synced = counters.loss, known.lr(optimizer), counters.synced
-    grads = fingerprint(p.grad for _, p in known.chosen) if sampled and not has_closure else None
-    more = {}
+def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
+    more: dict[str, Any] = {}
+    sampled, count = known.sampled(), known.steps
     if sampled:
-        rss_bytes, device_bytes = _memory()
-        more = {"rss_bytes": rss_bytes, "device_bytes": device_bytes, "site": code_locations.here()}
-        if not has_closure:
-            more |= missing(optimizer, known.models)
-    # By hand what can be: this is the one event that every step pays for.
-    line = (
-        f'{{"e":"step","t":{t:.6f},"n":{counters.steps},{known.head},"lr":{lr},'
-        f'"samples":{counters.fed or counters.delivered},'
-        f'"data_s":{counters.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
-        f'"loss":{"null" if loss is None else loss if math.isfinite(loss) else writer.encode(loss)},'
-        f'"synced":{"null" if synced is None else "true" if synced else "false"},'
-        f'"backwards":{counters.micro_backwards},"unsynced":{counters.micro_unsynced}'
-    )
-    if known.watch is not None:
-        line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
-        known.watch.end()
-        known.watch = None
-    if sampled:
-        line += "," + writer.encode({"grads": grads, "grad_names": known.names, **more})[1:-1]
-    writer.send((line + "}").encode())
+        grads = None if known.beside else fingerprint(p.grad for _, p in known.chosen)
+        more = {
+            "grads": grads,
+            "grad_names": known.names,
+            "site": code_locations.here(),
+            **missing(optimizer, known.models),
+        }
+    counters.beside = known.beside
+    write_step(known, t, known.lr(optimizer), more)
+    if not sampled:
+        return
+    known.due = counters.steps - 1
+    _due.append(known)
+    if not known.beside:
+        known.watch = watch(p for _, p in known.chosen)
+    count = count if count < FIRST_SAMPLED else count // known.every
+    if count & (count - 1) == 0:  # after 0, 1, 2, 4, … steps, then windows: often enough, and cheap
+        report_parameter_changes(known.models)
 
 
 @guarded("after step")
@@ -192,8 +156,11 @@ def _after_step(optimizer: Any) -> None:
     if _running and _running[0] is not optimizer:
         return
     del _running[:]
-    counters.step_ended = writer.now()
     known = _optimizers.get(id(optimizer))
+    if known is not None and known.closure:
+        # Its forward and backward passes were inside; the gradients are those of the last of them.
+        _step_now(optimizer, known, writer.now())
+    counters.step_ended = writer.now()
     if known is not None:
         known.seconds = f"{counters.step_ended - _running_from:.6f}"
         for model in known.models:
@@ -202,6 +169,8 @@ def _after_step(optimizer: Any) -> None:
 
 def _write_params(known: _Optimizer) -> None:
     _due.remove(known)
+    if known.beside:
+        return
     writer.write(events.PARAMS, n=known.due, names=known.names, sums=fingerprint(p for _, p in known.chosen))
 
 
@@ -226,7 +195,8 @@ def _backward(tensors: Any) -> None:
     if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
         counters.loss = tensor.item()
     if counters.backwards <= _MAX_BACKWARDS:
-        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here())
+        made = loss_origins.origin(tensor)
+        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), **made)
 
 
 def _hooks() -> tuple[Any, Any]:
@@ -266,6 +236,7 @@ def install() -> None:
     models.before_forward.append(_write_due)
     replace([Optimizer], "__init__", _wrap_built)
     replace([torch.autograd], "backward", _wrap_backward)
+    replace([torch.autograd], "grad", _wrap_grad)
 
 
 def _wrap_built(original: Any) -> Any:
@@ -275,6 +246,18 @@ def _wrap_built(original: Any) -> Any:
         _built(self)
 
     return __init__
+
+
+def _wrap_grad(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def grad(*args: Any, **kwargs: Any) -> Any:
+        if not is_compiling():
+            counters.derivatives += 1
+        return original(*args, **kwargs)
+
+    return grad
 
 
 def _wrap_backward(original: Any) -> Any:

@@ -147,6 +147,12 @@ def outermost(name: str, after: Callable[..., None]) -> Callable[[Any], Any]:
     return make
 
 
+def within(name: str) -> bool:
+    """Whether this thread is inside a function that `outermost` wrapped under that name."""
+    depth = _depths.get(name)
+    return depth is not None and depth.level > 0
+
+
 class _Depth(threading.local):
     level = 0
 

@@ -1,4 +1,4 @@
-"""The process group: when it begins and ends, and which collectives the script calls by name, from which line.
+"""The default process group: when it begins, whoever forms it, and when it ends.
 
 Adds no collective of its own. What DDP's reducer does below Python shows in the sequence number alone.
 """
@@ -6,45 +6,13 @@ Adds no collective of its own. What DDP's reducer does below Python shows in the
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from grader.probe import code_locations, events
-from grader.probe.code_locations import CodeLocation
 from grader.probe.patches import guarded, outermost, replace
 from grader.probe.writer import writer
 
-_FIRST = 64
-_EVERY = 64
-COLLECTIVES = (
-    "all_reduce",
-    "all_reduce_coalesced",
-    "all_gather",
-    "all_gather_coalesced",
-    "all_gather_into_tensor",
-    "all_gather_object",
-    "all_to_all",
-    "all_to_all_single",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "broadcast_object_list",
-    "gather",
-    "gather_object",
-    "irecv",
-    "isend",
-    "monitored_barrier",
-    "recv",
-    "recv_object_list",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "scatter",
-    "scatter_object_list",
-    "send",
-    "send_object_list",
-)
-
-_calls: dict[tuple[str, CodeLocation | None], int] = {}
 _open = False
 _ended = False
 _last_sequence: int | None = None
@@ -78,13 +46,28 @@ def _timeout_s(group: Any, device: str) -> float | None:
         return None
 
 
+def _backend(group: Any) -> str:
+    """Name of the group's backend; of several, that of the device which a script would train on here."""
+    import torch
+    import torch.distributed as dist
+
+    name = str(dist.get_backend(group))
+    if name in ("gloo", "nccl"):
+        return name
+    try:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return str(group._get_backend(device).name())
+    except (RuntimeError, AttributeError):
+        return name
+
+
 def _began(_result: None, started_s: float, *_args: Any, **_kwargs: Any) -> None:
     global _open, _ended, _identity
     import torch.distributed as dist
 
     _open, _ended = True, False
-    _identity = (str(dist.get_backend()), dist.get_rank(), dist.get_world_size())
     group = dist.distributed_c10d._get_default_group()
+    _identity = (_backend(group), dist.get_rank(), dist.get_world_size())
     bound = getattr(group, "bound_device_id", None)
     writer.write(
         events.GROUP,
@@ -139,53 +122,20 @@ def _wrap_destroy(original: Any) -> Any:
     return destroy_process_group
 
 
-def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    site = code_locations.here()
-    n = _calls.get((name, site), 0) + 1
-    _calls[name, site] = n
-    if n > _FIRST and n % _EVERY:
-        return
-    tensor = args[0] if args else next(iter(kwargs.values()), None)
-    numel = getattr(tensor, "numel", None)
-    device = getattr(tensor, "device", None)
-    writer.write(
-        events.COLLECTIVE,
-        name=name,
-        site=site,
-        n=n,
-        reduce_op=_reduce_op(name, args, kwargs),
-        numel=numel() if callable(numel) else None,
-        device=str(device) if device is not None else None,
-        async_op=bool(kwargs.get("async_op", False)),
-        seconds=round(writer.now() - started_s, 6),
-    )
-
-
-def _reduce_op(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def holders(name: str) -> list[Any]:
+    """Every loaded module of torch.distributed that a function of its may be called from: some import it by name."""
     import torch.distributed as dist
 
-    kinds = (dist.ReduceOp, dist.ReduceOp.RedOpType)
-    for value in (kwargs.get("op"), *args):
-        if isinstance(value, kinds):
-            return str(value).rpartition(".")[2]
-    return "SUM" if "reduce" in name else ""
+    original = getattr(dist.distributed_c10d, name, None)
+    loaded = [module for key, module in list(sys.modules.items()) if key.startswith("torch.distributed")]
+    return [dist.distributed_c10d, *(m for m in loaded if getattr(m, "__dict__", {}).get(name) is original)]
 
 
 def install() -> None:
-    """Hook the functions in both places where scripts find them."""
+    """Hook what begins and ends the default group, wherever it is called from."""
     import torch.distributed as dist
 
     if not dist.is_available():
         return
-    places = [dist, dist.distributed_c10d]
-    replace(places, "init_process_group", outermost("init_process_group", _began))
-    replace(places, "destroy_process_group", _wrap_destroy)
-    for name in COLLECTIVES:
-        replace(places, name, _collective(name))
-
-
-def _collective(name: str) -> Any:
-    def after(_result: Any, started_s: float, *args: Any, **kwargs: Any) -> None:
-        _called(name, started_s, args, kwargs)
-
-    return outermost("collective", after)
+    replace(holders("init_process_group"), "init_process_group", outermost("init_process_group", _began))
+    replace(holders("destroy_process_group"), "destroy_process_group", _wrap_destroy)

@@ -75,8 +75,15 @@ def _write_wrap(kind: str, module: Any, outer: Any) -> int | None:
     return number
 
 
+def _trained(module: Any, *, sharded: bool = False) -> models.TrackedModel:
+    known = models.track(module)
+    known.trains = True
+    known.stepped = sharded  # only an optimizer can step what lies in parts
+    return known
+
+
 def _wrapped_ddp(_result: None, _started_s: float, ddp: Any, *_args: Any, **_kwargs: Any) -> None:
-    known = models.track(ddp.module)
+    known = _trained(ddp.module)
     known.wrapper = weakref.ref(ddp)
     known.wrap = _write_wrap("ddp", ddp.module, ddp)
     known.held = {id(p): name for name, p in ddp.module.named_parameters() if p.requires_grad}
@@ -86,16 +93,16 @@ def _wrapped_ddp(_result: None, _started_s: float, ddp: Any, *_args: Any, **_kwa
 
 
 def _wrapped_data_parallel(_result: None, _started_s: float, outer: Any, *_args: Any, **_kwargs: Any) -> None:
-    models.track(outer).wrap = _write_wrap("data_parallel", outer.module, outer)
+    _trained(outer).wrap = _write_wrap("data_parallel", outer.module, outer)
 
 
 def _wrapped_fsdp(_result: None, _started_s: float, outer: Any, *_args: Any, **_kwargs: Any) -> None:
-    models.track(outer).wrap = _write_wrap("fsdp", outer, outer)
+    _trained(outer, sharded=True).wrap = _write_wrap("fsdp", outer, outer)
 
 
 def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **_kwargs: Any) -> None:
     for one in module if isinstance(module, (list, tuple)) else (module,):
-        models.track(one).wrap = _write_wrap("fsdp2", one, one)
+        _trained(one, sharded=True).wrap = _write_wrap("fsdp2", one, one)
 
 
 @guarded("no_sync")

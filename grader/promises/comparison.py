@@ -90,6 +90,13 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
         errors = sorted({f.code for f in grade.findings if f.severity is Severity.ERROR})
         if errors:
             broken.append(f"accepted with findings of severity error: {' '.join(errors)}")
+    earned, worth = (
+        round(sum(part), 2) for part in zip(*((r.earned, r.points) for r in grade.rubric), strict=True)
+    )
+    if (earned, worth) != (grade.points, grade.max_points) or not 0 <= earned <= worth:
+        broken.append(
+            f"{grade.points:g} of {grade.max_points:g} points, and its items sum to {earned:g} of {worth:g}"
+        )
     if promised.points is not None and _points_hold(attempt):
         low, high = promised.points
         if not low - _POINTS_SLACK <= grade.points <= high + _POINTS_SLACK:
@@ -113,7 +120,7 @@ def found_codes(attempt: Attempt) -> tuple[str, ...]:
 
 def _points_hold(attempt: Attempt) -> bool:
     """Whether all points can be earned here: not where the clock is left out, nor on one rank alone."""
-    whole = attempt.task.max_points > 100 - _POINTS_SLACK
+    whole = attempt.evidence.facts.timed or attempt.task.target("time") is None
     return whole and not one_rank_of_several(
         attempt.grade.world_size, attempt.task.profile(attempt.grade.profile)
     )
@@ -122,7 +129,7 @@ def _points_hold(attempt: Attempt) -> bool:
 def _only_late(task: Task, promised: PromisedSubmission, attempt: Attempt) -> bool:
     """Whether nothing but its time was to reject a submission, and the clock was left out."""
     clock = any(item.must and item.metric == "time" for item in task.rubric)
-    left_out = attempt.task.target("time") is None
+    left_out = not attempt.evidence.facts.timed
     promises_no_other = promised.verdict == Verdict.REJECTED and not promised.codes
     return clock and left_out and promises_no_other and attempt.grade.verdict is Verdict.ACCEPTED
 

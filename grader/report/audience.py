@@ -9,12 +9,12 @@ from dataclasses import replace
 from enum import StrEnum
 
 from grader.model.finding import Severity
-from grader.model.grade import Grade, RubricResult, Verdict
+from grader.model.grade import CheckResult, Grade, RubricResult, Verdict
 from grader.report.score_rounding import with_coarse_scores
 
 HELD_REASON = (
-    "An instructor looks at this attempt before it gets its verdict. You need not do anything, and the attempt does "
-    "not count against you."
+    "An instructor looks at this attempt before it gets its verdict: nobody has found you at fault. Until then it "
+    "counts as nothing, and your best other attempt stands."
 )
 _STAFF_FAMILY = "TRUST"
 
@@ -43,9 +43,14 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
             for f in grade.findings
             if f.severity is not Severity.REVIEW and not f.code.startswith(_STAFF_FAMILY)
         ),
-        checks=tuple(c for c in grade.checks if not c.code.startswith(_STAFF_FAMILY)),
+        checks=tuple(c for c in grade.checks if not staff_only(c)),
         review=(),
     )
+
+
+def staff_only(check: CheckResult) -> bool:
+    """Whether learners are not told of this check: it is about whether the run can be trusted."""
+    return check.code.startswith(_STAFF_FAMILY)
 
 
 def _without_staff_codes(item: RubricResult) -> RubricResult:

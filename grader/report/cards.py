@@ -1,16 +1,19 @@
-"""Findings as a reader meets them: grouped by what to mend first, with quoted lines, cost and how each was seen."""
+"""Findings as a reader meets them: grouped by what they stand in the way of, with quoted lines, cost and evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from grader.checks.rule import in_words
 from grader.model.finding import Finding, Severity
-from grader.model.grade import RubricResult
+from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.submission import Submission
 from grader.report.quote import Quote, quotes
 from grader.report.wording import EVIDENCES, SEVERITIES, mend_order, points_text, ranks_text
 
+COSTS = "costs"
+"""Among the details of a finding that was only read: what it would cost, as a card tells it."""
 _MAX_QUOTES = 4
 
 
@@ -40,33 +43,102 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class CardGroup:
-    """Cards of one severity under their heading."""
+    """Cards under one heading.
+
+    Attributes:
+        severity: what they come to: `ERROR` stands in the way of acceptance, `WARNING` costs points, `HINT` is free.
+        heading, lead: for people.
+        cards: what to mend first comes first.
+        missing: rubric items, as title and reason, that stand in the way of acceptance too and that no card is about.
+    """
 
     severity: Severity
     heading: str
     lead: str
     cards: tuple[Card, ...]
+    missing: tuple[tuple[str, str], ...] = ()
 
 
 def group_cards(
     findings: Iterable[Finding],
     submission: Submission,
-    rubric: Sequence[RubricResult] = (),
+    grade: Grade | None = None,
     titles: Mapping[str, str] | None = None,
     context: int = 2,
 ) -> tuple[CardGroup, ...]:
-    """Groups in the order of what to mend first; inside a family of rules the given order stays."""
-    ordered = sorted(findings, key=mend_order)
-    cards = [
-        _card(number, finding, submission, rubric, titles or {}, context)
-        for number, finding in enumerate(ordered, start=1)
-    ]
+    """Groups in the order of what to mend first: what gates acceptance, what costs points, what is free advice.
+
+    `grade`: what decides about both; None where only the text was read, and each finding's severity has to do.
+    """
+    rubric = grade.rubric if grade is not None else ()
+    effects = {id(finding): effect_of(finding, grade) for finding in findings}
+    ordered = sorted(findings, key=lambda finding: _order(finding, effects[id(finding)], rubric))
+    members: dict[Severity, list[Card]] = {severity: [] for severity in Severity}
+    for number, finding in enumerate(ordered, start=1):
+        card = _card(number, finding, submission, rubric, titles or {}, context)
+        members[effects[id(finding)]].append(card)
+    missing = _missing(grade) if grade is not None else ()
     groups = []
-    for severity in Severity:
-        members = tuple(card for card in cards if card.finding.severity is severity)
-        if members:
-            groups.append(CardGroup(severity, *SEVERITIES[severity], members))
+    for severity, cards in members.items():
+        others = missing if severity is Severity.ERROR else ()
+        if cards or others:
+            heading, lead = SEVERITIES[severity]
+            if severity is Severity.WARNING and (cost := _cost(cards, rubric)):
+                lead = f"{points_text(cost)} {'point' if cost == 1 else 'points'} in all. {lead}"
+            groups.append(CardGroup(severity, heading, lead, tuple(cards), others))
     return tuple(groups)
+
+
+def effect_of(finding: Finding, grade: Grade | None) -> Severity:
+    """What a finding comes to in a grade; None: as it says itself."""
+    if grade is None:
+        return finding.severity
+    # Grades of an earlier schema do not tell what gated.
+    gating = grade.gating or {code for item in grade.rubric if item.must for code in item.codes}
+    return weigh(finding, grade.rubric, gating)
+
+
+def weigh(finding: Finding, rubric: Sequence[RubricResult], gating: Collection[str]) -> Severity:
+    """What a finding comes to: a must item's warning gates, and a warning that costs nothing is advice."""
+    if finding.severity in (Severity.ERROR, Severity.REVIEW):
+        return finding.severity
+    if finding.code in gating and finding.severity is Severity.WARNING and not finding.refuted:
+        return Severity.ERROR
+    if finding.severity is Severity.WARNING and not any(costs_of(finding, rubric)):
+        return Severity.HINT
+    return finding.severity
+
+
+def _order(finding: Finding, effect: Severity, rubric: Sequence[RubricResult]) -> tuple[int, float, int, int]:
+    """What must be mended in the order in which one does it, what costs points by how many."""
+    cost = _cost_of({finding.code}, rubric) if effect is Severity.WARNING else 0.0
+    severity, family = mend_order(finding)
+    return effect.rank, -cost, family, severity
+
+
+def _cost_of(codes: set[str], rubric: Sequence[RubricResult]) -> float:
+    return sum(item.points - item.earned for item in rubric if codes.intersection(item.codes))
+
+
+def _cost(cards: Iterable[Card], rubric: Sequence[RubricResult]) -> float:
+    codes = {card.finding.code for card in cards}
+    brought = {code for card in cards for code in card.finding.details.get("explains") or ()}
+    return round(_cost_of(codes | brought, rubric), 2)
+
+
+def _missing(grade: Grade) -> tuple[tuple[str, str], ...]:
+    """Must items that were missed without a finding of their own: a target, or what was never begun.
+
+    Of a run that ended early, or never began, all that follows is missing: what happened there says enough.
+    """
+    if grade.verdict is not Verdict.REJECTED or not grade.phases:
+        return ()
+    missed = (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
+    return tuple(
+        (item.title, item.reason)
+        for item in grade.rubric
+        if item.must and item.state in missed and not item.codes
+    )
 
 
 def title_of(code: str, page: str) -> str:
@@ -92,13 +164,14 @@ def _card(
         title=titles.get(finding.code, ""),
         quotes=quotes(submission, places, context),
         num_more_places=len(finding.where) - len(places),
-        costs=tuple(_costs(finding, rubric)),
+        costs=tuple(costs_of(finding, rubric)) or tuple(finding.details.get(COSTS, ())),
         ranks=ranks_text(finding.ranks) if finding.ranks else "",
         seen=tuple(_seen(finding)),
     )
 
 
-def _costs(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
+def costs_of(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
+    """One sentence for each item that lost points to it, or to a fault that follows from it."""
     brought = set(finding.details.get("explains") or ())
     for item in rubric:
         lost = item.points - item.earned
@@ -108,7 +181,7 @@ def _costs(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
         if finding.code in item.codes and lost > 0 and not another:
             yield cost
         elif lost > 0 and (codes := sorted(brought.intersection(item.codes))):
-            yield f"{cost}: {' and '.join(codes)} {'follows' if len(codes) == 1 else 'follow'} from this"
+            yield f"{cost}: {' and '.join(map(in_words, codes))} {'follows' if len(codes) == 1 else 'follow'} from this"
 
 
 def _seen(finding: Finding) -> Iterable[str]:

@@ -118,10 +118,9 @@ def throughput(attempt: Attempt) -> Drawing:
         axes.set_ylabel("images per second")
         axes.set_ylim(bottom=0)
 
-    means = [sum(ys) / len(ys) for _, (_, ys) in lines]
-    summary = f"Each rank trains on about {min(means):,.0f}"
-    summary += f" to {max(means):,.0f}" if f"{min(means):,.0f}" != f"{max(means):,.0f}" else ""
-    summary += " images per second; validation and saving are not counted."
+    together = attempt.grade.metrics.get("images_per_s")
+    summary = f"All ranks together train on {together:,.0f} images per second; v" if together else "V"
+    summary += "alidation and saving are not counted."
     summary += f" One rank alone reaches {alone:,.0f}." if alone else ""
     legend = (*_rank_legend(lines), *((("muted", "one rank alone"),) if alone else ()))
     return draw("plot-throughput", "Images per second", summary, SIZE, paint), summary, legend

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
-from grader.model.grade import RubricResult, State
+from grader.model.grade import ItemState, RubricResult
 from grader.report.wording import plural, points_text, seconds_text
 
 
@@ -111,14 +111,14 @@ def _time(attempt: Attempt) -> Gauge | None:
     )
     met = None if target is None or value is None else value <= target
     refused = (
-        next((r.reason for r in _judged(attempt, "time") if r.state is State.CONTRADICTED), "") if met else ""
+        next((r.reason for r in _judged(attempt, "time") if r.state is ItemState.LOST), "") if met else ""
     )
     return Gauge(
         name="CPU time of the slowest rank" if on_cpu else "Run time",
         value="–" if value is None else seconds_text(value),
         target=f"at most {seconds_text(target)}" if target is not None else "–",
         met=met and not refused,
-        share=None if value is None else value / scale,
+        share=None if value is None or target is None else value / scale,
         mark=None if target is None else target / scale,
         note=" ".join(
             part for part in (refused, what, _calibration_note(attempt, attempt.calibration)) if part
@@ -141,7 +141,7 @@ def _calibration_note(attempt: Attempt, calibration: Calibration | None) -> str:
     factor = f"{points_text(wanted.factor)} × " if wanted and wanted.factor else ""
     spread = f"repeated runs differ by about {calibration.spread:.0%}"
     if calibration.provisional:
-        spread = f"the target comes from one run only, so ±{calibration.spread:.0%} is allowed for"
+        spread = f"measured only provisionally, so a run that misses it by up to {calibration.spread:.0%} is repeated"
     return (
         f"The target is {factor}{seconds_text(style.median_s)}, the time of the slowest accepted example on this "
         f"machine; {spread}."

@@ -15,12 +15,13 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.judging.attempt import Attempt
+from grader.model.attempt_result import AttemptResult
 from grader.model.diagnosis import Diagnosis
-from grader.model.finding import Finding
-from grader.model.grade import CheckResult, Grade, State, Verdict
+from grader.model.finding import Finding, Severity
+from grader.model.grade import CheckResult, Grade, ItemState, State, Verdict
 from grader.model.submission import Submission
-from grader.report import cards, endings, wording
-from grader.report.audience import Audience, for_audience
+from grader.report import banner, cards, endings, wording
+from grader.report.audience import Audience, for_audience, staff_only
 from grader.report.facts import Fact, details_facts, environment_facts, phase_bars
 from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
@@ -33,6 +34,12 @@ from grader.report.quote import quotes
 
 _MAX_SOURCE_LINES = 3000
 _MAX_QUOTES = 4
+_TALLIES = {
+    Severity.ERROR: ("must be fixed", "must be fixed"),
+    Severity.WARNING: ("costs points", "cost points"),
+    Severity.HINT: ("good to know", "good to know"),
+}
+"""The groups' headings behind a number: of one, of several."""
 _LOG_HEAD, _LOG_TAIL, _LOG_WIDTH = 100, 300, 2000
 
 
@@ -76,7 +83,7 @@ def to_html(
     grade = for_audience(attempt.grade, audience)
     attempt = replace(attempt, grade=grade)
     titles = {code: cards.title_of(code, text) for code, text in pages.items()}
-    groups = cards.group_cards(grade.findings, attempt.submission, grade.rubric, titles)
+    groups = cards.group_cards(grade.findings, attempt.submission, grade, titles)
     waits, failures = endings.wait_rows(attempt), endings.failure_rows(attempt)
     return (
         _environment()
@@ -86,8 +93,10 @@ def to_html(
             grade=grade,
             task=attempt.task,
             tone=wording.TONES[grade.verdict],
-            headline=wording.HEADLINES[grade.verdict],
+            headline=banner.sentence(AttemptResult.of(grade)),
             groups=groups,
+            fix_title="What could be better" if grade.verdict is Verdict.ACCEPTED else "What to fix first",
+            tally=_tally(grade, groups),
             next_step=_next_step(grade, groups, failures),
             pages={
                 code: page_html(_below_title(pages[code]), top=4)
@@ -104,9 +113,9 @@ def to_html(
             wait_sentence=endings.wait_sentence(waits),
             failures=failures,
             ranks=endings.rank_rows(attempt),
+            left_out=sum(item.state is ItemState.NOT_SHOWN for item in grade.rubric),
             right=praise(_checks(grade, State.VERIFIED), titles),
-            num_right=len(_checks(grade, State.VERIFIED)),
-            unseen=_checks(grade, State.NOT_OBSERVABLE),
+            unseen=_checks(grade, State.NOT_OBSERVABLE) + _checks(grade, State.NOT_REACHED),
             plots=plots,
             phases=phase_bars(grade.phases),
             listings=tuple(_listings(attempt, groups)),
@@ -126,7 +135,7 @@ def plots_of(attempt: Attempt) -> tuple[Plot, ...]:
 def _environment() -> Environment:
     environment = page_engine(Path(__file__).parent / "templates")
     environment.filters |= {"safe_svg": Markup, "details": _details}
-    environment.globals |= {"STATES": wording.STATES, "STATE_TONES": wording.STATE_TONES}
+    environment.globals |= {"ITEM_STATES": wording.ITEM_STATES}
     return environment
 
 
@@ -138,7 +147,7 @@ def _next_step(
     grade: Grade, groups: tuple[cards.CardGroup, ...], failures: tuple[endings.FailureRow, ...]
 ) -> str:
     """One sentence: what to do next."""
-    first = groups[0].cards[0] if groups else None
+    first = next((card for group in groups for card in group.cards), None)
     if grade.verdict is Verdict.JUDGE_ERROR:
         return "Nothing to do on your side: hand it in again, the attempt does not count."
     if grade.verdict is Verdict.HELD:
@@ -165,6 +174,29 @@ def _below_title(text: str) -> str:
     while rest and (not rest[0].strip() or set(rest[0].strip()) <= {"=", "-"}):
         rest = rest[1:]
     return "\n".join(rest)
+
+
+def _tally(grade: Grade, groups: tuple[cards.CardGroup, ...]) -> str:
+    """What was found, counted as the groups below are, and what was checked: the same for staff and learners."""
+    found = [
+        f"{_num_shown(group)} {_TALLIES[group.severity][_num_shown(group) != 1]}"
+        for group in groups
+        if group.severity in _TALLIES
+    ]
+    parts = [", ".join(found) or "No findings"]
+    for checks, words in (
+        (_checks(grade, State.VERIFIED), "verified"),
+        (_checks(grade, State.NOT_OBSERVABLE) + _checks(grade, State.NOT_REACHED), "not observable"),
+    ):
+        num_staff = sum(map(staff_only, checks))
+        if checks:
+            more = f" (and {num_staff} that only staff see)" if num_staff else ""
+            parts.append(f"{wording.plural(len(checks) - num_staff, 'check')} {words}{more}")
+    return " · ".join(parts)
+
+
+def _num_shown(group: cards.CardGroup) -> int:
+    return len(group.cards) + len(group.missing)
 
 
 def _checks(grade: Grade, state: State) -> tuple[CheckResult, ...]:

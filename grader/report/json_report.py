@@ -1,4 +1,4 @@
-"""A grade as JSON for machines, and back: schema 1, fixed key order, the same bytes for the same grade.
+"""A grade as JSON for machines, and back: fixed key order, the same bytes for the same grade.
 
 The text is plain ASCII (other characters escaped), so that no terminal or log can be fooled by what a learner's
 script printed. Numbers that JSON cannot hold (NaN, infinities) become null.
@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
-from grader.model.grade import SCHEMA, CheckResult, Grade, RubricResult, State, Verdict
+from grader.model.grade import SCHEMA, CheckResult, Grade, ItemState, RubricResult, State, Verdict
 from grader.report.audience import Audience, for_audience
 
 
@@ -24,7 +24,7 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
     """
     grade = for_audience(grade, audience)
     document = {
-        "schema": SCHEMA,
+        "schema": grade.schema,
         "verdict": grade.verdict.value,
         "verdict_reason": grade.verdict_reason,
         "points": _number_out(grade.points),
@@ -44,6 +44,7 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
         "metrics": _facts(grade.metrics),
         "phases": _facts(grade.phases),
         "environment": _facts(grade.environment),
+        "gating": grade.gating,
         "notes": grade.notes,
         "review": grade.review,
     }
@@ -51,14 +52,14 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
 
 
 def from_json(text: str) -> Grade:
-    """The grade that `to_json` wrote.
+    """The grade that `to_json` wrote, of this schema or an earlier one.
 
     Raises:
         ValueError: not JSON, another schema, or a field is missing or of an unknown kind.
     """
     document = json.loads(text)
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise ValueError(f'this is not a grade of schema {SCHEMA}: "schema" is missing or different')
+    if not isinstance(document, dict) or document.get("schema") not in range(1, SCHEMA + 1):
+        raise ValueError(f'this is not a grade of schema 1 to {SCHEMA}: "schema" is missing or different')
     try:
         return _grade_in(document)
     except (KeyError, TypeError, AttributeError) as error:
@@ -130,6 +131,7 @@ def _rubric_out(item: RubricResult) -> dict[str, Any]:
         "evidence": [kind.value for kind in item.evidence],
         "reason": item.reason,
         "codes": item.codes,
+        "not_seen": _number_out(item.not_seen),
     }
 
 
@@ -166,6 +168,8 @@ def _grade_in(document: dict[str, Any]) -> Grade:
         review=tuple(document["review"]),
         # Grades stored before runs were diagnosed have none.
         diagnosis=_diagnosis_in(found) if (found := document.get("diagnosis")) is not None else None,
+        gating=tuple(document.get("gating", ())),
+        schema=document["schema"],
     )
 
 
@@ -185,18 +189,33 @@ def _finding_in(item: dict[str, Any]) -> Finding:
 
 
 def _rubric_in(item: dict[str, Any]) -> RubricResult:
+    points, earned = _number_in(item["points"]), _number_in(item["earned"])
     return RubricResult(
         id=item["id"],
         title=item["title"],
         must=item["must"],
-        points=_number_in(item["points"]),
+        points=points,
         full_points=_number_in(item["full_points"]),
-        earned=_number_in(item["earned"]),
-        state=State(item["state"]),
+        earned=earned,
+        state=_item_state(item["state"], points, earned),
         evidence=tuple(EvidenceKind(kind) for kind in item["evidence"]),
         reason=item["reason"],
         codes=tuple(item["codes"]),
+        not_seen=_number_in(item.get("not_seen", 0.0)),
     )
+
+
+def _item_state(told: str, points: float, earned: float) -> ItemState:
+    """An item's state, also as schema 1 told it, by the words of checks."""
+    match told:
+        case State.VERIFIED:
+            return ItemState.EARNED
+        case State.CONTRADICTED:
+            return ItemState.PARTLY if earned > 0 else ItemState.LOST
+        case State.NOT_OBSERVABLE:
+            return ItemState.NOT_SEEN if points > 0 else ItemState.NOT_SHOWN
+        case _:
+            return ItemState(told)
 
 
 def _check_in(item: dict[str, Any]) -> CheckResult:

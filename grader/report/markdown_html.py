@@ -68,7 +68,25 @@ def _rendered(parser: MarkdownIt, tokens: list[Token], top: int) -> Markup:
         elif token.type in ("th_open", "td_open") and token.attrGet("style"):
             # Styles inside pages are refused by the policy that they are served with.
             token.attrs = {"class": "num"} if "right" in str(token.attrGet("style")) else {}
-    return Markup(parser.renderer.render(tokens, parser.options, {}))
+    return Markup(parser.renderer.render(_with_named_rows(tokens), parser.options, {}))
+
+
+def _with_named_rows(tokens: list[Token]) -> list[Token]:
+    """Where no column of a table has a name, its empty head is left out and the first cell names each row."""
+    kept: list[Token] = []
+    named = False
+    for token in tokens:
+        kept.append(token)
+        if token.type == "thead_close":
+            start = max(number for number, one in enumerate(kept) if one.type == "thead_open")
+            named = not any(one.content for one in kept[start:])
+            if named:
+                del kept[start:]
+        elif named and token.type == "td_open" and kept[-2].type == "tr_open":
+            token.tag, token.attrs = "th", {"scope": "row"}
+        elif named and token.type == "td_close" and kept[-3].tag == "th":
+            token.tag = "th"
+    return kept
 
 
 class _Renderer(RendererHTML):
@@ -104,11 +122,19 @@ class _Renderer(RendererHTML):
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """A table scrolls by itself where the page is narrow."""
-        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>\n'
+        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         """The end of what `table_open` began."""
         return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """The head of a column; a corner without words is none, and would be read out as one."""
+        return self.renderToken(tokens, idx, options, env) if tokens[idx + 1].content else "<td>"
+
+    def th_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """The end of what `th_open` began."""
+        return "</th>\n" if tokens[idx - 1].content else "</td>\n"
 
 
 class _WebLinks(MarkdownIt):

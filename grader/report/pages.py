@@ -1,10 +1,22 @@
-"""The rules' own pages, for reports that explain a finding beside it."""
+"""The pages of all that is found, for reports that explain a finding beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 from grader.checks.rule import load_rules
+from grader.checks.source.script import SYNTAX
+from grader.checks.syntax_page import PAGE
+from grader.report.cards import title_of
 
 
 def rule_pages() -> dict[str, str]:
-    """Page in Markdown by code, for every rule there is."""
-    return {rule.code: rule.page for rule in load_rules()}
+    """Page in Markdown by code, for every rule there is and for files that do not parse."""
+    return {SYNTAX: PAGE, **{rule.code: rule.page for rule in load_rules()}}
+
+
+@cache
+def rule_titles() -> Mapping[str, str]:
+    """A name for people by code, of all that has a page."""
+    return {code: title_of(code, page) for code, page in rule_pages().items()}

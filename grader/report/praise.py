@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from grader.model.finding import EvidenceKind
+from grader.model.finding import EvidenceKind, family_of
 from grader.model.grade import CheckResult
-from grader.report.wording import FAMILIES, family_of
+from grader.report.audience import staff_only
+from grader.report.wording import FAMILIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,9 @@ def praise(checks: Iterable[CheckResult], titles: Mapping[str, str]) -> tuple[Pr
         by_family.setdefault(family_of(check.code), []).append(check)
     return tuple(
         Praise(
-            FAMILIES.get(family, "Everything else"),
+            "Whether the run can be trusted (only staff see this)"
+            if staff_only(members[0])
+            else FAMILIES.get(family, "Everything else"),
             tuple(check for check in members if not _only_read(check)),
             tuple((check.code, titles.get(check.code, "")) for check in members if _only_read(check)),
         )

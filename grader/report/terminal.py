@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.judging.attempt import Attempt
+from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding
 from grader.model.grade import Grade, State
 from grader.model.submission import Submission
-from grader.report import cards, endings, wording
-from grader.report.audience import Audience, for_audience
+from grader.report import banner, cards, endings, wording
+from grader.report.audience import Audience, for_audience, staff_only
 from grader.report.gauges import gauges
 from grader.report.pages import rule_pages
 from grader.report.quote import quotes
@@ -38,23 +39,24 @@ def print_attempt(
     grade = for_audience(attempt.grade, audience)
     attempt = replace(attempt, grade=grade)
     voice = Voice(console)
-    voice.say(_verdict(grade, voice))
+    result = AttemptResult.of(grade)
+    voice.say(_verdict(grade, result, voice))
     voice.say(worded(grade.verdict_reason))
     _print_diagnosis(grade, attempt.submission, voice)
     _print_endings(attempt, voice)
     titles = _titles(pages)
-    _print_groups(
-        cards.group_cards(grade.findings, attempt.submission, grade.rubric, titles, context=0), voice
-    )
+    _print_groups(cards.group_cards(grade.findings, attempt.submission, grade, titles, context=0), voice)
     voice.heading("Points")
-    voice.say(_rubric(grade, voice))
+    voice.say(_rubric(grade, result, voice))
     _print_gauges(attempt, voice)
     rows = endings.rank_rows(attempt)
     if rows:
         voice.heading("Ranks")
         voice.say(_ranks(rows, voice))
-    num_verified = sum(check.state is State.VERIFIED for check in grade.checks)
-    num_unseen = sum(check.state is State.NOT_OBSERVABLE for check in grade.checks)
+    # As many for staff as for learners.
+    told = [check.state for check in grade.checks if not staff_only(check)]
+    num_verified = told.count(State.VERIFIED)
+    num_unseen = told.count(State.NOT_OBSERVABLE) + told.count(State.NOT_REACHED)
     voice.gap()
     if grade.checks:
         voice.say(
@@ -66,17 +68,29 @@ def print_attempt(
         voice.say(worded(f"Note: {note}", "dim"))
 
 
-def print_grade(grade: Grade, submission: Submission, console: Console) -> None:
-    """Prints what a grade says by itself, where its evidence lies elsewhere: on the service that judged it."""
+def print_grade(
+    grade: Grade, submission: Submission, console: Console, result: AttemptResult | None = None
+) -> None:
+    """Prints what a grade says by itself, where its evidence lies elsewhere: on the service that judged it.
+
+    `result`: what it counts as there; None: as it was judged.
+    """
     voice = Voice(console)
-    voice.say(_verdict(grade, voice))
-    voice.say(worded(grade.verdict_reason))
-    _print_diagnosis(grade, submission, voice)
+    result = result or AttemptResult.of(grade)
+    voice.say(_verdict(grade, result, voice))
+    judged = "" if result.as_judged else f"As judged: {wording.HEADLINES[grade.verdict]}. "
+    voice.say(worded(f"{judged}{grade.verdict_reason}"))
     titles = _titles(None)
-    _print_groups(cards.group_cards(grade.findings, submission, grade.rubric, titles, context=0), voice)
+    groups = cards.group_cards(grade.findings, submission, grade, titles, context=0)
+    if result.otherwise:
+        voice.say(worded("What follows is what the grader found; an instructor decided otherwise."))
+        # What each group says of acceptance is no longer so.
+        groups = tuple(replace(group, lead="") for group in groups)
+    _print_diagnosis(grade, submission, voice)
+    _print_groups(groups, voice)
     if grade.rubric:
         voice.heading("Points")
-        voice.say(_rubric(grade, voice))
+        voice.say(_rubric(grade, result, voice))
     for note in grade.notes:
         voice.say(worded(f"Note: {note}", "dim"))
 
@@ -87,13 +101,16 @@ def print_findings(
     console: Console,
     pages: Mapping[str, str] | None = None,
 ) -> None:
-    """Prints findings alone, as `grader lint` shows them, with a closing count."""
+    """Prints findings alone, as `grader lint` shows them, with a closing count that is no praise where it is none."""
     voice = Voice(console)
     titles = _titles(pages)
-    _print_groups(cards.group_cards(findings, submission, (), titles, context=0), voice)
+    _print_groups(cards.group_cards(findings, submission, None, titles, context=0), voice)
     if findings:
         voice.gap()
-    voice.say(worded(f"{one_line(submission.name)}: {wording.findings_text(findings)}.", "bold"))
+    told = wording.findings_text(findings)
+    if not findings:
+        told += " in the text; what the script does, only a run shows"
+    voice.say(worded(f"{one_line(submission.name)}: {told}.", "bold"))
 
 
 def _titles(pages: Mapping[str, str] | None) -> dict[str, str]:
@@ -101,11 +118,9 @@ def _titles(pages: Mapping[str, str] | None) -> dict[str, str]:
     return {code: cards.title_of(code, page) for code, page in known.items()}
 
 
-def _verdict(grade: Grade, voice: Voice) -> Text:
-    tone = wording.TONES[grade.verdict]
-    line = Text(f"{voice.symbol(tone)} {wording.VERDICTS[grade.verdict]}", style=STYLES[tone])
-    points = f"{wording.points_text(grade.points)} of {wording.points_text(grade.max_points)} points"
-    line.append(f"  {points}", style="bold default")
+def _verdict(grade: Grade, result: AttemptResult, voice: Voice) -> Text:
+    tone = banner.tone(result)
+    line = Text(f"{voice.symbol(tone)} {banner.sentence(result)}", style=STYLES[tone])
     line.append(f"  {one_line(grade.task)} · {one_line(grade.submission)}", style="dim default")
     return line
 
@@ -170,12 +185,16 @@ def _first_line(text: str) -> str:
 
 def _print_groups(groups: Sequence[cards.CardGroup], voice: Voice) -> None:
     for group in groups:
-        voice.heading(f"{group.heading} ({len(group.cards)})", group.lead)
+        voice.heading(f"{group.heading} ({len(group.cards) + len(group.missing)})", group.lead)
         for card in group.cards:
             voice.gap()
             voice.say(_card_head(card), hang=3)
             for part in _card(card, voice):
                 voice.say(part, 3)
+        for title, reason in group.missing:
+            voice.gap()
+            voice.say(voice.cell(title, "bold"), hang=3)
+            voice.say(worded(reason), 3)
 
 
 def _card_head(card: cards.Card) -> Text:
@@ -205,16 +224,16 @@ def _card(card: cards.Card, voice: Voice) -> Iterable[Text]:
         yield Text(visible(cost), style="red")
 
 
-def _rubric(grade: Grade, voice: Voice) -> Table:
+def _rubric(grade: Grade, result: AttemptResult, voice: Voice) -> Table:
     table = voice.table("points", "", "item, and what the evidence says", right=[0])
     for item in grade.rubric:
-        tone = wording.STATE_TONES[item.state]
+        words, tone = wording.ITEM_STATES[item.state]
         worth = (
             f"{wording.points_text(item.earned)}/{wording.points_text(item.points)}"
             if item.points
             else "left out"
         )
-        state = Text(f"{voice.symbol(tone)} {wording.STATES[item.state]}", style=STYLES[tone])
+        state = Text(f"{voice.symbol(tone)} {words}", style=STYLES[tone])
         text = voice.cell(item.title, "bold")
         if item.must:
             text.append(" (must)", style="dim not bold")
@@ -224,6 +243,14 @@ def _rubric(grade: Grade, voice: Voice) -> Table:
             kinds = ", ".join(wording.EVIDENCES[kind][0] for kind in item.evidence)
             text.append(f" [{kinds}]", style="dim not bold")
         table.add_row(worth, state, text)
+    total = f"{wording.points_text(grade.points)}/{wording.points_text(grade.max_points)}"
+    table.add_row(Text(total, style="bold"), "", voice.cell("together", "bold"))
+    for line in banner.sum_lines(result):
+        style = "bold" if line.last else ""
+        change = line.change.replace(" of ", "/")
+        table.add_row(
+            Text(change, style=style), "", voice.cell(line.text.lower() if line.last else line.text, style)
+        )
     return table
 
 

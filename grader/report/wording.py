@@ -6,8 +6,8 @@ import math
 import signal
 from collections.abc import Sequence
 
-from grader.model.finding import EvidenceKind, Finding, Severity
-from grader.model.grade import State, Verdict
+from grader.model.finding import EvidenceKind, Finding, Severity, family_of
+from grader.model.grade import ItemState, Verdict
 from grader.model.run import RankRecord, RunRecord
 
 HEADLINES = {
@@ -35,7 +35,7 @@ SYMBOLS = {"good": "✔", "bad": "✘", "warn": "!", "quiet": "–"}
 
 SEVERITIES = {
     Severity.ERROR: ("Must be fixed", "Each of these stands between you and an accepted attempt."),
-    Severity.WARNING: ("Costs points", "Real faults; the training itself still works."),
+    Severity.WARNING: ("Costs points", "Real faults that do not stand in the way of acceptance."),
     Severity.HINT: ("Good to know", "Free advice; costs nothing."),
     Severity.REVIEW: ("For staff", "Not shown to learners."),
 }
@@ -45,12 +45,15 @@ SEVERITY_TONES = {
     Severity.HINT: "hint",
     Severity.REVIEW: "hint",
 }
-STATES = {
-    State.VERIFIED: "verified",
-    State.CONTRADICTED: "contradicted",
-    State.NOT_OBSERVABLE: "not observable",
+ITEM_STATES = {
+    ItemState.EARNED: ("earned", "good"),
+    ItemState.PARTLY: ("partly", "warn"),
+    ItemState.LOST: ("lost", "bad"),
+    ItemState.NOT_REACHED: ("not reached", "bad"),
+    ItemState.NOT_SHOWN: ("cannot be shown here", "quiet"),
+    ItemState.NOT_SEEN: ("not seen", "quiet"),
 }
-STATE_TONES = {State.VERIFIED: "good", State.CONTRADICTED: "bad", State.NOT_OBSERVABLE: "quiet"}
+"""How a rubric item ended, and its tone."""
 EVIDENCES = {
     EvidenceKind.SOURCE: ("source", "Read in your code; nothing was executed for it."),
     EvidenceKind.TRACE: ("trace", "Recorded inside your script's own processes while they ran."),
@@ -69,6 +72,7 @@ FAMILIES = {
     "DIST": "Process group and launch",
     "DEV": "Devices",
     "GRAD": "Gradients and replicas",
+    "SHARD": "A model in shards",
     "DATA": "Who trains on which sample",
     "EVAL": "Validation and metrics",
     "IO": "Files, printing, downloads",
@@ -79,11 +83,6 @@ FAMILIES = {
 _KIB = 1024
 _MINUTE_S = 60.0
 _MANY = 8
-
-
-def family_of(code: str) -> str:
-    """`DATA` for `DATA002`."""
-    return code.rstrip("0123456789")
 
 
 def mend_order(finding: Finding) -> tuple[int, int]:

@@ -71,6 +71,7 @@ def collective(f: Fields, t: float) -> model.Collective:
         reduce_op=f.text("reduce_op"),
         t=t,
         seconds=f.maybe("seconds", f.real),
+        named=f.maybe("named", f.flag) is not False,
     )
 
 

@@ -65,6 +65,8 @@ class Settings(BaseSettings):
     """Runtime used when the command names none."""
     profile: str = "cpu"
     """Profile used when the command names none."""
+    reference_tries: int = 3
+    """Runs that a provisional reference may take while the machine is busy; 1: the first one holds, however busy."""
     image_extras: bool = False
     """Put accelerate and lightning-fabric into the train image, too."""
 

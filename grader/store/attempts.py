@@ -114,6 +114,28 @@ def attempts(
         return tuple(StoredAttempt(*row) for row in rows)
 
 
+def attempt_before(store: Store, facts: StoredAttempt) -> StoredAttempt | None:
+    """The same learner's last judged attempt at that task that was handed in before this one, or None.
+
+    Regrades are no attempts of their own.
+    """
+    statement = (
+        _facts()
+        .where(
+            AttemptRow.course_task_id == facts.course_task_id,
+            AttemptRow.person_id == facts.person_id,
+            AttemptRow.lane == Lane.INTERACTIVE,
+            AttemptRow.state == AttemptState.JUDGED,
+            AttemptRow.id < (facts.regrade_of or facts.id),
+        )
+        .order_by(AttemptRow.id.desc())
+        .limit(1)
+    )
+    with store.read() as connection:
+        row = connection.execute(statement).one_or_none()
+    return None if row is None else StoredAttempt(*row)
+
+
 def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
     """The files that an attempt left in the file store, by name."""
     with store.read() as connection:

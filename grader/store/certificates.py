@@ -191,7 +191,11 @@ def certificates_of(store: Store, course_id: int) -> tuple[CertificateFacts, ...
         return tuple(CertificateFacts(*row) for row in rows)
 
 
-_REQUIRED = (CourseTaskRow.required, CourseTaskRow.withdrawn_at.is_(None))
+_REQUIRED = (
+    CourseTaskRow.required,
+    CourseTaskRow.withdrawn_at.is_(None),
+    CourseTaskRow.draft_since.is_(None),
+)
 _CERTIFIED = (
     select(
         CertificateRow.public_id,

@@ -66,10 +66,11 @@ class StuckLearner:
 
 @dataclass(frozen=True, slots=True)
 class HandedInCount:
-    """How many people have handed something in for a task, and the last attempt there: what a class works on now."""
+    """How many people have handed something in for a task, the last attempt there, how many of them are accepted."""
 
     num_people: int
     last_attempt_id: int
+    num_accepted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,18 @@ def handed_in_counts(store: Store, course_id: int) -> dict[int, HandedInCount]:
     with store.read() as connection:
         rows = connection.execute(
             select(
-                AttemptRow.course_task_id, func.count(distinct(AttemptRow.person_id)), func.max(AttemptRow.id)
+                AttemptRow.course_task_id,
+                func.count(distinct(AttemptRow.person_id)),
+                func.max(AttemptRow.id),
+                func.count(distinct(StandingRow.person_id)),
+            )
+            .outerjoin(
+                StandingRow,
+                and_(
+                    StandingRow.course_task_id == AttemptRow.course_task_id,
+                    StandingRow.person_id == AttemptRow.person_id,
+                    StandingRow.verdict == Verdict.ACCEPTED,
+                ),
             )
             .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
             .join(
@@ -121,7 +133,7 @@ def handed_in_counts(store: Store, course_id: int) -> dict[int, HandedInCount]:
             )
             .group_by(AttemptRow.course_task_id)
         )
-        return {task_id: HandedInCount(number, last) for task_id, number, last in rows}
+        return {task_id: HandedInCount(*counted) for task_id, *counted in rows}
 
 
 def code_counts(store: Store, course_task_id: int, *, with_hints: bool = False) -> tuple[CodeCount, ...]:

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import and_, func, select
+from sqlalchemy.orm import aliased
 
-from grader.model.grade import Verdict
+from grader.model.attempt_result import AttemptResult
 from grader.model.submission import SourceFile
+from grader.store.attempt_results import judged_attempts, result_columns, result_of
 from grader.store.database import Store
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
     EnrolmentRow,
     GradeRow,
+    OverrideRow,
     PersonRow,
     SourceRow,
     StandingRow,
@@ -37,11 +40,7 @@ class CountedAttempt:
     login: str
     name: str
     attempt_id: int
-    verdict: Verdict
-    points: float
-    max_points: float
-    late_days: int
-    overridden: bool
+    result: AttemptResult
     document: str
 
 
@@ -58,34 +57,27 @@ class LastSubmission:
 
 def counted_attempts(store: Store, course_task_id: int) -> Generator[CountedAttempt]:
     """What counts in a task, learner by learner, by name."""
+    decision = aliased(OverrideRow)
     statement = (
         select(
-            PersonRow.id,
+            PersonRow.id.label("person_id"),
             PersonRow.login,
             PersonRow.name,
             StandingRow.attempt_id,
-            StandingRow.verdict,
-            StandingRow.points,
-            StandingRow.max_points,
-            StandingRow.late_days,
-            StandingRow.overridden,
             GradeRow.document,
+            *result_columns(decision),
         )
-        .select_from(StandingRow)
+        .select_from(judged_attempts(decision))
+        .join(StandingRow, StandingRow.attempt_id == AttemptRow.id)
         .join(PersonRow, PersonRow.id == StandingRow.person_id)
-        .join(CourseTaskRow, CourseTaskRow.id == StandingRow.course_task_id)
-        .join(
-            EnrolmentRow,
-            and_(EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == PersonRow.id),
-        )
-        .join(GradeRow, GradeRow.attempt_id == StandingRow.attempt_id)
         .where(StandingRow.course_task_id == course_task_id, EnrolmentRow.role == Role.LEARNER)
         .order_by(PersonRow.name, PersonRow.id)
     )
     with store.read() as connection:
-        rows: Iterable[Sequence[Any]] = connection.execution_options(yield_per=50).execute(statement)
-        for row in rows:
-            yield CountedAttempt(*row)
+        for row in connection.execution_options(yield_per=50).execute(statement):
+            yield CountedAttempt(
+                row.person_id, row.login, row.name, row.attempt_id, result_of(row), row.document
+            )
 
 
 def last_submissions(store: Store, course_task_id: int, *, limit: int = 500) -> tuple[LastSubmission, ...]:

@@ -52,7 +52,12 @@ class TaskTerms:
 
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
-    """A task of a course; `withdrawn`: only its grades are left, see `grader.store.task_withdrawal`."""
+    """A task of a course.
+
+    Attributes:
+        withdrawn: only its grades are left, see `task_withdrawal`.
+        draft: learners do not know of it yet, see `task_drafts`.
+    """
 
     id: int
     course_id: int
@@ -60,18 +65,30 @@ class AssignedTask:
     profile: str
     position: int
     withdrawn: bool
+    draft: bool
     terms: TaskTerms
+
+    @property
+    def offered(self) -> bool:
+        """Whether learners have it."""
+        return not self.withdrawn and not self.draft
 
 
 @dataclass(frozen=True, slots=True)
 class CourseFacts:
-    """A course; `time_zone`: IANA name of the zone in which its staff writes dates."""
+    """A course.
+
+    Attributes:
+        time_zone: IANA name of the zone in which its staff writes dates.
+        about: what it says of itself; None: what its course file says.
+    """
 
     id: int
     name: str
     title: str
     closed: bool
     time_zone: str
+    about: str | None
 
     @property
     def zone(self) -> tzinfo:
@@ -103,6 +120,15 @@ def add_course(store: Store, name: str, title: str, *, actor_id: int | None = No
             return course_id
     except IntegrityError:
         raise UsageError(f"there is a course named {name} already") from None
+
+
+def set_words(store: Store, course_id: int, title: str, about: str | None, *, actor_id: int | None) -> None:
+    """Give a course another title and another text about itself; None: that of its course file."""
+    with store.write() as connection:
+        connection.execute(
+            update(CourseRow).where(CourseRow.id == course_id).values(title=title, about=about)
+        )
+        audit(connection, f"course:{course_id}", "words_changed", actor_id=actor_id, title=title)
 
 
 def set_closed(store: Store, course_id: int, closed: bool, *, actor_id: int | None) -> None:
@@ -159,9 +185,12 @@ def set_task(
     profile: str,
     terms: TaskTerms,
     *,
+    draft: bool = False,
     actor_id: int | None = None,
 ) -> int:
     """Set a task at the end of a course, or change the terms of one that is set; returns its id there.
+
+    `draft`: one that is new there is not shown to learners yet.
 
     What was judged stays judged by the version of its time (`regrades` judge again); who stands where follows the
     new dates.
@@ -190,7 +219,14 @@ def set_task(
             ).scalar_one()
             found = connection.execute(
                 insert(CourseTaskRow)
-                .values(course_id=course_id, task=task, profile=profile, position=last + 1, **values)
+                .values(
+                    course_id=course_id,
+                    task=task,
+                    profile=profile,
+                    position=last + 1,
+                    draft_since=database_now() if draft else None,
+                    **values,
+                )
                 .returning(CourseTaskRow.id)
             ).scalar_one()
         audit(
@@ -228,7 +264,7 @@ def course_task(store: Store, course_task_id: int) -> AssignedTask | None:
     """One task of a course, or None."""
     with store.read() as connection:
         row = connection.execute(_SET_TASK.where(CourseTaskRow.id == course_task_id)).one_or_none()
-    return None if row is None else AssignedTask(*(*row[:6], TaskTerms(*row[6:])))
+    return None if row is None else AssignedTask(*(*row[:7], TaskTerms(*row[7:])))
 
 
 def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ...]:
@@ -238,7 +274,7 @@ def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ..
             CourseTaskRow.position, CourseTaskRow.id
         )
     )
-    return tuple(AssignedTask(*(*row[:6], TaskTerms(*row[6:]))) for row in rows)
+    return tuple(AssignedTask(*(*row[:7], TaskTerms(*row[7:]))) for row in rows)
 
 
 _UTC = "UTC"
@@ -248,6 +284,7 @@ _COURSE = select(
     CourseRow.title,
     CourseRow.closed_at.is_not(None),
     func.coalesce(CourseRow.time_zone, _UTC),
+    CourseRow.about,
 ).select_from(CourseRow)
 _SET_TASK = select(
     CourseTaskRow.id,
@@ -256,5 +293,6 @@ _SET_TASK = select(
     CourseTaskRow.profile,
     CourseTaskRow.position,
     CourseTaskRow.withdrawn_at.is_not(None),
+    CourseTaskRow.draft_since.is_not(None),
     *(getattr(CourseTaskRow, field.name) for field in fields(TaskTerms)),
 )

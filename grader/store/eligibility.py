@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, and_, bindparam, select, tuple_
+from sqlalchemy import Connection, Row, and_, bindparam, or_, select, tuple_
 
 from grader.store.clock import database_now
 from grader.store.limits import (
@@ -133,6 +133,7 @@ _TERMS = (
         EnrolmentRow.person_id.in_(bindparam("people", expanding=True)),
         CourseTaskRow.id.in_(bindparam("course_tasks", expanding=True)),
         CourseTaskRow.withdrawn_at.is_(None),
+        or_(CourseTaskRow.draft_since.is_(None), EnrolmentRow.role == Role.INSTRUCTOR),
     )
     # In order, so that two processes with the same people never wait for each other in a ring.
     .order_by(EnrolmentRow.id)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import and_, func, select
+from sqlalchemy.orm import aliased
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
+from grader.store.attempt_results import judged_attempts, result_columns, result_of
 from grader.store.clock import database_now
 from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
-from grader.store.tables import AttemptRow, CourseTaskRow, EnrolmentRow, ExtensionRow, PersonRow, StandingRow
+from grader.store.tables import (
+    AttemptRow,
+    CourseTaskRow,
+    EnrolmentRow,
+    ExtensionRow,
+    OverrideRow,
+    PersonRow,
+    StandingRow,
+)
 from grader.store.tables.attempt import Lane
 from grader.store.tables.person import Role
 
@@ -24,11 +33,17 @@ class GradebookCell:
 
     num_attempts: int
     attempt_id: int | None = None
-    points: float = 0.0
-    max_points: float = 0.0
-    verdict: Verdict | None = None
-    late_days: int = 0
-    overridden: bool = False
+    result: AttemptResult | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What it counts as."""
+        return None if self.result is None else self.result.verdict
+
+    @property
+    def points(self) -> float:
+        """What counts."""
+        return 0.0 if self.result is None else self.result.points
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +84,23 @@ def gradebook(store: Store, course_id: int) -> Gradebook:
                 .group_by(AttemptRow.course_task_id, AttemptRow.person_id)
             ).all()
         }
-        standings: Sequence[Sequence[Any]] = connection.execute(
+        decision = aliased(OverrideRow)
+        standings = connection.execute(
             select(
                 StandingRow.person_id,
                 StandingRow.course_task_id,
                 StandingRow.attempt_id,
-                StandingRow.points,
-                StandingRow.max_points,
-                StandingRow.verdict,
-                StandingRow.late_days,
-                StandingRow.overridden,
-            ).where(StandingRow.course_task_id.in_(ids))
+                *result_columns(decision),
+            )
+            .select_from(judged_attempts(decision))
+            .join(StandingRow, StandingRow.attempt_id == AttemptRow.id)
+            .where(StandingRow.course_task_id.in_(ids))
         ).all()
     cells: dict[int, dict[int, GradebookCell]] = {}
     for row in standings:
-        cells.setdefault(row[0], {})[row[1]] = GradebookCell(counts.pop((row[0], row[1]), 0), *row[2:])
+        number = counts.pop((row.person_id, row.course_task_id), 0)
+        cell = GradebookCell(number, row.attempt_id, result_of(row))
+        cells.setdefault(row.person_id, {})[row.course_task_id] = cell
     for (person_id, task_id), number in counts.items():
         cells.setdefault(person_id, {})[task_id] = GradebookCell(number)
     return Gradebook(

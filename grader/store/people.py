@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 
 from argon2 import PasswordHasher
@@ -40,6 +41,15 @@ def one_time_password() -> str:
     """A password to read out once: 60 bits, in groups."""
     letters = [secrets.choice(_READABLE) for _ in range(12)]
     return "-".join("".join(letters[start : start + 4]) for start in (0, 4, 8))
+
+
+def one_time_hash(password: str) -> str:
+    """A hash of a one-time password, which a class full of people does not wait for.
+
+    Argon2 is slow for the sake of what people choose. Sixty random bits are out of reach of any guessing, whatever a
+    guess costs; at the first sign-in it is hashed as slowly as all others, and replaced by its owner.
+    """
+    return _QUICK.hash(password)
 
 
 def add_person(
@@ -91,6 +101,9 @@ def check_password(store: Store, login: str, password: str) -> Account | None:
         found = row.one_or_none()
     hashed = found.password_hash if found is not None else None
     account = None if found is None else Account(*found[:7])
+    if hashed is not None and _hasher().check_needs_rehash(hashed):
+        # Quick to check: without this, the time taken would tell that the login is there.
+        _verify(_decoy(), password)
     good = _verify(hashed or _decoy(), password) and hashed is not None
     if account is None or not good or not account.enabled:
         return None
@@ -176,9 +189,10 @@ def account_by_login(store: Store, login: str) -> Account | None:
     return None if row is None else Account(*row)
 
 
-def accounts(store: Store, search: str = "", *, after: int = 0, limit: int = 100) -> tuple[Account, ...]:
-    """Accounts by id, page by page: those after this id whose login or name holds the text, in whatever case."""
-    statement = _ACCOUNT.where(PersonRow.id > after).order_by(PersonRow.id).limit(limit)
+def accounts(store: Store, search: str = "", *, start: int = 0, limit: int = 100) -> tuple[Account, ...]:
+    """Accounts by name, page by page from number `start` on, whose login or name holds the text, in whatever case."""
+    by_name = (func.lower(PersonRow.name), PersonRow.name, PersonRow.id)
+    statement = _ACCOUNT.order_by(*by_name).offset(start).limit(limit)
     if search.strip():
         wanted = search.strip().casefold()
         statement = statement.where(
@@ -223,6 +237,22 @@ def _verify(hashed: str, password: str) -> bool:
         return False
 
 
+def signed_in(store: Store, person_id: int) -> None:
+    """Note that somebody has just signed in."""
+    with store.write() as connection:
+        connection.execute(
+            update(PersonRow).where(PersonRow.id == person_id).values(signed_in_at=database_now())
+        )
+
+
+def last_sign_in(store: Store, person_id: int) -> datetime | None:
+    """When somebody last signed in with their password; None: never, or before that was noted."""
+    with store.read() as connection:
+        return connection.execute(
+            select(PersonRow.signed_in_at).where(PersonRow.id == person_id)
+        ).scalar_one_or_none()
+
+
 @cache
 def _hasher() -> PasswordHasher:
     return PasswordHasher()
@@ -234,6 +264,7 @@ def _decoy() -> str:
     return _hasher().hash(secrets.token_hex(16))
 
 
+_QUICK = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)
 _ACCOUNT = select(
     PersonRow.id,
     PersonRow.login,

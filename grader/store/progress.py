@@ -10,10 +10,13 @@ from datetime import datetime
 
 from sqlalchemy import and_, select
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
+from grader.store.attempt_results import read_results
 from grader.store.clock import now as database_time
 from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
+from grader.store.held_attempts import held_tasks
 from grader.store.limits import (
     DAY,
     Caps,
@@ -35,11 +38,7 @@ class OwnStanding:
     """The attempt that counts for a learner in a task, and for how much."""
 
     attempt_id: int
-    points: float
-    max_points: float
-    verdict: Verdict
-    late_days: int
-    overridden: bool
+    result: AttemptResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ class OwnTask:
         unfinished: attempts that wait or run, oldest first.
         num_attempts: handed in so far; used_today, used: of those that count against the limits.
         late_days: days begun after the due date, now.
+        held_since: since when an attempt waits for an instructor to decide; None: none does, or it is hidden.
         refusal: why nothing more is taken just now; None: it is.
     """
 
@@ -67,18 +67,28 @@ class OwnTask:
     used_today: int
     used: int
     late_days: int
+    held_since: datetime | None
     refusal: Refusal | None
 
     @property
     def accepted(self) -> bool:
         """Whether it is known to be done."""
-        return self.standing is not None and self.standing.verdict is Verdict.ACCEPTED
+        return self.standing is not None and self.standing.result.verdict is Verdict.ACCEPTED
 
 
-def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...]:
-    """A course's tasks in their order, as this person has them; who only looks on may hand nothing in."""
+def progress(
+    store: Store, course_id: int, person_id: int, *, with_drafts: bool = False
+) -> tuple[OwnTask, ...]:
+    """A course's tasks in their order, as this person has them; who only looks on may hand nothing in.
+
+    `with_drafts`: also those that learners do not know of yet.
+    """
     with store.read() as connection:
-        tasks = [task for task in read_tasks(connection, course_id) if not task.withdrawn]
+        tasks = [
+            task
+            for task in read_tasks(connection, course_id)
+            if task.offered or (with_drafts and not task.withdrawn)
+        ]
         ids = [task.id for task in tasks]
         now = database_time(connection)
         closed = connection.execute(
@@ -116,20 +126,17 @@ def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...
         ):
             counts = counts_against_limits(row.state, row.claimed_at, row.cached_from)
             attempts.setdefault(row.course_task_id, []).append((row.id, row.queued_at, row.state, counts))
-        standings = {
-            row[0]: OwnStanding(*row[1:])
+        counting = {
+            row.course_task_id: row.attempt_id
             for row in connection.execute(
-                select(
-                    StandingRow.course_task_id,
-                    StandingRow.attempt_id,
-                    StandingRow.points,
-                    StandingRow.max_points,
-                    StandingRow.verdict,
-                    StandingRow.late_days,
-                    StandingRow.overridden,
-                ).where(StandingRow.person_id == person_id, StandingRow.course_task_id.in_(ids))
+                select(StandingRow.course_task_id, StandingRow.attempt_id).where(
+                    StandingRow.person_id == person_id, StandingRow.course_task_id.in_(ids)
+                )
             )
         }
+        results = read_results(connection, counting.values())
+        standings = {task_id: OwnStanding(one, results[one]) for task_id, one in counting.items()}
+        held = held_tasks(connection, ids, person_id)
     made = []
     for task in tasks:
         terms, own = task.terms, attempts.get(task.id, [])
@@ -168,6 +175,7 @@ def progress(store: Store, course_id: int, person_id: int) -> tuple[OwnTask, ...
                 used_today=sum(at > now - DAY for at in counted),
                 used=len(counted),
                 late_days=days_late(now, due),
+                held_since=held.get(task.id) if hidden is None else None,
                 refusal=refusal,
             )
         )

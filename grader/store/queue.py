@@ -6,7 +6,7 @@ Expected starts come from measured durations alone; where nothing was measured y
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
@@ -27,7 +27,7 @@ _MEASURED = 20
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """Where an attempt stands: 1 is next; `starts_in_s` None: not known."""
+    """Where an attempt stands: 1 is next; `starts_in_s` None: not known, or it is held by a pause."""
 
     position: int
     starts_in_s: float | None
@@ -171,22 +171,25 @@ def places(store: Store) -> dict[int, QueuePlace]:
         workers = [worker for worker in _workers(connection) if not worker.draining]
         kinds = {(row.course_task_id, row.need) for row in (*queue, *running)}
         takes = _durations(connection, sorted(kinds))
+        gates = set(connection.execute(select(GateRow.name)).scalars())
+    held = {row.id for row in queue if EVERYTHING in gates or row.lane.value in gates or row.need in gates}
     free: dict[str, list[float | None]] = {worker.name: [] for worker in workers}
     for worker_name, task_id, need, since, now in running:
         if worker_name in free:
             whole = takes.get((task_id, need))
             spent = (now - since).total_seconds() if since is not None else 0.0
             free[worker_name].append(None if whole is None else max(0.0, whole - spent))
-    return _plan([(row.id, row.course_task_id, row.need) for row in queue], workers, free, takes)
+    return _plan([(row.id, row.course_task_id, row.need) for row in queue], held, workers, free, takes)
 
 
 def _plan(
     queue: Sequence[tuple[int, int, str]],
+    held: Collection[int],
     workers: Sequence[Worker],
     free: dict[str, list[float | None]],
     takes: dict[tuple[int, str], float],
 ) -> dict[int, QueuePlace]:
-    """Deal the queue out to slots, each to the one that is free first."""
+    """Deal the queue out to slots, each to the one that is free first; what a pause holds takes none."""
     groups = {need: frozenset(w.name for w in workers if need in w.needs) for _, _, need in queue}
     slots: dict[str, list[float]] = {}
     for worker in workers:
@@ -203,7 +206,7 @@ def _plan(
         ahead[need] = ahead.get(need, 0) + 1
         able = [name for name in sorted(groups[need]) if slots[name]]
         start: float | None = None
-        if able:
+        if able and attempt_id not in held:
             best = min(able, key=lambda name: slots[name][0])
             start = heapq.heappop(slots[best])
             takes_s = takes.get((task_id, need))
@@ -214,11 +217,11 @@ def _plan(
     return found
 
 
-def _in_order() -> Select[int, int, str]:
+def _in_order() -> Select[int, int, str, Lane]:
     turn = func.coalesce(TurnRow.turn, 0)
     nth = func.row_number().over(partition_by=(AttemptRow.lane, AttemptRow.person_id), order_by=AttemptRow.id)
     return (
-        select(AttemptRow.id, AttemptRow.course_task_id, AttemptRow.need)
+        select(AttemptRow.id, AttemptRow.course_task_id, AttemptRow.need, AttemptRow.lane)
         .outerjoin(TurnRow, and_(TurnRow.person_id == AttemptRow.person_id, TurnRow.lane == AttemptRow.lane))
         .where(AttemptRow.state == AttemptState.QUEUED)
         .order_by(case((AttemptRow.lane == Lane.INTERACTIVE, 0), else_=1), nth, turn, AttemptRow.id)

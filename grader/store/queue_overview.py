@@ -62,6 +62,18 @@ def waiting_counts(store: Store) -> tuple[WaitingCount, ...]:
         )
 
 
+def num_waiting(store: Store, course_id: int) -> int:
+    """How many attempts of one course wait."""
+    statement = (
+        select(func.count())
+        .select_from(AttemptRow)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .where(CourseTaskRow.course_id == course_id, AttemptRow.state == AttemptState.QUEUED)
+    )
+    with store.read() as connection:
+        return connection.execute(statement).scalar_one()
+
+
 def running_attempts(store: Store) -> tuple[RunningAttempt, ...]:
     """What runs, the longest running first."""
     with store.read() as connection:

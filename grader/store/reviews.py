@@ -12,6 +12,7 @@ from grader.model.grade import Verdict
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import add_event
+from grader.store.held_attempts import ASKED
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, CommentRow, GradeRow, OverrideRow, PersonRow
 
@@ -47,8 +48,11 @@ def override(
     """Let another verdict and other points hold, and return the override's id; it outlives regrades of the attempt.
 
     Raises:
-        UsageError: the attempt has no grade, no reason is given, or the points are not within what is possible.
+        UsageError: the attempt has no grade, no reason is given, the points are not within what is possible, or the
+            verdict is `held`, which decides nothing.
     """
+    if verdict is Verdict.HELD:
+        raise UsageError("an override decides; what is held waits for one")
     if not reason.strip():
         raise UsageError("an override needs a reason: it stands in the audit")
     with store.write() as connection:
@@ -153,6 +157,19 @@ def comment(
         ).scalar_one()
         add_event(connection, attempt_id, seq, "commented", actor_id=author_id, comment_id=comment_id)
         return comment_id
+
+
+def ask(store: Store, attempt_id: int, text: str, *, author_id: int) -> int:
+    """Ask the learner of a held attempt something: a comment that they read, and the review queue says so.
+
+    Raises:
+        UsageError: the text is empty, or there is no such attempt.
+    """
+    made = comment(store, attempt_id, text, author_id=author_id)
+    with store.write() as connection:
+        _, _, seq = _touch(connection, attempt_id)
+        add_event(connection, attempt_id, seq, ASKED, actor_id=author_id, comment_id=made)
+    return made
 
 
 def comments_of(store: Store, attempt_id: int) -> tuple[StoredComment, ...]:

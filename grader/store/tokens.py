@@ -122,6 +122,15 @@ def revoke_token(store: Store, person_id: int, token_id: int, *, actor_id: int |
         return bool(done)
 
 
+def revoke_shown(store: Store, token: str, *, actor_id: int | None) -> bool:
+    """End the token that somebody shows; False: there is none that still holds."""
+    with store.read() as connection:
+        row = connection.execute(
+            select(ApiTokenRow.id, ApiTokenRow.person_id).where(ApiTokenRow.token_hash == _hash(token))
+        ).one_or_none()
+    return row is not None and revoke_token(store, row.person_id, row.id, actor_id=actor_id)
+
+
 def tokens_of(store: Store, person_id: int) -> tuple[TokenFacts, ...]:
     """All tokens of a person, newest first."""
     with store.read() as connection:

@@ -7,18 +7,27 @@ import json
 import zipfile
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
+from grader.report import banner
+from grader.report.audience import Audience, for_audience
+from grader.report.json_report import from_json
+from grader.store.attempt_results import results_of
 from grader.store.attempts import StoredAttempt, attempt, files_of
+from grader.store.grades import grade_of
+from grader.store.reviews import overrides_of
 from grader.store.submissions import source_of
 from grader.web import stored_report
 from grader.web.service import WebService
+from grader.web.stored_report import InForce
 
 _LEARNERS = {
     stored_report.REPORT: ("The report as one file", "text/html"),
-    "grade-learner.json": ("The grade for programs", "application/json"),
+    "grade-learner.json": ("The grade as it was judged, for programs", "application/json"),
 }
 _STAFF = {
     stored_report.STAFF_REPORT: ("The report for staff", "text/html"),
-    "grade.json": ("The whole grade", "application/json"),
+    "grade.json": ("The whole grade as it was judged", "application/json"),
     "evidence.tar.gz": ("All evidence", "application/gzip"),
 }
 
@@ -57,7 +66,35 @@ def file_of(service: WebService, facts: StoredAttempt, name: str, *, staff: bool
     data, media_type = service.files.get(found.digest), wanted[name][1]
     if facts.cached_from is not None:
         data = _under_own_name(service, facts, data, media_type)
+    if media_type == "text/html" and (result := _in_force(service, facts, staff=staff)) is not None:
+        data = stored_report.with_result(data, result)
     return data, media_type
+
+
+def _in_force(service: WebService, facts: StoredAttempt, *, staff: bool) -> InForce | None:
+    """What counts, for a report; None where that is what was judged."""
+    result, stored = results_of(service.store, [facts.id]).get(facts.id), grade_of(service.store, facts.id)
+    if result is None or result.as_judged:
+        return None
+    try:
+        grade = None if stored is None else from_json(stored.document)
+    except ValueError:
+        grade = None
+    audience = Audience.STAFF if staff else Audience.LEARNER
+    decision = next((one for one in overrides_of(service.store, facts.id) if one.withdrawn_at is None), None)
+    panel = service.templates.get_template("verdict_panel.html.j2").render(
+        result=result,
+        reason="" if grade is None else for_audience(grade, audience).verdict_reason,
+        decision=decision,
+    )
+    by = (decision.actor if decision else None) or "an instructor"
+    rows = service.templates.get_template("points_below.html.j2").render(lines=banner.sum_lines(result, by))
+    return InForce(
+        title=f"{banner.sentence(result)}: {facts.submission} · {facts.task}",
+        panel=Markup(panel),
+        rows=Markup(rows),
+        otherwise=result.otherwise,
+    )
 
 
 def _under_own_name(service: WebService, facts: StoredAttempt, data: bytes, media_type: str) -> bytes:

@@ -7,6 +7,7 @@ log under the request's id, never in the answer.
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,10 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grader.errors import GraderError, InfraError, UsageError
 from grader.store.database import StoreUnavailableError
+from grader.web import flash
 from grader.web.security.access import API, ChangePasswordFirstError, SignInFirstError
 from grader.web.service import WebService
 
 RETRY_S = 5
+_HAND_IN = re.compile(r"(/courses/\d+/tasks/\d+)/submit")
 _log = logging.getLogger("grader.web")
 _KINDS = {
     400: "bad_request",
@@ -94,6 +97,14 @@ async def _http(request: Request, error: Exception) -> Response:
     if isinstance(error, ChangePasswordFirstError) and not request.url.path.startswith(API):
         return RedirectResponse("/password", 303)
     headers = dict(error.headers) if error.headers else None
+    hand_in = _HAND_IN.fullmatch(request.url.path)
+    if error.status_code == 413 and hand_in is not None:
+        # The form was not read, so there is none to show again but an empty one.
+        service: WebService = request.app.state.service
+        text = f"{error.detail} Nothing was handed in, and no attempt is spent."
+        back = flash.redirect(hand_in[1], service.secret, text, kind="problem")
+        back.headers.update(headers or {})
+        return back
     return _answer(request, error.status_code, str(error.detail), headers)
 
 

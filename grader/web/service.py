@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse
 from grader.settings.schema import Settings
 from grader.store.database import Store
 from grader.store.files import FileStore, open_files
+from grader.store.held_attempts import num_held
 from grader.store.limits import Refusal
 from grader.store.queue import QueuePlace
 from grader.store.submissions import NewSubmission, Receipt, submit_all
@@ -125,7 +126,7 @@ class WebService:
             visitor: None: a guest.
             status_code: of the answer; headers: more of them.
             context: what the template shows. It has `request`, `visitor`, `path`, `csrf_token()`,
-                `csrf_field()` and `message` (of the page before, or None) besides.
+                `csrf_field()`, `num_held(course_id)` and `message` (of the page before, or None) besides.
         """
 
         def token() -> str:
@@ -142,6 +143,7 @@ class WebService:
             csrf_token=token,
             csrf_field=form_field,
             message=message,
+            num_held=partial(num_held, self.store),
             **context,
         )
         response = HTMLResponse(text, status_code, headers)

@@ -5,40 +5,88 @@ The report was escaped when it was written; here it is cut at marks that only ou
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from grader.model.finding import Severity
 from grader.report.safe_text import one_line
+from grader.report.wording import SEVERITIES
 
 REPORT, STAFF_REPORT = "report.html", "report-staff.html"
+_VERDICT = (b'<div class="panel hero', b'<dl class="strip">')
+_SUM = (b'<tr><th scope="row">Together</th>', b"</tr>")
+_TITLE = re.compile(rb"<title>(.*?)</title>", re.DOTALL)
+_FIX_LINK = re.compile(rb'(<a href="#fix">).*?(</a>)')
+_FIX_HEAD = re.compile(rb'(<h2 id="fix-title">).*?(</h2>\s*<p class="lede">).*?(</p>)')
+_LEADS = tuple(SEVERITIES[one][1] for one in (Severity.ERROR, Severity.WARNING))
+_LEAD = re.compile(rb"(</h3><p>[^<]*?)(?:%s)(</p>)" % b"|".join(re.escape(one.encode()) for one in _LEADS))
+"""What the findings' groups say of acceptance."""
+_FOUND = b"What the grader found"
+_DECIDED = b"An instructor decided otherwise: what counts, and why, stands on top."
 _STYLE = ("<style>", "</style>")
 _BODY = ('<div class="page">', "</body>")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """Styles and body of a report."""
+    """Styles of a report, the panel on its top that says how the attempt ended, and all the rest of its body."""
 
     style: Markup
+    verdict: Markup
     body: Markup
 
 
-def read(data: bytes, *, old: str = "", new: str = "") -> StoredReport | None:
-    """Styles and body; None where this is no report of ours.
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """What an attempt counts as, where that is not what was judged, as its report tells it.
 
-    Args:
-        data: the whole file.
-        old, new: what the submission was called when this was written, and what this learner called it.
+    Attributes:
+        title: of the file; panel: on its top; rows: of the table of points, below their sum.
+        otherwise: an instructor accepted what was not, or the other way round.
     """
-    text = renamed(data, old, new).decode("utf-8", "replace")
+
+    title: str
+    panel: Markup
+    rows: Markup
+    otherwise: bool
+
+
+def read(data: bytes) -> StoredReport | None:
+    """Styles, panel and body of the whole file; None where this is no report of ours."""
+    text = data.decode("utf-8", "replace")
     style = _between(text, *_STYLE)
     # The marks stand before anything that a learner wrote: the first of each is ours.
     start, end = text.find(_BODY[0]), text.rfind(_BODY[1])
     if style is None or not 0 <= start < end:
         return None
     body = text[start + len(_BODY[0]) : end].rstrip().removesuffix("</div>")
-    return StoredReport(Markup(style), Markup(body))
+    first, last = (body.find(mark.decode()) for mark in _VERDICT)
+    if not 0 <= first < last:
+        return StoredReport(Markup(style), Markup(), Markup(body))
+    return StoredReport(Markup(style), Markup(body[first:last]), Markup(body[:first] + body[last:]))
+
+
+def with_result(data: bytes, result: InForce) -> bytes:
+    """The file with what counts on its top, in its title and below its points; as it is where it has no such places."""
+    # What a learner wrote is escaped everywhere: the marks are ours.
+    start = data.find(_VERDICT[0])
+    end = data.find(_VERDICT[1], start)
+    if not 0 <= start < end:
+        return data
+    data = data[:start] + result.panel.encode() + b"\n" + data[end:]
+    title = str(escape(one_line(result.title))).encode()
+    data = _TITLE.sub(lambda _: b"<title>" + title + b"</title>", data, count=1)
+    sum_at = data.find(_SUM[0])
+    below = data.find(_SUM[1], sum_at) + len(_SUM[1])
+    if 0 <= sum_at < below:
+        data = data[:below] + result.rows.encode() + data[below:]
+    if not result.otherwise:
+        return data
+    data = _LEAD.sub(rb"\1\2", data)
+    data = _FIX_LINK.sub(rb"\1" + _FOUND + rb"\2", data, count=1)
+    return _FIX_HEAD.sub(rb"\1" + _FOUND + rb"\2" + _DECIDED + rb"\3", data, count=1)
 
 
 def renamed(data: bytes, old: str, new: str) -> bytes:

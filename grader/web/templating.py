@@ -14,7 +14,8 @@ from pathlib import Path
 from jinja2 import Environment
 from markupsafe import Markup
 
-from grader.report import wording
+from grader.model.attempt_result import AttemptResult
+from grader.report import banner, wording
 from grader.report.markdown_html import statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import visible
@@ -42,8 +43,17 @@ def environment() -> Environment:
         "HEADLINES": wording.HEADLINES,
         "TONES": wording.TONES,
         "relative": relative,
+        "headline": _headline,
+        "outcome_of": banner.outcome,
+        "tone_of": banner.tone,
     }
     return made
+
+
+def _headline(result: AttemptResult) -> Markup:
+    """The first words of the sentence about an attempt, with moments as the browser shows them."""
+    # Nothing in it comes from outside: words of ours, and a moment.
+    return Markup(banner.headline(result, when=lambda at: str(when(at, ago=False))))
 
 
 @cache
@@ -85,6 +95,10 @@ def relative(at: datetime, now: datetime | None = None) -> str:
     size = abs(gap)
     if size < _MINUTE:
         return "just now" if gap <= 0 else "in less than a minute"
+    if _HOUR <= size < 2 * _HOUR:
+        rest = int(size // _MINUTE) - 60
+        hours = f"1 hour {wording.plural(rest, 'minute')}" if rest else "1 hour"
+        return f"in {hours}" if gap > 0 else f"{hours} ago"
     for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
         # Up to two of a unit the smaller one says more: "36 hours" rather than "1 day".
         if size >= (2 * unit if unit > _MINUTE else unit):

@@ -96,6 +96,11 @@ def _gradients(tensors: dict[str, torch.Tensor], sizes: list[int]) -> tuple[floa
             if got.shape != want.shape:
                 error, said = float("inf"), f"`{size}/{name}` has shape {tuple(got.shape)}, not {tuple(want.shape)}."
                 break
+            if got.dtype != want.dtype:
+                kept = str(got.dtype).removeprefix("torch.")
+                error = float("inf")
+                said = f"`{size}/{name}` is {kept}; weights and batch are float64, and so is their gradient."
+                break
             off = float((got.double() - want).abs().max()) / scale
             # NaN compares as nothing at all, and must not pass for that.
             error = max(error, off) if off == off else float("inf")

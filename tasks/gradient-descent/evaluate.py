@@ -14,6 +14,7 @@ _NUM_POINTS = 512
 _STOP = 1e-3
 """An epoch that changes the loss by less than this share of it is the last."""
 _SEEDS = 9
+_DIVERGED = 1e6
 _MAX_EPOCHS = 300
 _W_OFF, _B_OFF = 0.6, 0.4
 """How far w and b may be from the best fit: noise at batch size 1 stays well below."""
@@ -61,18 +62,22 @@ def _train(batch_size: int, rate: float, seed: int) -> tuple[int, float]:
                 by_b += off
             w -= rate * 2 * by_w / len(batch)
             b -= rate * 2 * by_b / len(batch)
-        after = _loss(w, b) if abs(w) + abs(b) < 1e6 else float("inf")
-        if after > 1e6 or abs(before - after) < _STOP * before:
+        after = _loss(w, b) if abs(w) + abs(b) < _DIVERGED else float("inf")
+        if after > _DIVERGED or abs(before - after) < _STOP * before:
             return epoch, after
         before = after
     return _MAX_EPOCHS, before
 
 
 def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, Answer]:
-    """Answer `line`, `counts` and `own-runs` from `table.csv`, and `stopping` from both tables."""
+    """Answer `line`, `counts` and `own-runs` from `table.csv`, and `stopping` from both tables.
+
+    `trained` is nobody's question: it says whether the numbers were computed at all.
+    """
     answers: dict[str, Answer] = {}
     if "table.csv" in left:
         rows = {row["batch_size"]: row for row in left["table.csv"]}
+        answers["trained"] = _trained(rows)
         answers["line"] = _each(rows, _line, "table.csv", "Each row's line is the one through the points")
         answers["counts"] = _counts(rows, run)
         answers["own-runs"] = _each(
@@ -90,6 +95,15 @@ def _each(rows: dict[int, dict[str, Any]], ask: Any, file: str, right: str) -> A
     return (share, wrong[0] if wrong else f"{right}.", file)
 
 
+def _trained(rows: dict[int, dict[str, Any]]) -> Answer:
+    """Somewhere the loss is that of w and b: who makes up one number would have to compute the other."""
+    sane = {size: row for size, row in rows.items() if abs(row["w"]) + abs(row["b"]) < _DIVERGED}
+    fitting = [size for size, row in sane.items() if not _other_loss(size, row)]
+    if fitting:
+        return (1.0, f"At batch size {fitting[0]} the loss is that of w and b.", "table.csv")
+    return (0.0, "No row's loss is that of its w and b, so nothing was computed.", "table.csv")
+
+
 def _missing(size: int) -> str:
     return f"table.csv has no row for batch size {size}."
 
@@ -103,12 +117,14 @@ def _line(size: int, row: dict[str, Any] | None) -> str:
             f"Batch size {size} ends with y = {row['w']:.2f} x + {row['b']:.2f}; the line through these points is "
             f"y = {best_w:.2f} x + {best_b:.2f}."
         )
+    return _other_loss(size, row)
+
+
+def _other_loss(size: int, row: dict[str, Any]) -> str:
     loss = _loss(row["w"], row["b"])
-    if abs(row["loss"] - loss) > _SAME * loss:
-        return (
-            f"Batch size {size} reports a loss of {row['loss']:.4f}; over all points, its w and b have {loss:.4f}."
-        )
-    return ""
+    if abs(row["loss"] - loss) <= _SAME * loss:
+        return ""
+    return f"Batch size {size} reports a loss of {row['loss']:.4f}; over all points, its w and b have {loss:.4f}."
 
 
 def _counts(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answer:

@@ -17,6 +17,7 @@ from tests.acceptance.conftest import CHECKOUT, Cli
 from tests.interrupts import in_foreground
 
 SUBMISSIONS = CHECKOUT / "tasks" / "ddp-fashion" / "submissions"
+TOY = CHECKOUT / "tasks" / "ddp-toy" / "submissions" / "accepted" / "launcher_variables.py"
 REFERENCE = SUBMISSIONS / "accepted" / "distributed_sampler.py"
 
 
@@ -25,7 +26,7 @@ def test_the_reference_is_accepted_and_judged_again_to_the_byte(cli: Cli, tmp_pa
     graded = cli("grade", "ddp-fashion", REFERENCE, "--json", "--out", out)
     assert graded.returncode == 0, graded.stdout + graded.stderr
     grade = json.loads(graded.stdout)
-    assert grade["schema"] == 1
+    assert grade["schema"] == 2
     assert grade["verdict"] == "accepted"
     assert grade["findings"] == []
     assert grade["points"] == grade["max_points"]
@@ -86,15 +87,13 @@ def test_a_deadlock_names_file_line_and_collective_of_each_rank(cli: Cli, tmp_pa
 
 def test_rank_counts_other_than_the_profiles(cli: Cli, tmp_path: Path) -> None:
     for nproc in ("1", "3"):
-        result = cli(
-            "grade", "ddp-fashion", REFERENCE, "--nproc-per-node", nproc, "--json", "--out", tmp_path / nproc
-        )
+        result = cli("grade", "ddp-toy", TOY, "--nproc-per-node", nproc, "--json", "--out", tmp_path / nproc)
         assert result.returncode == 0, result.stdout + result.stderr
         assert json.loads(result.stdout)["world_size"] == int(nproc)
 
 
 def test_the_torchrun_command_gives_the_same_grade(cli: Cli, tmp_path: Path) -> None:
-    result = cli("grade", "ddp-fashion", REFERENCE, "--cold", "--json", "--out", tmp_path / "out")
+    result = cli("grade", "ddp-toy", TOY, "--cold", "--json", "--out", tmp_path / "out")
     assert result.returncode == 0, result.stdout + result.stderr
     assert json.loads(result.stdout)["findings"] == []
     assert json.loads((tmp_path / "out" / "record.json").read_text())["launcher"] == "torchrun"

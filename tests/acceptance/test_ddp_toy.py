@@ -36,7 +36,7 @@ def test_the_unchanged_skeleton_is_told_what_to_do_first(cli: Cli, tmp_path: Pat
     assert finding["line"] == next(
         n for n, line in enumerate(SKELETON.read_text().splitlines(), 1) if "optimizer.step()" in line
     )
-    lost = {item["id"] for item in told["rubric"] if item["state"] == "contradicted"}
+    lost = {item["id"] for item in told["rubric"] if item["state"] == "lost"}
     assert lost == {"process-group", "wrap", "gradients"}
     assert told["points"] < told["max_points"] / 3
 
@@ -55,7 +55,8 @@ def test_a_group_that_is_never_taken_down_costs_its_points_and_no_more(cli: Cli,
     code, told = grade(cli, script, tmp_path / "out")
     assert code == 0
     assert [(f["code"], f["severity"]) for f in told["findings"]] == [("DIST002", "warning")]
-    assert told["points"] == told["max_points"] - 5
+    # A twentieth of the task; the item that no CPU can show leaves its points to the others.
+    assert told["points"] == 94.4
 
 
 def test_samples_instead_of_random_numbers(cli: Cli, tmp_path: Path) -> None:

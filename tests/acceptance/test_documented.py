@@ -37,7 +37,9 @@ def test_grader_pool_lists_containers(cli: Cli) -> None:
     assert json.loads(done.stdout)["schema"] == 1
 
 
-@pytest.mark.parametrize("module", [("tests.bench", "M4"), ("tests.libraries", "--json")], ids=lambda m: m[0])
+@pytest.mark.parametrize(
+    "module", [("tests.bench", "M4"), ("tests.libraries", "--every", "20", "--json")], ids=lambda m: m[0]
+)
 def test_python_m(module: tuple[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *module],

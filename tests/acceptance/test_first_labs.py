@@ -9,7 +9,7 @@ import pytest
 
 from grader.catalog import load_task, read_submission
 from grader.judging.attempt import Attempt
-from grader.model.grade import State, Verdict
+from grader.model.grade import ItemState, Verdict
 from grader.model.run_options import Options
 from grader.model.submission import Submission
 from grader.pipeline import Pipeline
@@ -52,7 +52,7 @@ def test_the_unchanged_skeleton_runs_and_is_told_what_is_missing(
     assert {f.code for f in attempt.grade.findings} == codes
     assert told in {f.message for f in attempt.grade.findings}
     assert told in to_html(attempt)
-    assert attempt.grade.points < attempt.grade.max_points / 2
+    assert attempt.grade.points <= 45
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2, 3])
@@ -61,7 +61,7 @@ def test_gradients_add_up_however_many_ranks_are_started(grade: Grade, num_ranks
     right = grade("gradient-averaging", submission, num_ranks)
     assert right.grade.verdict is Verdict.ACCEPTED
     item = next(i for i in right.grade.rubric if i.id == "gradient")
-    assert (item.state, item.earned) == (State.VERIFIED, item.full_points)
+    assert (item.state, item.earned) == (ItemState.EARNED, item.points)
     assert ("world size 1 " if num_ranks == 1 else "world sizes 1") in item.reason
 
 

@@ -94,6 +94,43 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], error: Path, warning: Pa
         assert bool(shown.err) is (code == 2)
 
 
+def test_held_against_a_task_it_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    skeleton = CHECKOUT / "skeletons" / "ddp-fashion" / "train.py"
+    assert main(["lint", str(skeleton)]) == 0
+    plain = capsys.readouterr().out
+    assert "no findings in the text; what the script does, only a run shows" in plain
+    assert "--task" in plain
+    assert main(["lint", "--task", "ddp-fashion", str(skeleton)]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    in_order = [
+        "starts a process group",
+        "Nothing wraps the model",
+        "Nothing divides",
+        "`set_epoch`",
+        "from writing",
+    ]
+    assert sorted(in_order, key=told.index) == in_order
+    assert "5 of 7 things that must be right are not in the text yet." in told
+    assert main(["lint", "--task", "ddp-fashion", str(CLEAN), "--json"]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert {step["id"]: step["sight"] for step in file["steps"]}["gradients"] == "seen"
+    assert "steps" not in json.loads(_printed(capsys, "lint", str(CLEAN), "--json"))["files"][0]
+    assert main(["lint", "--task", "nowhere", str(CLEAN)]) == 2
+
+
+def test_file_that_does_not_parse_has_a_title_and_a_page(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("def (:\n")
+    assert "SYNTAX The script is not valid Python" in _printed(capsys, "lint", str(tmp_path / "train.py"))
+    assert "py_compile" in _printed(capsys, "rule", "SYNTAX")
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    main(list(arguments))
+    return capsys.readouterr().out
+
+
 def test_folders_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     main(["lint", str(SUBMISSIONS / "accepted"), "--json"])
     names = {Path(file["file"]).name for file in json.loads(capsys.readouterr().out)["files"]}

@@ -73,6 +73,7 @@ class Proving:
             check=False,
         )
         assert done.returncode in (0, 1), done.stderr[-4000:]
+        assert done.stdout, done.stderr[-4000:]
         told = json.loads(done.stdout)
         assert isinstance(told, dict)
         return told

@@ -10,7 +10,7 @@ import pytest
 from grader.catalog import load_task, read_submission
 from grader.catalog.submission_selection import load_selected
 from grader.model.finding import Severity
-from grader.model.grade import State
+from grader.model.grade import ItemState
 from grader.model.run_options import Options
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import Pipeline
@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 
 def verified(task: str, only: str, nproc_per_node: int) -> tuple[VerifyCase, ...]:
-    how = Verification(Options(nproc_per_node=nproc_per_node, dataset="digits"))
+    # How fast other numbers of ranks are is nobody's promise: no reference is timed for each of them.
+    how = Verification(Options(nproc_per_node=nproc_per_node, dataset="digits", timed=False))
     return verify(load_selected((task,), only=only), how, lambda sign: None, lambda case: None)
 
 
@@ -48,10 +49,10 @@ def test_one_rank_leaves_out_what_only_several_show(tmp_path: Path) -> None:
     with Pipeline() as pipeline:
         options = Options(nproc_per_node=1)
         grade = pipeline.grade(task, reference, options=options, out=tmp_path / "attempt")[0].grade
-    assert (grade.verdict, grade.points) == ("accepted", grade.max_points)
+    assert (grade.verdict, grade.points) == ("accepted", 100)
     assert not [f for f in grade.findings if f.severity is Severity.ERROR]
-    unseen = {item.id for item in grade.rubric if item.state is State.NOT_OBSERVABLE}
-    assert {"gradients", "together"} <= unseen
+    unseen = {item.id for item in grade.rubric if item.state is ItemState.NOT_SHOWN}
+    assert {"gradients", "one-writer"} <= unseen
     assert any("one rank" in note for note in grade.notes)
 
 

@@ -29,6 +29,7 @@ from grader.store.grades import new_grade
 from grader.store.tables.api_token import Scope
 from tests.browser import page_checks
 from tests.browser.conftest import SIZES, Windows
+from tests.promised import CHECKOUT
 from tests.report import factory
 from tests.store.campus import verdict_of
 from tests.web.conftest import School, Served
@@ -208,7 +209,7 @@ def test_dropping_a_file_shows_its_findings_and_anything_else_is_explained(
     window = windows(served.url)
     window.enter(served.school, "ben")
     page = window.page
-    page.goto(f"/courses/{served.school.course}/tasks/{served.school.task}")
+    page.goto(f"/courses/{served.school.course}/tasks/{served.school.tasks['ddp-fashion']}")
     drop = """([name, text]) => { const data = new DataTransfer(); data.items.add(new File([text], name));
       const drop = new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true});
       document.querySelector('.drop').dispatchEvent(drop); }"""
@@ -220,6 +221,42 @@ def test_dropping_a_file_shows_its_findings_and_anything_else_is_explained(
     assert "Rename it" in page.inner_text("#found")
     assert "owned" not in page.title()
     assert window.trouble == []
+
+
+def test_on_a_phone_the_result_of_a_check_comes_into_view(served: Served, windows: Windows) -> None:
+    window = windows(served.url, "phone")
+    window.enter(served.school, "ben")
+    page = window.page
+    page.goto(f"/courses/{served.school.course}/tasks/{served.school.task}")
+    page.set_input_files("#files", CHECKOUT / "skeletons" / "ddp-toy" / "train.py")
+    page.wait_for_selector("#found:focus")
+    assert "not found in the text" in page.inner_text("#found")
+    assert 0 <= page.evaluate("document.getElementById('found').getBoundingClientRect().top") < 200
+    page.click("text=Back to handing in")
+    assert page.is_visible("main button:has-text('Hand in')")
+    assert window.trouble == []
+
+
+def test_what_is_too_large_stays_in_the_browser_with_all_that_was_typed(
+    served: Served, windows: Windows
+) -> None:
+    window = windows(served.url)
+    window.enter(served.school, "ben")
+    page = window.page
+    page.goto(f"/courses/{served.school.course}/tasks/{served.school.task}")
+    page.click("text=Paste the script instead")
+    page.fill("#text", "print('mine')")
+    weights = {"name": "model.py", "mimeType": "text/x-python", "buffer": b"#" * (20 << 20)}
+    page.set_input_files("#files", weights)
+    page.wait_for_selector("#found:has-text('model.py has 20.0 MiB')")
+    here = page.url
+    page.click("main button:has-text('Hand in')")
+    assert page.url == here
+    assert page.input_value("#text") == "print('mine')"
+    page.set_input_files("#files", [])
+    page.wait_for_selector("#found :text('not found in the text')")
+    page.click("main button:has-text('Hand in')")
+    page.wait_for_url("**/attempts/*")
 
 
 def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(

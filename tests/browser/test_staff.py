@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from grader.model.grade import Verdict
-from grader.store import certificates, invitations, people, queue, regrades, reviews
+from grader.store import certificates, courses, invitations, people, queue, regrades, reviews
+from grader.store.courses import TaskTerms
 from grader.store.gradebook import gradebook
 from grader.store.tables.person import Role
 from tests.browser import page_checks
@@ -37,6 +38,11 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
     reviews.override(school.store, held, Verdict.ACCEPTED, 90.0, HOSTILE, actor_id=school.people["ines"])
     queue.report_worker(school.store, "a-worker-with-a-rather-long-name.example", ["cpu", "gpu1"], 2)
     queue.pause(school.store, "gpu1", reason=HOSTILE, actor_id=None)
+    waiting = school.judge("ben", f"# {HOSTILE}\n", graded(Verdict.HELD, name=HOSTILE))
+    reviews.ask(school.store, waiting, HOSTILE, author_id=school.people["ines"])
+    courses.set_task(
+        school.store, school.course, "ddp-draft", "cpu", TaskTerms(HOSTILE, "a" * 64), draft=True
+    )
     anna, ines = school.people["anna"], school.people["ines"]
     for login in ("anna", "ben"):
         accepted = [school.judge(login, task=task) for task in school.tasks.values()]
@@ -51,6 +57,7 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
         place: ("ines", f"{course}/{place}")
         for place in (
             *("gradebook", "attempts", "checks", "checks?projector=1", "stuck", "people", "people/import"),
+            *("review", "words", "audit?kind=everything"),
             *(
                 "invitations",
                 f"invitations/{code}",
@@ -68,6 +75,7 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
         for place in (
             "gradebook",
             "attempts",
+            "review",
             "checks",
             "stuck",
             "people",
@@ -80,7 +88,9 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
     return {
         **found,
         **empty,
-        "review": ("ines", f"/attempts/{held}/review"),
+        "course": ("ines", course),
+        "decision": ("ines", f"/attempts/{waiting}/review"),
+        "review of an attempt": ("ines", f"/attempts/{held}/review"),
         "attempt": ("ines", f"/attempts/{held}"),
         "regrade": ("ines", f"/regrades/{batch}?all=1"),
         "queue": ("ines", "/queue"),
@@ -144,7 +154,7 @@ def test_an_instructor_overrides_regrades_and_exports(
 
     # An override, by keyboard.
     page.select_option("#verdict", "accepted")
-    page.fill("#points", "80")
+    page.fill("#override-points", "80")
     page.fill("#reason", "Explained it to me in person.")
     page.press("#reason", "Tab")
     page.keyboard.press("Enter")

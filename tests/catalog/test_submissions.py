@@ -103,7 +103,7 @@ def test_another_encoding_is_pointed_at(tmp_path: Path) -> None:
     ("name", "advice"),
     [
         ("lab.ipynb", "nbconvert --to script lab.ipynb"),
-        ("a.zip", "Unpack it"),
+        ("a.zip", "unpack it"),
         ("a.txt", "does not end in .py"),
     ],
 )

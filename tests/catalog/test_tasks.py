@@ -33,7 +33,7 @@ def test_a_whole_task(task_folder: Path) -> None:
     assert (cpu.name, cpu.backend, cpu.nproc_per_node, cpu.limits.wall_s) == ("cpu", "gloo", 2, 60)
     assert (gpu.backend, gpu.nproc_per_node, gpu.limits.wall_s) == ("nccl", 4, 600)
     assert gpu.limits.memory_bytes == 1 << 30
-    assert task.max_points == 100
+    assert sum(item.points for item in task.rubric) == 100
     assert task.rubric[0].steps == ((0.8, 0.25), (0.9, 0.5))
     assert task.rubric[1].requires == ("DATA001", "DATA003")
     assert task.must == ("DATA002",)
@@ -164,7 +164,7 @@ def test_costly_hints_are_codes(task_folder: Path) -> None:
 
 def test_the_course_task_is_whole() -> None:
     task = load_task("ddp-fashion")
-    assert task.max_points == 100
+    assert sum(item.points for item in task.rubric) == 100
     assert {item.metric for item in task.rubric if item.metric} == {"accuracy", "time"}
     assert {p.name for p in task.profiles} >= {"cpu", "gpu"}
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +20,15 @@ from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, claims, courses, events
+from grader.store import attempt_endings, claims, courses, events, reviews
 from grader.store.attempt_endings import StoredFile
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
 from grader.store.grades import new_grade
 from grader.store.tables.api_token import Scope
-from tests.client.conftest import PASSWORD, Cli, Served
+from grader.store.tables.course_task import LatePolicy
+from tests import promised
+from tests.client.conftest import CHECKOUT, PASSWORD, Cli, Served
 
 FLAWED = """\
 import torch
@@ -126,7 +131,9 @@ def test_a_password_is_sent_once_for_a_token_that_only_its_owner_reads(
     assert token is not None
     assert token[0] not in done.stdout + done.stderr
     assert cli("status").returncode == 0
-    assert cli("login", served.url, "--out").returncode == 0
+    gone = cli("login", served.url, "--out")
+    assert (gone.returncode, gone.stdout) == (0, "Signed out; the token is revoked.\n")
+    assert served.school.program(token[0]).get("/api/v1/me").status_code == 401
     signed_out = cli("status")
     assert signed_out.returncode == 2
     assert "grader login" in signed_out.stderr
@@ -155,7 +162,7 @@ def test_a_token_of_the_account_page_signs_in_too(served: Served, cli: Cli) -> N
 def test_a_wrong_password_is_a_plain_answer(served: Served, cli: Cli, tmp_path: Path) -> None:
     done = cli("login", served.url, "--login", "anna", typed="not this one at all\n")
     assert done.returncode == 2
-    assert "open nothing" in done.stderr
+    assert "do not go together" in done.stderr
     assert not (tmp_path / "config" / "login.json").exists()
 
 
@@ -200,6 +207,76 @@ def test_waiting_ends_with_the_verdict_and_its_exit_code(
     assert report.exists() == (verdict is not None)
 
 
+def test_before_it_is_sent_it_says_what_the_task_asks_for_and_the_text_lacks(
+    served: Served, cli: Cli, anna: dict[str, str], tmp_path: Path
+) -> None:
+    skeleton = CHECKOUT / "skeletons" / "ddp-toy" / "train.py"
+    checked = cli("submit", "ddp-toy", skeleton, "--check", **anna)
+    assert checked.returncode == 1, checked.stderr
+    told = " ".join(checked.stdout.split())
+    assert "3 of 5 things that must be right are not in the text yet." in told
+    assert told.index("init_process_group") < told.index("DistributedDataParallel")
+    steps = json.loads(cli("submit", "ddp-toy", skeleton, "--check", "--json", **anna).stdout)["steps"]
+    assert steps[0]["sight"] == "not_found"
+    right = promised.script("ddp-toy", "accepted/flat_script", tmp_path)
+    assert cli("submit", "ddp-toy", right, "--check", **anna).returncode == 0
+    assert handed_in(served) == 0
+    sent = cli("submit", "ddp-toy", skeleton, **anna)
+    assert sent.returncode == 0
+    assert sent.stdout.index("not in the text yet") < sent.stdout.index("attempt ")
+    assert handed_in(served) == 1
+
+
+def test_what_cannot_run_is_not_sent(served: Served, cli: Cli, anna: dict[str, str], tmp_path: Path) -> None:
+    broken, huge = tmp_path / "broken.py", tmp_path / "huge.py"
+    broken.write_text("def main(:\n")
+    huge.write_bytes(b"#" * (20 << 20))
+    (tmp_path / "folder").mkdir()
+    for path, word in (
+        (broken, "no attempt is spent"),
+        (huge, "1 MiB"),
+        (tmp_path / "folder", "has no train.py"),
+    ):
+        refused = cli("submit", "ddp-toy", path, **anna)
+        assert refused.returncode == 2
+        assert word in refused.stderr
+    assert handed_in(served) == 0
+
+
+def test_a_reader_that_leaves_early_loses_neither_report_nor_exit_code(
+    served: Served, anna: dict[str, str], script: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.html"
+    command = [
+        sys.executable,
+        "-m",
+        "grader",
+        "submit",
+        "ddp-toy",
+        str(script),
+        "--wait",
+        "--out",
+        str(report),
+    ]
+    with judging(served, Verdict.ACCEPTED):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT),
+            "GRADER_CONFIG_DIR": str(tmp_path / "c"),
+            **anna,
+        }
+        with subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.stdout.close()
+            assert process.stderr is not None
+            errors = process.stderr.read()
+        assert process.returncode == 0, errors
+    assert report.read_text().startswith("<!doctype html>")
+
+
 def test_what_is_hidden_until_it_is_due_is_no_failure(
     served: Served, cli: Cli, anna: dict[str, str], script: Path
 ) -> None:
@@ -224,7 +301,7 @@ def test_a_program_reads_the_grade_as_json(
     with judging(served, Verdict.REJECTED):
         done = cli("submit", "ddp-toy", script, "--wait", "--json", **anna)
     grade = json.loads(done.stdout)
-    assert (grade["schema"], grade["verdict"]) == (1, "rejected")
+    assert (grade["schema"], grade["verdict"]) == (2, "rejected")
     number = attempts(served.school.store, AttemptFilter())[0].id
     again = cli("report", str(number), "--json", **anna)
     assert json.loads(again.stdout) == grade
@@ -233,6 +310,47 @@ def test_a_program_reads_the_grade_as_json(
     assert "An item was contradicted." in shown.stdout
     listed = json.loads(cli("status", "--json", **anna).stdout)
     assert [one["id"] for one in listed["attempts"]] == [number]
+
+
+def test_a_report_leads_with_what_counts_and_ends_with_its_exit_code(
+    served: Served, cli: Cli, anna: dict[str, str], script: Path, tmp_path: Path
+) -> None:
+    school = served.school
+    with judging(served, Verdict.ACCEPTED):
+        assert cli("submit", "ddp-toy", script, "--wait", **anna).returncode == 0
+    number = attempts(school.store, AttemptFilter())[0].id
+    ines = school.people["ines"]
+    reviews.override(school.store, number, Verdict.REJECTED, 80.0, "See me.", actor_id=ines)
+    sentence = "Not accepted by an instructor: 80 of 100 (judged accepted, 100)"
+    shown = cli("report", str(number), **anna)
+    assert shown.returncode == 1
+    assert sentence in shown.stdout.splitlines()[0]
+    assert "As judged: Accepted." in shown.stdout
+    told = cli("report", str(number), "--json", **anna)
+    assert told.returncode == 1
+    found = json.loads(told.stdout)
+    assert (found["verdict"], found["points"], found["outcome"]) == ("rejected", 80.0, sentence)
+    assert (found["judged_verdict"], found["judged_points"]) == ("accepted", 100.0)
+    page = tmp_path / "report.html"
+    assert cli("report", str(number), "--out", page, **anna).returncode == 1
+    followed = cli("status", str(number), "--wait", **anna)
+    assert followed.returncode == 1
+    assert sentence in followed.stdout
+    judged = school.program(anna["GRADER_TOKEN"]).get(f"/api/v1/attempts/{number}/grade").json()
+    assert (judged["verdict"], judged["points"]) == ("accepted", 100.0), "the judge's own stays to be had"
+
+
+def test_handing_in_late_ends_with_what_is_left_of_the_points(
+    served: Served, cli: Cli, anna: dict[str, str], script: Path
+) -> None:
+    school = served.school
+    due = datetime.now(UTC) - timedelta(hours=30)
+    late = TaskTerms("Toy", "0" * 64, due_at=due, late_policy=LatePolicy.REDUCED, late_loss=0.05)
+    courses.set_task(school.store, school.course, "ddp-toy", "cpu", late)
+    with judging(served, Verdict.ACCEPTED):
+        done = cli("submit", "ddp-toy", script, "--wait", **anna)
+    assert done.returncode == 0, done.stderr
+    assert "Accepted: 90 of 100 (judged 100; 2 days late, −10 %)" in done.stdout
 
 
 def test_the_same_request_again_hands_nothing_in_twice(
@@ -250,7 +368,7 @@ def test_others_attempts_are_not_there(served: Served, cli: Cli, anna: dict[str,
     for command in (("status", str(bens)), ("report", str(bens))):
         done = cli(*command, **anna)
         assert done.returncode == 2
-        assert "nothing here" in done.stderr.lower()
+        assert f"has no attempt {bens} that you may see" in done.stderr
 
 
 def test_a_task_that_no_course_sets_is_said_with_those_that_are(

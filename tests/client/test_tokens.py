@@ -44,3 +44,12 @@ def test_a_one_time_password_has_to_be_changed_first(school: School) -> None:
     assert status == 403
     assert "browser" in str(told)
     assert tokens.tokens_of(school.store, anna) == ()
+
+
+def test_a_token_ends_itself_however_far_it_goes(school: School) -> None:
+    for scope in (Scope.READ, Scope.MANAGE):
+        program = school.program(school.token("anna", scope))
+        assert program.delete("/api/v1/tokens").json() == {"revoked": True}
+        assert program.get("/api/v1/me").status_code == 401
+        assert program.delete("/api/v1/tokens").status_code == 401
+    assert school.program(None).delete("/api/v1/tokens").status_code == 401

@@ -1,4 +1,4 @@
-"""Points for what a task says about files: whole, in part, none, or out of the total."""
+"""Points for what a task says about files: whole, in part, or none."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import pytest
 
 from grader.evaluate.score import score
 from grader.model.evaluation import Answer, Evaluation
-from grader.model.grade import RubricResult, State, Verdict
+from grader.model.grade import ItemState, RubricResult, Verdict
+from grader.model.precondition import Precondition
 from grader.model.run import Ending, RunRecord
 from grader.model.task import RubricItem, Task
+from grader.model.trace import Trace
 from tests.evaluate.test_score import evidence, rank
 from tests.evaluate.tiny import CPU, make_task
 
-ITEM = RubricItem("table", "The table is right", 40, True, (), None, (), "table")
+ITEM = RubricItem("table", "The table is right", 100, True, (), None, (), "table")
 TASK = replace(make_task(Path("nowhere"), (ITEM,)), targets=())
 
 
@@ -24,7 +26,7 @@ def judged(
 ) -> tuple[Verdict, RubricResult, tuple[str, ...]]:
     task = replace(task, profiles=(replace(CPU, nproc_per_node=nproc),))
     record = RunRecord("process", "fork", False, 1, ending, f"It {ending}.", 2.0, 60.0, (rank(0, 1.0),), ())
-    outcome = score(evidence(record=record, evaluation=evaluation), task, (), ())
+    outcome = score(evidence(record=record, evaluation=evaluation, trace=Trace(())), task, (), ())
     return outcome.verdict, outcome.rubric[0], outcome.notes
 
 
@@ -35,34 +37,50 @@ def answered(share: float | None) -> Evaluation:
 @pytest.mark.parametrize(
     ("share", "earned", "state", "verdict"),
     [
-        (1.0, 40, State.VERIFIED, Verdict.ACCEPTED),
-        (0.75, 30, State.CONTRADICTED, Verdict.REJECTED),
-        (0.0, 0, State.CONTRADICTED, Verdict.REJECTED),
+        (1.0, 100, ItemState.EARNED, Verdict.ACCEPTED),
+        (0.75, 75, ItemState.PARTLY, Verdict.REJECTED),
+        (0.0, 0, ItemState.LOST, Verdict.REJECTED),
     ],
 )
 def test_an_answer_earns_its_share_and_gates(
-    share: float, earned: float, state: State, verdict: Verdict
+    share: float, earned: float, state: ItemState, verdict: Verdict
 ) -> None:
     found, item, _ = judged(answered(share))
-    assert (found, item.earned, item.points, item.state) == (verdict, earned, 40, state)
+    assert (found, item.earned, item.points, item.state) == (verdict, earned, 100, state)
     assert "3 of 4 rows are right." in item.reason
 
 
-def test_what_cannot_be_told_here_leaves_the_total() -> None:
+def test_what_the_task_cannot_tell_is_a_persons_to_decide() -> None:
     verdict, item, _ = judged(answered(None))
-    assert (verdict, item.earned, item.points) == (Verdict.ACCEPTED, 0, 0)
-    assert item.state is State.NOT_OBSERVABLE
+    assert (verdict, item.earned, item.points, item.not_seen) == (Verdict.HELD, 0, 100, 100)
+    assert item.state is ItemState.NOT_SEEN
+
+
+def test_what_needs_a_gpu_is_left_out_without_one() -> None:
+    items = (replace(ITEM, points=60), replace(ITEM, id="peak", points=40, needs=Precondition.GPUS))
+    both = Evaluation(None, answers={"table": Answer(1.0, "All rows are right.")})
+    verdict, item, _ = judged(both, task=replace(TASK, rubric=items))
+    assert (verdict, item.earned, item.points, item.full_points) == (Verdict.ACCEPTED, 100, 100, 60)
+
+
+def test_made_up_files_are_no_training() -> None:
+    """The task says that nothing was computed: what else is right in the files earns next to nothing."""
+    told = {"table": Answer(0.75, "3 of 4 rows are right."), "trained": Answer(0.0, "Nothing was computed.")}
+    verdict, item, _ = judged(Evaluation(None, answers=told))
+    assert (verdict, item.earned, item.state) == (Verdict.REJECTED, 10, ItemState.PARTLY)
+    assert "nothing was trained" in item.reason
 
 
 def test_a_missing_file_loses_its_points_and_says_why() -> None:
     verdict, item, _ = judged(Evaluation(None, unread={"table.csv": "The run left no table.csv."}))
-    assert (verdict, item.earned, item.points, item.codes) == (Verdict.REJECTED, 0, 40, ("EVAL009",))
+    assert (verdict, item.earned, item.points, item.codes) == (Verdict.REJECTED, 0, 100, ("EVAL009",))
     assert item.reason == "The run left no table.csv."
 
 
 def test_a_run_that_ended_early_earns_nothing_for_it() -> None:
     verdict, item, _ = judged(Evaluation(None), ending=Ending.CRASHED)
-    assert (verdict, item.earned, item.points) == (Verdict.CRASHED, 0, 40)
+    assert (verdict, item.earned, item.points) == (Verdict.CRASHED, 0, 100)
+    assert item.state is ItemState.NOT_REACHED
 
 
 def test_one_rank_is_remarked_on_only_where_several_are_meant() -> None:

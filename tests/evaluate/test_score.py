@@ -1,4 +1,4 @@
-"""Verdicts and points: what gates, what costs, what is left out, and what a repeat may do."""
+"""Verdicts and points: what gates, what costs, what pays unseen, and what a repeat may do."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from grader.evaluate.timing import needs_repeat
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.finding import EvidenceKind, Finding, Severity
-from grader.model.grade import CheckResult, State, Verdict
+from grader.model.grade import CheckResult, ItemState, State, Verdict
 from grader.model.run import Ending, RankRecord, RunRecord
 from grader.model.task import RubricItem, Task
-from grader.model.trace import Trace
+from grader.model.trace import Final, RankTrace, Trace
 from tests.attempt_facts import attempt_facts
 from tests.evaluate.test_throughput import rank as trace_of
 from tests.evaluate.tiny import make_task
@@ -36,6 +36,13 @@ RUBRIC = (
 )
 CODES = sorted({code for item in RUBRIC for code in item.requires})
 TASK = make_task(Path("nowhere"), RUBRIC, must=("DATA002",))
+
+
+def ended_with(*sums: float) -> Trace:
+    """Ranks that trained, each ending with weights of this sum."""
+    return Trace(
+        tuple(replace(trace_of(n), finals=(Final(("w",), (s,), False),)) for n, s in enumerate(sums))
+    )
 
 
 def rank(number: int, cpu_s: float) -> RankRecord:
@@ -81,7 +88,7 @@ def finding(code: str, severity: Severity = Severity.WARNING, **more: Any) -> Fi
 
 def evidence(profile: str = "cpu", **run: Any) -> Evidence:
     facts = attempt_facts(profile=profile)
-    fields = {"record": record(), "trace": Trace(()), **run}
+    fields = {"record": record(), "trace": ended_with(1.0, 1.0), **run}
     return Evidence(facts, parse(facts.submission), **fields)
 
 
@@ -101,7 +108,7 @@ def item(outcome: Score, name: str) -> Any:
 def test_all_right_is_all_points() -> None:
     outcome = judged()
     assert (outcome.verdict, outcome.points, outcome.max_points) == (Verdict.ACCEPTED, 100, 100)
-    assert all(r.state is State.VERIFIED for r in outcome.rubric)
+    assert all(r.state is ItemState.EARNED for r in outcome.rubric)
     assert item(outcome, "accuracy").evidence == (EvidenceKind.EVALUATION,)
     assert item(outcome, "time").evidence == (EvidenceKind.OUTSIDE,)
     assert outcome.metrics["time_target_s"] == 4.5
@@ -113,17 +120,19 @@ def test_a_warning_costs_its_share_and_does_not_gate() -> None:
     outcome = judged(finding("EVAL003"))
     assert outcome.verdict is Verdict.ACCEPTED
     validation = item(outcome, "validation")
-    assert (validation.earned, validation.points, validation.state) == (10, 20, State.CONTRADICTED)
+    assert (validation.earned, validation.points, validation.state) == (10, 20, ItemState.PARTLY)
     assert validation.codes == ("EVAL003",)
     assert "EVAL003 was seen" in validation.reason
 
 
-def test_what_was_not_seen_beside_a_warning_leaves_the_denominator() -> None:
+def test_what_was_not_seen_beside_a_warning_pays_where_the_outcome_vouches() -> None:
     checks = checked(EVAL001=State.NOT_OBSERVABLE, EVAL003=State.CONTRADICTED)
     validation = item(judged(finding("EVAL003"), checks=checks), "validation")
-    assert (validation.earned, validation.points, validation.state) == (0, 10, State.CONTRADICTED)
+    assert (validation.earned, validation.points, validation.not_seen) == (10, 20, 10)
+    differing = item(judged(finding("EVAL003"), checks=checks, trace=ended_with(1.0, 2.0)), "validation")
+    assert (differing.earned, differing.state) == (0, ItemState.LOST)
     graver = item(judged(finding("EVAL003", Severity.ERROR), checks=checks), "validation")
-    assert (graver.earned, graver.points) == (0, 20)
+    assert (graver.earned, graver.points, graver.not_seen) == (0, 20, 0)
 
 
 def test_an_error_takes_the_whole_item_and_gates() -> None:
@@ -147,6 +156,22 @@ def test_a_warning_that_the_task_makes_a_must_gates() -> None:
     )
 
 
+def test_a_fault_that_the_rubric_does_not_name_takes_points_of_its_family() -> None:
+    warned = judged(finding("EVAL006"))
+    assert (item(warned, "validation").state, item(warned, "validation").codes) == (
+        ItemState.PARTLY,
+        ("EVAL006",),
+    )
+    assert (warned.verdict, warned.points) == (Verdict.ACCEPTED, 93.33)
+    # It costs, and does not gate: the task has not made it a must.
+    part = judged(finding("DATA007"))
+    assert (part.verdict, item(part, "partition").earned, part.gating) == (Verdict.ACCEPTED, 32, ())
+    assert judged(finding("DATA007", Severity.ERROR)).gating == ("DATA007",)
+    # What was only read is not sure enough to be charged where nobody asked for it.
+    read = replace(finding("EVAL006"), evidence=EvidenceKind.SOURCE)
+    assert judged(read).points == 100
+
+
 @pytest.mark.parametrize("more", [{"severity": Severity.HINT}, {"refuted": "The trace saw disjoint shards."}])
 def test_hints_and_refuted_findings_cost_nothing(more: dict[str, Any]) -> None:
     outcome = judged(finding("DATA003", **more))
@@ -158,6 +183,10 @@ def test_a_fault_folded_into_its_cause_still_costs() -> None:
     outcome = judged(checks=checks)
     assert item(outcome, "partition").earned == 0
     assert outcome.verdict is Verdict.REJECTED
+    assert "“Every rank trains on the whole data set”" in outcome.reason, (
+        "no code without a card to look it up"
+    )
+    assert "DATA001" not in outcome.reason
 
 
 @pytest.mark.parametrize(
@@ -191,11 +220,12 @@ def test_each_profile_has_its_clock() -> None:
     assert item(judged(record=slow_wall, profile="gpu"), "time").earned == 0
 
 
-def test_without_a_reference_time_the_item_leaves_the_denominator() -> None:
+def test_without_a_reference_time_the_other_items_share_its_points() -> None:
     outcome = judged(calibration=None)
     time = item(outcome, "time")
-    assert (time.state, time.points, time.full_points) == (State.NOT_OBSERVABLE, 0, 10)
-    assert (outcome.points, outcome.max_points, outcome.verdict) == (90, 90, Verdict.ACCEPTED)
+    assert (time.state, time.points, time.full_points) == (ItemState.NOT_SHOWN, 0, 10)
+    assert [r.points for r in outcome.rubric] == [22.2, 0, 44.5, 22.2, 11.1]
+    assert (outcome.points, outcome.max_points, outcome.verdict) == (100, 100, Verdict.ACCEPTED)
     assert any("grader calibrate tiny" in note for note in outcome.notes)
 
 
@@ -212,17 +242,48 @@ def test_a_speed_up_that_no_two_ranks_can_have_is_not_told(alone: float, told: b
     assert (metrics["speedup"] is not None, metrics["images_per_s_one_rank"] is not None) == (told, told)
 
 
-def test_what_was_not_seen_leaves_the_denominator_or_is_looked_at() -> None:
+def test_what_was_not_seen_pays_where_the_outcome_vouches_and_says_so() -> None:
     little = judged(checks=checked(IO002=State.NOT_OBSERVABLE))
-    assert (little.points, little.max_points, little.verdict) == (90, 90, Verdict.ACCEPTED)
+    assert (little.points, little.verdict) == (100, Verdict.ACCEPTED)
+    printing = item(little, "printing")
+    assert (printing.state, printing.earned, printing.not_seen) == (ItemState.NOT_SEEN, 10, 10)
+    assert "because the accuracy was reached and all ranks ended with the same weights" in printing.reason
+    other = judged(checks=checked(IO002=State.NOT_OBSERVABLE), trace=ended_with(1.0, 2.0))
+    assert (other.points, item(other, "printing").state) == (90, ItemState.NOT_SEEN)
+    assert "earns nothing by itself" in item(other, "printing").reason
+
+
+def test_much_that_was_not_seen_is_looked_at_by_a_person() -> None:
     part = judged(checks=checked(DATA004=State.NOT_OBSERVABLE))
-    assert (item(part, "partition").points, item(part, "partition").earned) == (30, 30)
-    assert part.verdict is Verdict.ACCEPTED
-    much = judged(checks=checked(DATA004=State.NOT_OBSERVABLE, DATA003=State.NOT_OBSERVABLE))
+    assert (part.verdict, item(part, "partition").not_seen) == (Verdict.ACCEPTED, 10)
+    unseen = dict.fromkeys(("DATA003", "DATA004", "IO002"), State.NOT_OBSERVABLE)
+    much = judged(checks=checked(**unseen))
     assert much.verdict is Verdict.HELD
     assert "No attempt is lost" in much.reason
     assert "DATA003" not in much.reason
     assert any("20 of 40 points" in reason for reason in much.review)
+
+
+def test_what_gates_and_neither_was_seen_nor_is_vouched_for_is_a_persons_to_decide() -> None:
+    unseen, differing = checked(DATA004=State.NOT_OBSERVABLE), ended_with(1.0, 2.0)
+    assert judged(checks=unseen, trace=differing).verdict is Verdict.HELD
+    assert judged(checks=checked(EVAL001=State.NOT_OBSERVABLE), trace=differing).verdict is Verdict.ACCEPTED
+
+
+def test_who_trains_nothing_earns_ten_points_at_most() -> None:
+    idle = Trace((RankTrace(0, None, True), RankTrace(1, None, True)))
+    outcome = judged(trace=idle, evaluation=evaluation(0.1))
+    assert (outcome.verdict, outcome.points) == (Verdict.REJECTED, 10)
+    assert sum(result.earned for result in outcome.rubric) == 10
+    assert "nothing was trained" in item(outcome, "printing").reason
+
+
+def test_what_was_never_begun_is_not_reached() -> None:
+    outcome = judged(checks=checked(EVAL001=State.NOT_REACHED, EVAL003=State.NOT_REACHED))
+    validation = item(outcome, "validation")
+    assert (validation.earned, validation.state, validation.not_seen) == (0, ItemState.NOT_REACHED, 0)
+    assert outcome.verdict is Verdict.ACCEPTED
+    assert judged(checks=checked(DATA004=State.NOT_REACHED)).verdict is Verdict.REJECTED
 
 
 def test_a_learner_who_misses_anyway_is_told_and_not_held() -> None:
@@ -260,7 +321,9 @@ def test_a_run_that_ended_early_keeps_what_it_showed(ending: Ending, verdict: Ve
     assert outcome.reason == f"It {ending}."
     assert outcome.max_points == 100
     assert outcome.points == 30 + 10
-    assert item(outcome, "validation").state is State.NOT_OBSERVABLE
+    assert item(outcome, "validation").state is ItemState.NOT_REACHED
+    assert item(outcome, "accuracy").state is ItemState.NOT_REACHED
+    assert item(outcome, "partition").state is ItemState.PARTLY
     # Errors do not outweigh how it ended.
     assert judged(finding("DATA001", Severity.ERROR), record=record(ending=ending)).verdict is verdict
 

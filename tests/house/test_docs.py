@@ -25,6 +25,7 @@ RUN_ELSEWHERE = {
     "celery -A grader.queue": "tests/worker/test_celery.py",
     "docker-compose": "tests/acceptance/test_compose.py",
     "grader calibrate": "tests/acceptance/test_documented.py",
+    "grader compare": "tests/client/test_compare.py",
     "grader course check workshop --jobs": "tests/acceptance/test_course_check.py",
     "grader course rehearse": "tests/rehearsal/test_rehearsal.py",
     "grader db": "tests/store/test_site_backup.py",

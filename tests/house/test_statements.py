@@ -76,6 +76,10 @@ def test_a_command_is_understood(name: str, line: str, repository: Path) -> None
 def test_each_task_is_handed_in_and_started_as_its_statement_says() -> None:
     for name in TASKS:
         lines = [line for of, line in COMMANDS if of == name]
-        for words in ("cp skeletons/", "grader lint train.py", f"grader grade {name} train.py"):
+        for words in (
+            "cp skeletons/",
+            f"grader lint --task {name} train.py",
+            f"grader grade {name} train.py",
+        ):
             assert any(words in line for line in lines), (name, words)
         assert any("torchrun " in line for line in lines) or TASKS[name].profiles[0].nproc_per_node == 1, name

@@ -92,10 +92,12 @@ def test_waiting_for_a_slow_rank_is_no_deadlock_and_survives_being_looked_at(
 
 
 def test_a_rank_that_left_while_another_waits_for_it_is_told_apart_from_a_crash(launch: Launch) -> None:
-    # The store stays, as torchrun's agent keeps it, so nothing tells rank 1 that nobody will come.
-    script = GROUP + "if rank == 0:\n    os._exit(0)\nstore.get('never')"
+    # The store stays, as torchrun's agent keeps it, so nothing tells rank 1 that nobody will come. Rank 0 waits until
+    # rank 1 has the group: one that leaves while the group is being formed breaks the other's connection.
+    leaves = "if rank == 0:\n    store.get('formed')\n    os._exit(0)\n"
+    script = GROUP + leaves + "store.set('formed', '')\nstore.get('never')"
     ran = launch(script, wall_s=30.0, **SHORT)
-    assert ran.record.ending is Ending.DEADLOCKED
+    assert ran.record.ending is Ending.DEADLOCKED, (ran.record.ending_reason, ran.err(0), ran.err(1))
     first, second = ran.record.ranks
     assert (first.exit_code, first.waiting) == (0, None)
     assert second.waiting is not None

@@ -125,9 +125,13 @@ def test_a_rule_that_fails_is_named_with_its_line(
 ) -> None:
     path = course / "rules" / "house001_debugging_print.py"
     path.write_text(RULE.replace("    for call in", f"    for _ in range(1):\n{instead}    for call in"))
-    (tmp_path / "train.py").write_text("print('here')\n")
-    done = grader("lint", "train.py")
+    (tmp_path / "train.py").write_text(
+        "import torch\ntorch.distributed.all_reduce(torch.ones(1)).wait()\nprint('here')\n"
+    )
+    (tmp_path / "other.py").write_text("print('there')\n")
+    done = grader("lint", "train.py", "other.py")
     assert done.returncode == 3, done.stderr
+    assert "other.py" in done.stdout, "one rule that fails loses no other file"
     assert f"rule HOUSE001 failed on the source: {said.format(path=path)}" in done.stderr
     assert "Traceback" not in done.stderr
 

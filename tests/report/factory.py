@@ -10,14 +10,16 @@ from typing import Any
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.source.script import parse
-from grader.evaluate.rubric import Facts, judge_item
+from grader.evaluate.outcome import Outcome
+from grader.evaluate.rubric import judge_item
+from grader.evaluate.scale import ScaledItem
 from grader.evaluate.timing import Timing
 from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
 from grader.model.diagnosis import Diagnosis
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
-from grader.model.grade import CheckResult, Grade, RubricResult, State, Verdict
+from grader.model.grade import CheckResult, Grade, ItemState, RubricResult, State, Verdict
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting, WrittenFile
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
@@ -299,11 +301,11 @@ def calibration(provisional: bool = False) -> Calibration:
 
 
 def _item(
-    item: RubricItem, earned: float, state: State, reason: str, codes: tuple[str, ...] = ()
+    item: RubricItem, earned: float, state: ItemState, reason: str, codes: tuple[str, ...] = ()
 ) -> RubricResult:
     kinds = {"accuracy": EvidenceKind.EVALUATION, "time": EvidenceKind.OUTSIDE}
-    points = 0.0 if state is State.NOT_OBSERVABLE else item.points
-    seen = () if state is State.NOT_OBSERVABLE else (kinds.get(item.id, EvidenceKind.TRACE),)
+    points = 0.0 if state is ItemState.NOT_SHOWN else item.points
+    seen = () if state is ItemState.NOT_SHOWN else (kinds.get(item.id, EvidenceKind.TRACE),)
     return RubricResult(
         item.id, item.title, item.must, points, item.points, earned, state, seen, reason, codes
     )
@@ -316,13 +318,13 @@ def rubric(
     out = []
     for item in task().rubric:
         if item.id == "devices":
-            out.append(_item(item, 0, State.NOT_OBSERVABLE, "There are no GPUs in this profile."))
+            out.append(_item(item, 0, ItemState.NOT_SHOWN, "There are no GPUs in this profile."))
         elif item.id in lost:
             reason = f"{' and '.join(lost[item.id])} was found." if lost[item.id] else why
-            out.append(_item(item, 0, State.CONTRADICTED, reason, lost[item.id]))
+            out.append(_item(item, 0, ItemState.LOST, reason, lost[item.id]))
         else:
             out.append(
-                _item(item, item.points, State.VERIFIED, "Looked at every step of both ranks; all is well.")
+                _item(item, item.points, ItemState.EARNED, "Looked at every step of both ranks; all is well.")
             )
     return tuple(out)
 
@@ -364,8 +366,8 @@ def grade(verdict: Verdict = Verdict.ACCEPTED, **changes: object) -> Grade:
         runtime="process",
         verdict=verdict,
         verdict_reason="All that this task asks for was seen.",
-        points=95.0,
-        max_points=95.0,
+        points=100.0,
+        max_points=100.0,
         rubric=items,
         findings=(),
         checks=CHECKS,
@@ -477,9 +479,9 @@ def near_miss(accuracy: float = 0.8983) -> Attempt:
     whole = with_evidence(
         accepted(), evaluation=replace(evaluation(), hidden={"accuracy": accuracy, "loss": 0.31415})
     )
-    facts = Facts(whole.evidence, (), (), Timing(None, None, 0.0, "", 0))
+    outcome = Outcome(whole.evidence, whole.task, (), (), Timing(None, None, 0.0, "", 0))
     items = tuple(
-        judge_item(item, whole.task, facts) if item.metric == "accuracy" else judged
+        judge_item(ScaledItem(item, item.points), (), outcome) if item.metric == "accuracy" else judged
         for item, judged in zip(whole.task.rubric, whole.grade.rubric, strict=True)
     )
     reason = next(item.reason for item in items if item.id == "accuracy")

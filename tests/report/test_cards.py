@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from grader.model.finding import EvidenceKind, Finding, Severity
-from grader.model.grade import RubricResult, State
+from grader.model.grade import ItemState, RubricResult
 from grader.report.cards import group_cards
 from tests.report import factory
 
 
 def item(title: str, earned: float, *codes: str) -> RubricResult:
-    state = State.CONTRADICTED if codes else State.VERIFIED
+    state = ItemState.LOST if codes else ItemState.EARNED
     return RubricResult(title, title, True, 15.0, 15.0, earned, state, (EvidenceKind.TRACE,), "", codes)
+
+
+LOST = "−15 of 15 points for “Equal”: "
+GRADIENTS = "“Ranks step with gradients that were never averaged”"
 
 
 @pytest.mark.parametrize(
     ("codes", "said"),
     [
-        (["GRAD001"], "−15 of 15 points for “Equal”: GRAD001 follows from this"),
-        (["GRAD001", "GRAD007"], "−15 of 15 points for “Equal”: GRAD001 and GRAD007 follow from this"),
+        (["GRAD001"], f"{LOST}{GRADIENTS} follows from this"),
+        (
+            ["GRAD001", "GRAD007"],
+            f"{LOST}{GRADIENTS} and “Replicas end with different parameters” follow from this",
+        ),
     ],
 )
 def test_what_follows_from_a_fault_is_counted_on_its_card(codes: list[str], said: str) -> None:
@@ -32,5 +41,6 @@ def test_what_follows_from_a_fault_is_counted_on_its_card(codes: list[str], said
         item("Dealt", 0, "DATA001"),
         item("Even", 15),
     )
-    (group,) = group_cards([found], factory.submission(), rubric)
+    judged = replace(factory.accepted().grade, rubric=rubric)
+    (group,) = group_cards([found], factory.submission(), judged)
     assert group.cards[0].costs == ("−10 of 15 points for “Joined”", said)

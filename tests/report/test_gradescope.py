@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grader.model.finding import Finding
-from grader.model.grade import CheckResult, Grade, State, Verdict
+from grader.model.grade import CheckResult, Grade, ItemState, State, Verdict
 from grader.report.audience import Audience
 from grader.report.exports import gradescope
 from tests.report import factory
@@ -86,13 +86,15 @@ def test_partial_credit_is_no_pass() -> None:
     assert document["tests"][-1]["score"] == 7.5
 
 
-def test_what_could_not_be_observed_neither_passes_nor_fails_and_costs_nothing() -> None:
+def test_what_cannot_be_shown_neither_passes_nor_fails_and_costs_nothing() -> None:
     document = results(factory.accepted().grade)
-    (left_out,) = [test for test in document["tests"] if "left out" in test["name"]]
+    (left_out,) = [test for test in document["tests"] if "cannot be shown" in test["name"]]
     assert "status" not in left_out
     assert (left_out["score"], left_out["max_score"]) == (0, 0)
-    assert document["score"] == document["max_score"] == 105.0
-    assert "95 of 95 points, which count as 105 of 105" in document["output"]
+    assert document["score"] == document["max_score"] == 100.0
+    earlier = replace(factory.accepted().grade, points=60.0, max_points=80.0, schema=1)
+    assert results(earlier)["score"] == 75.0
+    assert "60 of 80 (on an earlier scale). Here they count as 75 of 100." in results(earlier)["output"]
 
 
 def test_a_learner_is_never_shown_what_is_for_staff() -> None:
@@ -100,7 +102,7 @@ def test_a_learner_is_never_shown_what_is_for_staff() -> None:
     first, *rest = grade.rubric
     secret = CheckResult("TRUST002", State.CONTRADICTED, (), "It reaches for the judge.")
     accused = replace(
-        first, state=State.CONTRADICTED, codes=("TRUST002",), reason="TRUST002: It forged its trace."
+        first, state=ItemState.LOST, codes=("TRUST002",), reason="TRUST002: It forged its trace."
     )
     held = replace(
         grade,

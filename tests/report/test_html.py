@@ -81,9 +81,9 @@ def test_the_same_attempt_gives_the_same_bytes(reports: dict[str, str]) -> None:
 
 def test_the_head_says_the_outcome_the_points_and_the_next_step(reports: dict[str, str]) -> None:
     doc = document(reports, "rejected")
-    assert doc.all("h1")[0].text == "Not accepted yet"
+    assert doc.all("h1")[0].text == "Not accepted yet: 45 of 100"
     (ring,) = doc.all("svg", class_="ring")
-    assert ring.attributes["aria-label"] == "45 of 95 points"
+    assert ring.attributes["aria-label"] == "45 of 100 points"
     (step,) = doc.all("p", class_="next")
     assert step.text == "Start with DATA001 at train.py:23, the first card below."
     (step,) = document(reports, "crashed").all("p", class_="next")
@@ -169,13 +169,42 @@ def test_what_was_right_is_grouped_and_what_was_only_read_is_folded() -> None:
         replace(attempt, grade=replace(attempt.grade, checks=checks)), {"GRAD013": "Clipping too early.\n"}
     )
     doc = Document(html)
-    section = html[html.index('<section id="right"') : html.index('<section id="points"')]
-    headings = [e.text for e in doc.all("h3", class_="family")]
-    assert headings == ["Process group and launch", "Gradients and replicas", "Who trains on which sample"]
+    assert html.index('<section id="points"') < html.index('<section id="right"')
+    section = html[html.index('<section id="right"') : html.index('<section id="code"')]
+    lines = [e.text.strip() for e in doc.all("summary")]
+    for family in ("Process group and launch", "Gradients and replicas", "Who trains on which sample"):
+        assert f"✔ {family}: 1 check" in lines
     assert "3 checks verified" in html
-    assert "1 more fault looked for in the text and not found" in section
-    assert "Not found: Clipping too early" in section
+    assert "Looked for in the text and not found: Clipping too early" in section
     assert "Nothing in the source says so" not in section
+
+
+def test_staff_and_learners_read_the_same_number_of_checks() -> None:
+    secret = CheckResult("TRUST002", State.VERIFIED, (EvidenceKind.OUTSIDE,), "Nobody reached for the judge.")
+    attempt = factory.accepted()
+    attempt = replace(attempt, grade=replace(attempt.grade, checks=(*attempt.grade.checks, secret)))
+    (mine,) = Document(to_html(attempt, {})).all("p", class_="tally")
+    (theirs,) = Document(to_html(attempt, {}, Audience.STAFF)).all("p", class_="tally")
+    num = sum(check.state is State.VERIFIED for check in attempt.grade.checks) - 1
+    assert f"{num} checks verified" in mine.text
+    assert "staff" not in mine.text
+    assert f"{num} checks verified (and 1 that only staff see)" in theirs.text
+
+
+@pytest.mark.parametrize("name", ["accepted", "rejected"])
+def test_head_and_contents_call_the_findings_what_their_section_calls_them(
+    reports: dict[str, str], name: str
+) -> None:
+    page = reports[name]
+    doc = Document(page)
+    (link,) = [one.text for one in doc.all("a") if one.attributes.get("href") == "#fix"]
+    assert link == doc.by_id("fix-title").text
+    (tally,) = doc.all("p", class_="tally")
+    shown = re.findall(r"<h3>(Must be fixed|Costs points|Good to know) \((\d+)\)</h3>", page)
+    assert shown
+    for heading, number in shown:
+        verb = heading.lower() if number == "1" else heading.lower().replace("costs", "cost")
+        assert f"{number} {verb}" in tally.text
 
 
 def test_a_crash_shows_exception_line_and_the_rest_of_the_ranks(reports: dict[str, str]) -> None:
@@ -195,9 +224,9 @@ def test_a_file_that_does_not_parse_is_shown_with_its_one_finding(reports: dict[
 
 def test_points_states_and_reasons_of_every_item(reports: dict[str, str]) -> None:
     text = re.sub(r"\s+", " ", document(reports, "rejected").by_id("points").text)
-    assert "The script runs to its end on every rank must ✔ verified" in text
-    assert "Every sample goes to exactly one rank must ✘ contradicted DATA001 was found." in text
-    assert "Each rank uses its own device – not observable There are no GPUs in this profile." in text
+    assert "The script runs to its end on every rank must ✔ earned" in text
+    assert "Every sample goes to exactly one rank must ✘ lost DATA001 was found." in text
+    assert "Each rank uses its own device – cannot be shown here There are no GPUs in this profile." in text
     assert "left out" in text
 
 

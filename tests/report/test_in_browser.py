@@ -89,9 +89,9 @@ def test_dark_is_dark_and_light_is_light(browser: Any, files: dict[str, Path]) -
 
 def test_hostile_text_stays_text(browser: Any, files: dict[str, Path]) -> None:
     page, trouble = opened(browser, files["hostile"], "desk")
-    assert page.title().startswith("Not accepted yet: </script><script>")
+    assert page.title().startswith("Not accepted yet: 45 of 100: </script><script>")
     assert page.evaluate("[document.scripts.length, document.images.length]") == [0, 0]
-    assert page.evaluate("document.querySelectorAll('main > section').length") >= 5
+    assert page.evaluate("document.querySelectorAll('main section').length") >= 5
     assert trouble == []
     page.close()
 

@@ -54,15 +54,16 @@ class _Rubric(_Strict):
     points: float
     full_points: float
     earned: float
-    state: Literal["verified", "contradicted", "not_observable"]
+    state: Literal["earned", "partly", "lost", "not_reached", "not_shown", "not_seen"]
     evidence: list[str]
     reason: str
     codes: list[str]
+    not_seen: float
 
 
 class _Check(_Strict):
     code: str
-    state: Literal["verified", "contradicted", "not_observable"]
+    state: Literal["verified", "contradicted", "not_observable", "not_reached"]
     evidence: list[str]
     reason: str
 
@@ -78,9 +79,9 @@ class _Diagnosis(_Strict):
 
 
 class _Grade(_Strict):
-    """Schema 1, written a second time: what programs may rely on."""
+    """Schema 2, written a second time: what programs may rely on."""
 
-    schema_: Literal[1]
+    schema_: Literal[2]
     verdict: Literal[
         "judge_error", "held", "timed_out", "deadlocked", "out_of_memory", "crashed", "rejected", "accepted"
     ]
@@ -102,6 +103,7 @@ class _Grade(_Strict):
     metrics: dict[str, float | None]
     phases: dict[str, float | None]
     environment: dict[str, Any]
+    gating: list[str]
     notes: list[str]
     review: list[str]
 
@@ -114,7 +116,7 @@ def _no_constant(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", _ATTEMPTS)
-def test_every_grade_has_the_form_of_schema_1(name: str) -> None:
+def test_every_grade_has_the_form_of_schema_2(name: str) -> None:
     document = json.loads(to_json(getattr(factory, name)().grade), parse_constant=_no_constant)
     document["schema_"] = document.pop("schema")
     _Grade.model_validate(document)

@@ -26,12 +26,8 @@ _BROKEN = VerifyCase(
 def test_an_attempt_has_verdict_points_and_what_to_mend() -> None:
     text = markdown.of_grade(factory.rejected().grade, Audience.LEARNER)
     page = RENDER.render(text)
-    assert text.startswith("## ✘ Not accepted yet: no\\_sampler\n")
-    assert "<strong>45 of 95 points</strong>" in page
-    assert (
-        "<td>Every sample goes to exactly one rank (must)</td>\n<td>contradicted</td>\n<td>0 / 25</td>"
-        in page
-    )
+    assert text.startswith("## ✘ Not accepted yet: 45 of 100\n")
+    assert "<td>Every sample goes to exactly one rank (must)</td>\n<td>lost</td>\n<td>0 / 25</td>" in page
     assert "<strong>DATA001</strong> <code>train.py:23</code>, ranks 0 and 1" in page
     assert text.index("Must be fixed") < text.index("Costs points") < text.index("Good to know")
     assert "TRUST" not in text

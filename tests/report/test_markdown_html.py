@@ -73,6 +73,16 @@ def test_tables_are_tables_that_scroll_by_themselves() -> None:
     assert " style=" not in html
 
 
+def test_a_table_without_names_of_columns_has_names_of_rows() -> None:
+    document = Document(page("| | |\n|---|--:|\n| started as | `torchrun` |\n| seconds | 2 |\n"))
+    assert [(e.text, e.attributes.get("scope")) for e in document.all("th")] == [
+        ("started as", "row"),
+        ("seconds", "row"),
+    ]
+    assert [e.text for e in document.all("td")] == ["torchrun", "2"]
+    assert not document.all("thead")
+
+
 @pytest.mark.parametrize(
     "text", ["Use instead\n-----------\ntext", "## Use instead\ntext", "# Use instead\ntext"]
 )

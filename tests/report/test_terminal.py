@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
-from grader.report.terminal import print_attempt, print_findings
+from grader.report.terminal import print_attempt, print_findings, print_grade
 from tests.report import factory
 
 _ATTEMPTS = ("accepted", "rejected", "deadlocked", "crashed", "does_not_parse", "hostile")
@@ -36,8 +37,22 @@ def test_no_line_is_wider_than_the_terminal(name: str) -> None:
 
 
 def test_the_first_line_is_the_outcome() -> None:
-    assert printed("rejected").splitlines()[0] == "✘ rejected  45 of 95 points  ddp-fashion · no_sampler"
-    assert printed("accepted").splitlines()[0].startswith("✔ accepted  95 of 95 points")
+    assert printed("rejected").splitlines()[0] == "✘ Not accepted yet: 45 of 100  ddp-fashion · no_sampler"
+    assert printed("accepted").splitlines()[0].startswith("✔ Accepted: 100 of 100")
+
+
+def test_a_grade_leads_with_what_counts_and_adds_up_to_it() -> None:
+    attempt = factory.rejected()
+    judged = AttemptResult.of(attempt.grade)
+    result = replace(judged, verdict=Verdict.ACCEPTED, points=92.0, decided=True)
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_grade(attempt.grade, attempt.submission, console, result)
+    assert isinstance(console.file, io.StringIO)
+    text = squeezed(console.file.getvalue())
+    assert text.startswith("✔ Accepted by an instructor: 92 of 100 (judged rejected, 45)")
+    assert "As judged: Not accepted yet." in text
+    assert "between you and an accepted attempt" not in text
+    assert "45/100 together +47 Set by an instructor 92/100 counts" in text
 
 
 def test_what_to_fix_comes_first_with_its_line_its_reason_and_its_cure() -> None:
@@ -60,10 +75,11 @@ def test_a_caret_stands_under_the_column_to_blame() -> None:
 
 def test_every_rubric_item_says_what_the_evidence_says() -> None:
     text = squeezed(printed("rejected"))
-    assert "✔ verified" in text
-    assert "✘ contradicted" in text
+    assert "✔ earned" in text
+    assert "✘ lost" in text
     assert (
-        "left out – not observable Each rank uses its own device There are no GPUs in this profile." in text
+        "left out – cannot be shown here Each rank uses its own device There are no GPUs in this profile."
+        in text
     )
 
 
@@ -145,8 +161,8 @@ def test_a_terminal_that_knows_only_ascii_gets_ascii() -> None:
         print_attempt(getattr(factory, name)(), console, factory.PAGES)
     console.file.flush()
     text = raw.getvalue().decode("ascii")
-    assert "x rejected  45 of 95 points" in text
-    assert "ok verified" in text
+    assert "x Not accepted yet: 45 of 100" in text
+    assert "ok earned" in text
 
 
 def test_colour_adds_nothing_but_colour() -> None:
@@ -179,7 +195,7 @@ def test_lint_shows_findings_and_counts_them() -> None:
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert "no_sampler: 1 error and 1 warning." in lines
-    assert lines[-1] == "clean: no findings."
+    assert lines[-1] == "clean: no findings in the text; what the script does, only a run shows."
 
 
 def test_places_that_touch_are_quoted_together() -> None:

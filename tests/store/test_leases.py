@@ -418,6 +418,12 @@ def test_position_and_expected_start(campus: Campus) -> None:
     assert queue.places(campus.store)[first] == queue.QueuePlace(1, None), "nobody works here"
     queue.report_worker(campus.store, "w1", ["cpu"], 2)
     assert queue.places(campus.store)[first] == queue.QueuePlace(1, 0.0), "a slot is free"
+    for gate in ("*", "interactive", "cpu"):
+        queue.pause(campus.store, gate, reason="a talk", actor_id=None)
+        assert queue.places(campus.store)[first] == queue.QueuePlace(1, None), "nobody knows when it goes on"
+        queue.resume(campus.store, gate, actor_id=None)
+    queue.pause(campus.store, "regrade", reason="later", actor_id=None)
+    assert queue.places(campus.store)[first] == queue.QueuePlace(1, 0.0), "this pause is about others"
     measured = campus.claim()
     attempt_endings.finish(campus.store, first, measured.lease_token, verdict_of())
     with campus.store.write() as connection:

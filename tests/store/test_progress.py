@@ -78,7 +78,7 @@ def test_each_sees_their_own_date_and_standing(campus: Campus) -> None:
     anna, ben = own(campus, campus.anna), own(campus, campus.ben)
     assert (anna.due_at, anna.extended, anna.accepted) == (due + 24 * HOUR, True, True)
     assert anna.standing is not None
-    assert anna.standing.points == 90
+    assert anna.standing.result.points == 90
     assert (ben.due_at, ben.extended, ben.standing, ben.unfinished) == (due, False, None, (waiting,))
 
 

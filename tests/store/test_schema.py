@@ -1,4 +1,4 @@
-"""One migration makes our tables; a database of the six steps before it is taken as it is, any other is refused."""
+"""Migrations make our tables; a database of the six steps before the first release is upgraded, any other refused."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def shape(store: Store) -> dict[str, Any]:
 
 
 @pytest.fixture
-def earlier(databases: Databases) -> Iterator[Store]:
+def six_steps(databases: Databases) -> Iterator[Store]:
     """A database that went through the six steps from before the first release, with something in every table."""
     url = databases.url(empty=True)
     name = str(make_url(url).database)
@@ -131,6 +131,13 @@ def earlier(databases: Databases) -> Iterator[Store]:
             connection.executescript(made)
     yield databases.open(url)
     databases.close()
+
+
+@pytest.fixture
+def earlier(six_steps: Store) -> Store:
+    """The same, brought to our version."""
+    schema.upgrade(six_steps)
+    return six_steps
 
 
 def stamp(store: Store, version: str) -> None:
@@ -165,17 +172,27 @@ def test_differences_are_noticed(store: Store) -> None:
     assert len(differences(store)) == 2
 
 
-def test_one_migration_makes_what_six_made(store: Store, earlier: Store) -> None:
-    assert shape(store) == shape(earlier)
+def test_the_first_migration_makes_what_six_made(databases: Databases, six_steps: Store) -> None:
+    first = databases.open(empty=True)
+    schema.upgrade(first, "0006")
+    assert shape(first) == shape(six_steps)
 
 
-def test_a_database_of_the_six_steps_is_of_this_version(earlier: Store) -> None:
-    before = rows(earlier)
+def test_a_database_of_the_six_steps_is_upgraded_and_loses_nothing(six_steps: Store, store: Store) -> None:
+    before = rows(six_steps)
     assert all(before.values()), "the database has something in every table"
-    assert schema.status(earlier).up_to_date
-    schema.upgrade(earlier)
-    assert rows(earlier) == before
-    assert differences(earlier) == []
+    schema.upgrade(six_steps)
+    assert schema.status(six_steps).up_to_date
+    assert differences(six_steps) == []
+    assert shape(six_steps) == shape(store)
+    after = rows(six_steps)
+    assert {table: len(there) for table, there in after.items()} == {
+        table: len(there) for table, there in before.items()
+    }
+    for table, there in before.items():
+        assert all(any(row <= now for now in after[table]) for row in there), table
+    schema.downgrade(six_steps, "0006")
+    assert rows(six_steps) == before
 
 
 def test_what_a_database_of_the_six_steps_holds_is_read(earlier: Store) -> None:
@@ -186,7 +203,9 @@ def test_what_a_database_of_the_six_steps_holds_is_read(earlier: Store) -> None:
     assert [task.task for task in book.tasks] == ["ddp-toy", "ddp-late", "ddp-gone"]
     anna, ben = book.rows
     assert (anna.login, anna.cells[1].points, anna.cells[1].verdict) == ("anna", 0.0, Verdict.REJECTED)
-    assert (ben.login, ben.cells[1].points, ben.cells[1].overridden) == ("ben", 95.0, True)
+    result = ben.cells[1].result
+    assert result is not None
+    assert (ben.login, result.points, result.decided) == ("ben", 95.0, True)
     grade = grades.grade_of(earlier, 4)
     assert grade is not None
     assert (grade.points, json.loads(grade.document)["verdict"]) == (60.0, "rejected")
@@ -226,12 +245,14 @@ def test_a_database_of_the_six_steps_is_worked_with(earlier: Store) -> None:
 
 @pytest.mark.one_database
 def test_the_command_upgrades_a_database_of_the_six_steps(
-    earlier: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    six_steps: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with commands_on(earlier, monkeypatch):
-        for action in ("status", "upgrade"):
+    with commands_on(six_steps, monkeypatch):
+        assert cli.main(["db", "status"]) == 1
+        assert "0006" in capsys.readouterr().out
+        for action in ("upgrade", "status"):
             assert cli.main(["db", action]) == 0
-            assert "is at version 0006, up to date" in capsys.readouterr().out
+            assert "is at version 0007, up to date" in capsys.readouterr().out
 
 
 @pytest.mark.one_database

@@ -231,11 +231,13 @@ def test_lateness_costs_until_an_extension_heals_it(campus: Campus) -> None:
     )
     (cell,) = [row.cells[campus.task] for row in gradebook(campus.store, campus.course).rows if row.cells]
     assert cell.points == pytest.approx(30.0)
-    assert cell.late_days == 2
+    assert cell.result is not None
+    assert (cell.result.late_days, cell.result.late_loss) == (2, 0.4)
     enrolments.extend(campus.store, campus.task, at + HOUR, actor_id=campus.ines)
     (cell,) = [row.cells[campus.task] for row in gradebook(campus.store, campus.course).rows if row.cells]
     assert cell.points == pytest.approx(50.0)
-    assert cell.late_days == 0
+    assert cell.result is not None
+    assert cell.result.late_days == 0
     campus.set_task(due_at=at - 5 * DAY, late_policy=LatePolicy.REDUCED, late_loss=0.2, late_days=3)
     campus.queue(campus.ben)  # the extension of all holds for ben, too
 

@@ -24,7 +24,8 @@ def is_open(way: Way, login: str | None) -> bool:
     if login is None:
         return False
     takes_part = login in ("anna", "ben", "robot")
-    if way.path.startswith("/api/v1/course-tasks/"):
+    if way.path == "/api/v1/course-tasks/{course_task_id}/submissions":
+        # Whoever takes no part hands nothing in, administrators either.
         return takes_part or login == "ines"
     return {
         AccessRule.PUBLIC: True,

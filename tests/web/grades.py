@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
-from grader.model.grade import Grade, RubricResult, State, Verdict
+from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from grader.store.grades import NewGrade, new_grade
@@ -36,7 +36,7 @@ def graded(
                 points=60.0,
                 full_points=60.0,
                 earned=0.0,
-                state=State.CONTRADICTED,
+                state=ItemState.LOST,
                 evidence=(EvidenceKind.TRACE,),
                 reason=message,
                 codes=("DATA002",),

@@ -177,7 +177,12 @@ def test_signing_out_ends_this_browser_or_all(school: School) -> None:
 
 def test_a_token_is_shown_once_and_opens_until_it_is_revoked(school: School) -> None:
     browser = school.client("anna")
-    page = browser.post("/account/tokens", data={"name": "<b>laptop", "scope": "submit", "days": "30"}).text
+    form = {"name": "<b>laptop", "scope": "submit", "days": "30"}
+    page = browser.post("/account/tokens", data=form).text
+    again = browser.post("/account/tokens", data=form)
+    assert again.status_code == 422, "loading the page again sends the form again, and makes no second one"
+    assert "You have a token of this name" in again.text
+    assert "--token" in page, "grader login asks for it by that"
     (token,) = re.findall(r"grd_[\w-]{30,}", page)
     assert "&lt;b&gt;laptop" in page
     assert "<b>laptop" not in page

@@ -20,13 +20,15 @@ def _document(text: str = SCRIPT, **more: object) -> dict[str, object]:
 
 def test_a_submission_is_taken_with_its_place_and_findings(school: School) -> None:
     program = school.program(school.token("anna", Scope.SUBMIT))
-    text = promised.text("ddp-fashion", "rejected/no_set_epoch")
+    text = promised.text("ddp-toy", "accepted/never_destroyed")
     answer = program.post(f"/api/v1/course-tasks/{school.task}/submissions", json=_document(text))
     assert answer.status_code == 202, answer.text
     receipt = answer.json()
     assert receipt["state"] == "queued"
     assert receipt["place"] == {"position": 1, "starts_in_s": None}
-    assert "DATA002" in {finding["code"] for finding in receipt["findings"]}
+    told = {finding["code"]: finding for finding in receipt["findings"]}
+    assert told["DIST002"]["severity"] == "warning", "this task makes it cost points"
+    assert "points for “The group is taken down at the end”" in told["DIST002"]["costs"][0]
     assert program.get(receipt["url"]).json()["submission"] == "mine"
     assert program.get(receipt["findings_url"]).json()["findings"] == receipt["findings"]
 
@@ -84,6 +86,31 @@ def test_what_is_no_submission_is_said_to_be_none(school: School, body: bytes) -
     )
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["kind"] == "invalid"
+    assert not attempts(school.store, AttemptFilter())
+
+
+def test_a_check_says_what_the_task_asks_for_and_the_text_lacks(school: School) -> None:
+    program = school.program(school.token("anna", Scope.SUBMIT))
+    address = f"/api/v1/course-tasks/{school.task}/check"
+    told = program.post(address, json=_document()).json()
+    assert {step["sight"] for step in told["steps"] if step["id"] == "process-group"} == {"not_found"}
+    assert told["steps"][0]["id"] == "process-group", "the first thing to do"
+    assert "init_process_group" in told["steps"][0]["says"]
+    right = program.post(address, json=_document(promised.text("ddp-toy", "accepted/flat_script"))).json()
+    assert {step["sight"] for step in right["steps"] if step["must"]} <= {"seen", "run"}
+    assert not attempts(school.store, AttemptFilter())
+
+
+def test_what_cannot_run_is_not_queued(school: School) -> None:
+    program = school.program(school.token("anna", Scope.SUBMIT))
+    document = _document("def main(:\n")
+    refused = program.post(f"/api/v1/course-tasks/{school.task}/submissions", json=document)
+    assert refused.status_code == 400
+    assert "not valid Python" in refused.json()["error"]["message"]
+    assert "no attempt is spent" in refused.json()["error"]["message"]
+    told = program.post(f"/api/v1/course-tasks/{school.task}/check", json=document).json()
+    assert [finding["code"] for finding in told["findings"]] == ["SYNTAX"]
+    assert told["steps"] == []
     assert not attempts(school.store, AttemptFilter())
 
 

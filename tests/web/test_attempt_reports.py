@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 from fastapi import HTTPException
 
-from grader.model.grade import State, Verdict
+from grader.model.grade import ItemState, Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.report.audience import Audience
 from grader.report.html import to_html
@@ -107,25 +107,30 @@ def test_what_staff_add_is_shown_and_the_judgement_stays(school: School) -> None
     reviews.comment(school.store, number, "Look <b>here</b>\nfirst", author_id=ines, path="train.py", line=23)
     reviews.override(school.store, number, Verdict.ACCEPTED, 70, "good enough <i>", actor_id=ines)
     text = school.client("anna").get(f"/attempts/{number}").text
-    assert "An instructor decided" in text
+    assert "Accepted by an instructor: 70 of 100 (judged rejected, 45)" in text
+    assert "As judged: Not accepted yet." in text
+    assert text.count("<h1>") == 1
+    alone = school.client("anna").get(f"/attempts/{number}/report").text
+    assert "Accepted by an instructor: 70 of 100" in alone
+    assert "Not accepted yet: 45 of 100</h1>" not in alone
     assert "good enough &lt;i&gt;" in text
     assert "Look &lt;b&gt;here&lt;/b&gt;" in text
     assert 'href="#line-0-23"' in text
     assert 'id="line-0-23"' in text
     assert "Not accepted yet" in text
     reviews.withdraw_override(school.store, number, actor_id=ines)
-    assert "An instructor decided" not in school.client("anna").get(f"/attempts/{number}").text
+    assert "by an instructor" not in school.client("anna").get(f"/attempts/{number}").text
 
 
 def test_what_was_seen_in_part_is_shown_with_the_points_that_it_earned(school: School) -> None:
     grade = factory.rejected().grade
     first, *others = grade.rubric
-    partly = replace(first, state=State.NOT_OBSERVABLE, points=6.67, earned=4.25)
+    partly = replace(first, state=ItemState.NOT_SEEN, points=6.67, earned=4.25)
     grade = replace(grade, rubric=(partly, *others))
     number = school.judge("anna", factory.SOURCE, new_grade(grade, to_json(grade, audience=Audience.STAFF)))
     text = school.client("ines").get(f"/attempts/{number}/review").text
     assert "4.25 of 6.67" in text
-    assert text.count("not seen") == sum(not item.points for item in grade.rubric)
+    assert text.count("left out") == sum(not item.points for item in grade.rubric)
 
 
 def test_the_same_files_again_do_not_tell_what_others_called_theirs(school: School) -> None:
@@ -164,7 +169,7 @@ def test_a_report_that_is_gone_leaves_verdict_and_points(school: School) -> None
     page = school.client("anna").get(f"/attempts/{number}")
     assert page.status_code == 200
     assert "cannot be read just now" in page.text
-    assert "rejected" in page.text
+    assert "Not accepted yet" in page.text
     assert school.client("anna").get(f"/attempts/{number}/report").status_code == 503
     without = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 12))
     assert "12" in school.client("anna").get(f"/attempts/{without}").text

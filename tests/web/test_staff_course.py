@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -86,6 +87,18 @@ def test_attempts_that_failed_on_our_side_are_told_where_a_course_opens(school: 
     assert isinstance(lease, claims.Claimed)
     attempt_endings.finish(school.store, lease.attempt_id, lease.lease_token, verdict_of())
     assert "fault of ours" not in ines.get(home).text, "his was judged again"
+
+
+def test_an_instructor_reads_how_many_of_the_class_are_accepted(school: School) -> None:
+    page = f"/courses/{school.course}"
+    assert "nothing handed in" in school.client("ines").get(page).text
+    school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40))
+    school.judge("anna", grade=verdict_of(Verdict.ACCEPTED, 90))
+    school.judge("ben", grade=verdict_of(Verdict.REJECTED, 30))
+    text = school.client("ines").get(page).text
+    assert "1 of 2 accepted" in text
+    assert "not begun" not in text
+    assert "of 2 accepted" not in school.client("ben").get(page).text
 
 
 def test_a_form_that_is_sent_back_as_it_came_changes_nothing(school: School) -> None:
@@ -209,6 +222,45 @@ def test_what_was_done_is_told_by_name(school: School) -> None:
     assert re.search(r"<th scope=\"row\">closed</th><td>Ines", text)
 
 
+def test_enrolments_do_not_hide_what_else_was_done(school: School) -> None:
+    ines = school.client("ines")
+    ines.post(at(school, "settings/door"), data={"closed": "yes"})
+    text = ines.get(at(school, "audit")).text
+    assert '<th scope="row">enrolled</th>' not in text
+    assert "4 entries about who takes part are left out" in text
+    everything = ines.get(at(school, "audit?kind=everything")).text
+    assert everything.count('<th scope="row">enrolled</th>') == 4
+    assert '<th scope="row">closed</th>' in everything
+    only = ines.get(at(school, "audit?kind=enrolled")).text
+    assert only.count('<th scope="row">enrolled</th>') == 4
+    assert '<th scope="row">closed</th>' not in only
+    assert ines.get(at(school, "audit?kind=nonsense&before=x")).status_code == 200
+
+
+def test_a_long_audit_has_pages(school: School) -> None:
+    ines = school.client("ines")
+    for number in range(101):
+        courses.set_words(school.store, school.course, f"Title {number}", None, actor_id=None)
+    text = ines.get(at(school, "audit")).text
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', text)
+    assert "Title 0" not in text
+    assert "Title 0" in ines.get(html.unescape(older)).text
+
+
+def test_a_course_gets_another_title_and_text(school: School) -> None:
+    ines, anna = school.client("ines"), school.client("anna")
+    words = {"title": "Autumn <school>", "about": "Bring a laptop."}
+    assert ines.post(at(school, "words"), data=words).status_code == 303
+    told = anna.get(f"/courses/{school.course}").text
+    assert "Autumn &lt;school&gt;" in told
+    assert "Bring a laptop." in told
+    assert "Bring a laptop." in ines.get(at(school, "words")).text
+    refused = ines.post(at(school, "words"), data={"title": " ", "about": "kept"})
+    assert refused.status_code == 422
+    assert "kept" in refused.text
+    assert anna.post(at(school, "words"), data=words).status_code == 404
+
+
 def test_the_queue_is_paused_with_a_reason_and_goes_on(school: School) -> None:
     waiting = school.hand_in("anna")
     ines = school.client("ines")
@@ -220,6 +272,9 @@ def test_the_queue_is_paused_with_a_reason_and_goes_on(school: School) -> None:
     text = ines.get("/queue").text
     assert "Lunch &lt;now&gt;" in text
     assert "Nobody takes what needs cpu" in text
+    waits = school.client("anna").get(f"/attempts/{waiting}").text
+    assert "Number 1 in the queue." in waits
+    assert "starts" not in waits.split('id="now-line"')[1].split("</p>")[0], "nobody knows when it goes on"
     ines.post("/queue/resume", data={"gate": "*"})
     claimed = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(claimed, claims.Claimed)

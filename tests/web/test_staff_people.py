@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from grader.model.grade import Verdict
 from grader.store import enrolments, invitations, people
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.tables.person import Role
 from grader.web.staff.roster import MAX_BYTES, read_roster
+from tests.store.campus import verdict_of
 from tests.web.conftest import PASSWORD, School
 
 SECRET = re.compile(r'<strong class="mono">([a-z0-9-]{14})</strong>')
@@ -102,6 +106,40 @@ def test_a_list_is_looked_at_before_anything_changes(school: School) -> None:
     assert again.status_code == 303
 
 
+def handed_out(page: str) -> list[list[str]]:
+    """The rows of the file that the page with one-time passwords holds."""
+    (data,) = re.findall(r'href="data:text/csv;base64,([^"]+)" download="[a-z-]+\.csv"', page)
+    return list(csv.reader(b64decode(data).decode("utf-8-sig").splitlines()))
+
+
+def test_one_time_passwords_come_as_a_file_too(school: School) -> None:
+    ines, at = school.client("ines"), f"/courses/{school.course}/people"
+    text = "login,name\nmia,Mia Müller\nleo,=cmd()\nolga,Olga\n"
+    handed = ines.post(f"{at}/import/take-over", data={"text": text}).text
+    head, mia, leo, olga = handed_out(handed)
+    assert head == ["name", "login", "password", "address"]
+    assert mia[:2] == ["Mia Müller", "mia"]
+    assert mia[2] in SECRET.findall(handed)
+    assert people.check_password(school.store, "mia", mia[2]) is not None
+    assert leo[0] == "'=cmd()", "no cell starts a formula"
+    assert olga[1:3] == ["olga", ""]
+
+
+def test_passwords_that_got_lost_are_given_anew_to_all_at_once(school: School) -> None:
+    ines, at = school.client("ines"), f"/courses/{school.course}/people"
+    assert "New one-time passwords" not in ines.get(at).text
+    lost = handed_out(
+        ines.post(f"{at}/import/take-over", data={"text": "login,name\nmia,Mia\nleo,Leo\n"}).text
+    )
+    assert "New one-time passwords for all 2" in ines.get(at).text
+    again = handed_out(ines.post(f"{at}/passwords").text)
+    assert [row[1] for row in again] == ["login", "leo", "mia"]
+    assert people.check_password(school.store, "leo", lost[2][2]) is None
+    assert people.check_password(school.store, "leo", again[1][2]) is not None
+    assert people.check_password(school.store, "anna", PASSWORD) is not None, "who has one keeps it"
+    assert school.client("anna").post(f"{at}/passwords").status_code == 404
+
+
 def test_one_learner_is_added_and_signs_in_with_what_was_shown(school: School) -> None:
     ines, at = school.client("ines"), f"/courses/{school.course}/people"
     refused = ines.post(at, data={"login": "no spaces please", "name": "X"})
@@ -156,6 +194,21 @@ def test_nobody_locks_themselves_out(school: School) -> None:
     ines.post(f"{place}/remove")
     ines.post(f"{place}/role", data={"role": "learner"})
     assert ines.get(f"/courses/{school.course}/people").status_code == 200
+
+
+def test_a_persons_page_says_how_they_stand(school: School) -> None:
+    attempt = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
+    ines, place = school.client("ines"), f"/courses/{school.course}/people/{school.people['anna']}"
+    text = ines.get(place).text
+    assert f'href="/attempts/{attempt}"' in text
+    assert "40 of 100" in text
+    assert "not handed in" in text
+    assert "20 % in all" in text
+    assert "No sign-in is on record" in text
+    browser = school.client()
+    data = {"login": "anna", "password": PASSWORD, **browser.form("/sign-in")}
+    assert browser.post("/sign-in", data=data).status_code == 303
+    assert "Last signed in" in ines.get(place).text
 
 
 def test_removing_keeps_what_was_handed_in(school: School) -> None:

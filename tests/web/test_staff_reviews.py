@@ -89,10 +89,13 @@ def test_a_comment_stands_at_its_line(school: School) -> None:
     ines = school.client("ines")
     ines.post(f"/attempts/{attempt}/comment", data={"text": "Why <here>?", "line": "train.py:2"})
     ines.post(f"/attempts/{attempt}/comment", data={"text": "On the whole fine.", "line": ""})
-    ines.post(f"/attempts/{attempt}/comment", data={"text": "Beyond the end.", "line": "train.py:99"})
+    for nowhere in ("train.py:99", "121", "train.py 12"):
+        answer = ines.post(f"/attempts/{attempt}/comment", data={"text": "Nowhere.", "line": nowhere})
+        assert answer.status_code == 422
+        assert "There is no such line" in answer.text
+        assert f'value="{nowhere}"' in answer.text, "what was typed is not lost"
     assert [(one.path, one.line) for one in reviews.comments_of(school.store, attempt)] == [
         ("train.py", 2),
-        (None, None),
         (None, None),
     ]
     text = ines.get(f"/attempts/{attempt}/review").text
@@ -140,7 +143,8 @@ def test_everything_that_matches_is_judged_again(school: School) -> None:
     school.hand_in("ben")
     ines = school.client("ines")
     place = ines.post(
-        f"/courses/{school.course}/regrades", data={"which": "matching", "verdict": "rejected"}
+        f"/courses/{school.course}/regrades",
+        data={"which": "matching", "verdict": "rejected", "confirmed": "yes"},
     ).headers["location"]
     batch = place.rpartition("/")[2]
     assert sorted(one.attempt_id for one in regrades.preview(school.store, batch)) == wrong
@@ -159,7 +163,8 @@ def test_attempts_of_another_course_are_never_judged_again_from_here(school: Sch
     )
     assert answer.headers["location"] == f"/courses/{school.course}/attempts"
     ines.post(
-        f"/courses/{school.course}/regrades", data={"which": "matching", "task": str(school.other_task)}
+        f"/courses/{school.course}/regrades",
+        data={"which": "matching", "task": str(school.other_task), "confirmed": "yes"},
     )
     assert len(attempts(school.store, AttemptFilter())) == before
     batch = regrades.regrade(school.store, [theirs], actor_id=school.people["otto"])

@@ -75,7 +75,7 @@ def test_the_skeleton_can_be_had_and_nothing_beside_it(school: School) -> None:
 
 @pytest.mark.parametrize("how", ["file", "pasted", "zip"])
 def test_handing_in_leads_to_the_attempt(school: School, how: str) -> None:
-    browser, page = school.client("anna"), terms(school)
+    browser, page = school.client("anna"), terms(school, "ddp-fashion")
     if how == "zip":
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
@@ -101,13 +101,14 @@ def test_handing_in_leads_to_the_attempt(school: School, how: str) -> None:
 
 
 def test_a_look_costs_nothing_and_keeps_nothing(school: School) -> None:
-    browser, page = school.client("anna"), terms(school)
+    browser, page = school.client("anna"), terms(school, "ddp-fashion")
     whole = browser.post(f"{page}/submit", data={"text": SOURCE, "action": "check"})
     piece = browser.post(f"{page}/check", files=script(SOURCE))
     for answer in (whole, piece):
         assert answer.status_code == 200
         assert "DATA001" in answer.text
         assert "#finding-1" in answer.text
+        assert "−20 of 20 points for" in answer.text, "as a grade of this task says"
     assert "<html" in whole.text
     assert "<html" not in piece.text
     assert "What to do" in whole.text
@@ -133,6 +134,66 @@ def test_what_is_no_script_is_explained(school: School, files: dict[str, Any], s
     assert said in whole.text
     assert "Hand in" in whole.text, "the form is there again"
     assert said in browser.post(f"{page}/check", files=files or None, data={"action": "submit"}).text
+    assert handed_in(school) == 0
+
+
+@pytest.mark.parametrize("name", ["ddp-toy", "ddp-fashion", "gradient-descent"])
+def test_an_untouched_skeleton_is_told_what_is_missing_and_gets_no_tick(school: School, name: str) -> None:
+    browser, page = school.client("anna"), terms(school, name)
+    skeleton = browser.get(f"{page}/skeleton").text
+    whole = browser.post(f"{page}/submit", data={"text": skeleton, "action": "check"}).text
+    piece = browser.post(f"{page}/check", files=script(skeleton)).text
+    for text in (whole.split('id="found"')[1], piece):
+        assert "not found in the text" in text
+        assert "that must be right are not in the text yet" in text
+        assert "no findings" not in text
+    assert handed_in(school) == 0
+
+
+def test_what_is_missing_stands_in_the_order_in_which_to_write_it(school: School) -> None:
+    browser, page = school.client("anna"), terms(school, "ddp-fashion")
+    text = browser.post(f"{page}/check", files=script(browser.get(f"{page}/skeleton").text)).text
+    order = [
+        "init_process_group",
+        "DistributedDataParallel",
+        "DistributedSampler",
+        "set_epoch",
+        "get_rank() == 0",
+    ]
+    assert sorted(order, key=text.index) == order
+    assert "The trained network classifies images" in text
+    assert "only a run can tell" in text
+
+
+def test_a_script_that_cannot_run_costs_no_attempt_and_is_still_in_the_form(school: School) -> None:
+    browser, page = school.client("anna"), terms(school, max_total=2)
+    refused = browser.post(f"{page}/submit", data={"text": "import torch\ndef main(:\n    pass\n"})
+    assert refused.status_code == 422
+    assert "not valid Python" in refused.text
+    assert "no attempt is spent" in refused.text
+    assert "def main(:" in refused.text.split("<textarea")[1].split("</textarea>")[0]
+    assert "The script is not valid Python" in refused.text, "the finding has a title"
+    assert "2 of 2 left" in refused.text
+    assert handed_in(school) == 0
+
+
+def test_the_address_of_a_refused_form_leads_back_to_the_task(school: School) -> None:
+    browser, page = school.client("anna"), terms(school)
+    again = browser.get(f"{page}/submit")
+    assert again.status_code == 303
+    assert again.headers["location"] == page
+
+
+def test_what_is_far_too_large_leads_back_to_the_form(school: School) -> None:
+    browser, page = school.client("anna"), terms(school)
+    huge = {"files": ("train.py", b"#" * (school.service.max_upload_bytes + 1), "text/plain")}
+    refused = browser.post(f"{page}/submit", files=huge)
+    assert refused.status_code == 303
+    assert refused.headers["location"] == page
+    told = browser.get(page).text
+    assert "Hand in train.py and the modules it imports" in told
+    assert "no attempt is spent" in told
+    assert 'action="' + page + '/submit"' in told
     assert handed_in(school) == 0
 
 
@@ -215,6 +276,27 @@ def test_rule_pages_are_open_and_those_for_staff_are_not(school: School) -> None
     assert school.client("ines").get("/rules/TRUST002").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("came_from", "back"),
+    [
+        ("http://testserver/courses/1/tasks/2", '<a href="/courses/1/tasks/2">Back to the task</a>'),
+        ("http://testserver/courses/1/tasks/2/submit", '<a href="/courses/1/tasks/2">Back to the task</a>'),
+        ("http://testserver/attempts/7", '<a href="/attempts/7">Back to the attempt</a>'),
+        ("http://elsewhere.example/courses/1/tasks/2", ""),
+        ("http://testserver/sign-out", ""),
+        ("", ""),
+    ],
+)
+def test_rule_page_leads_back_to_where_one_came_from(school: School, came_from: str, back: str) -> None:
+    browser = school.client("anna")
+    origin = str(browser.base_url).rstrip("/")
+    text = browser.get(
+        "/rules/DATA001", headers={"referer": came_from.replace("http://testserver", origin)}
+    ).text
+    assert back in text
+    assert ("Back to the" in text) is bool(back)
+
+
 def test_what_a_task_asks_is_told_when_it_opens(school: School) -> None:
     page = terms(school, opens_at=datetime.now(UTC) + timedelta(hours=1))
     told, asked = "ToyModel", "torchrun --nproc_per_node"
@@ -224,6 +306,8 @@ def test_what_a_task_asks_is_told_when_it_opens(school: School) -> None:
     assert asked not in text
     assert anna.get(f"{page}/skeleton").status_code == 404
     assert anna.post(f"{page}/submit", data={"text": SOURCE}).status_code == 409
+    assert "join one process group" not in anna.post(f"{page}/check", data={"text": SOURCE}).text
+    assert "join one process group" in school.client("ines").post(f"{page}/check", data={"text": SOURCE}).text
     assert asked in school.client("ines").get(page).text
     assert told in school.client("ines").get(f"{page}/skeleton").text
 

@@ -42,6 +42,8 @@ def test_a_task_that_nobody_tried_goes_away_and_can_be_added_anew(school: School
     assert told(school) == [("task_removed", school.people["ines"])]
     assert removed_tasks(school.store, school.course) == {("ddp-fashion", "cpu")}
     ines.post(f"/courses/{school.course}/settings/add", data={"task": "ddp-fashion/cpu"})
+    *_, added = courses.tasks_of(school.store, school.course)
+    ines.post(f"{place(school, added.id)}/publish")
     assert name in school.client("anna").get(f"/courses/{school.course}").text
 
 

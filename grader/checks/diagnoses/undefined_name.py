@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 
+from grader.checks.needed_lines import import_of
 from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
@@ -25,12 +26,15 @@ _WORDS = re.compile(
     r"|where it is not associated with a value"
     r"|referenced before assignment"
 )
+_NAME = re.compile(r"name '(\w+)' is not defined")
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
     if run.saying(_WORDS, "NameError", "UnboundLocalError") is None:
         return None
+    missing = _NAME.search(run.words)
+    line = import_of(missing[1]) if missing else ""
     return run.crash(
         title="A name was used that does not exist",
         what=f"used a name that was never given a value (“{run.words}”)",
@@ -38,7 +42,9 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             "Python notices only when the line runs, so a misspelt name, a missing import, or a"
             " value that is set on rank 0 only ends the run there"
         ),
-        hint=(
+        hint=f"Import it at the top of the file: `{line}`."
+        if line
+        else (
             "Import or define it above this line, on every rank: what is set under `if rank == "
             "0:` does not exist on the others."
         ),

@@ -67,8 +67,10 @@ from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 _DIVIDE = (
     "Give each rank its share: `sampler = DistributedSampler(train_set)`, "
     "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
@@ -105,8 +107,6 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which every rank drew (almost) the whole set."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so there was nothing to divide.")
     judged: list[EpochPartition] = []
     for stream in evidence.ledger.training:
         found = epoch_partitions(evidence.ledger, stream)

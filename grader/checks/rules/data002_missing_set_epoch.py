@@ -1,13 +1,13 @@
-"""Every epoch runs through the samples in the same order.
+"""Every epoch deals out the samples in the same way.
 
 ## What it finds
-A shuffled training set whose order, and so its division among ranks, is the same in each epoch: mostly a
-`DistributedSampler` that was never told the epoch.
+A shuffled training set whose order, or whose division among ranks, is the same in each epoch: mostly a
+`DistributedSampler` that was never told the epoch, or shares that were cut once and are shuffled by themselves.
 
 ## Why it matters
 `DistributedSampler` shuffles by a generator seeded with `seed + epoch`, and its epoch stays 0 until `set_epoch` is
 called. Without it each rank meets the same samples in the same batches for ever, which makes gradients less varied
-and generalisation worse, silently.
+and generalisation worse, silently. Shares that never mix leave samples of two of them without ever being in one batch.
 
 ## Example
 ```python
@@ -52,27 +52,35 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by comparing the samples of one rank's epochs in the order in which they were delivered: two shuffled
-epochs are never equal by chance. One pass needs no new order, and a set that is never shuffled has none to renew. In
-the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
+epochs are never equal by chance, and neither are the shares of ranks. One pass needs no new order, and a set that is
+never shuffled has none to renew. In the source, by a shuffling sampler in an epoch loop without a call of `set_epoch`.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from itertools import combinations
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import count, epochs, place, ranks
+from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import Shard
 from grader.checks.run.sample_ledger import Stream
-from grader.checks.source.script import Script
+from grader.checks.source.script import UNKNOWN, Script
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.GROUP
 
 _MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
+
+_TELL = "Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader."
+_MIN_EPOCHS = 2
+_PADDING = 0.02
+_WHOLE = 0.9
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -91,7 +99,7 @@ def check_source(script: Script) -> Iterable[Hit]:
                 continue
             calls = [n for n in told if _may_mean(script, n, sampler)]
             if not any(_tells(script, n) for n in calls):
-                yield _source_hit(script, sampler, calls)
+                yield _source_hit(script, sampler, calls, told)
 
 
 def _again(script: Script, loader: ast.Call) -> bool:
@@ -131,18 +139,30 @@ def _tells(script: Script, node: ast.Attribute) -> bool:
     return not constant and (not called or script.training.repeated(node))
 
 
-def _source_hit(script: Script, sampler: ast.Call, calls: list[ast.Attribute]) -> Hit:
-    vain = (
-        f" The call at {script.at(calls[0])} does not run once per epoch with the epoch's number."
-        if calls
-        else ""
-    )
+def _source_hit(
+    script: Script, sampler: ast.Call, calls: list[ast.Attribute], told: list[ast.Attribute]
+) -> Hit:
+    vain, where, hint = "nothing calls `set_epoch` on it", script.location(sampler), _TELL
+    others = [n for n in told if n not in calls]
+    if calls:
+        call = script.names.tree(calls[0]).parent[calls[0]]
+        where = script.location(calls[0])
+        vain = f"{script.at(calls[0])} does not run once per epoch with the epoch's number"
+        if isinstance(call, ast.Call) and call.args and script.values.constant(call.args[0]) is not UNKNOWN:
+            vain = f"{script.at(calls[0])} tells it the same number in each of them, {script.quote(call.args[0])}"
+            hint = (
+                "Give `set_epoch` the number of the epoch that begins, the variable of the loop over epochs."
+            )
+    elif others:
+        where = script.location(others[0])
+        vain = f"{script.at(others[0])} tells another sampler than this one, {script.quote(others[0])}"
+        hint = "Call `set_epoch(epoch)` on the sampler that the training loader draws from."
     return Hit(
         message=f"{script.at(sampler)} builds a sampler that shuffles, {script.quote(sampler)}, the training "
-        f"loop runs several times, and nothing calls `set_epoch` on it.{vain} Every epoch then has the same "
-        "order and each rank the same samples for ever.",
-        hint="Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader.",
-        where=(script.location(sampler),),
+        f"loop runs several times, and {vain}. Every epoch then has the same order and each rank the same samples for "
+        "ever.",
+        hint=hint,
+        where=(where,),
     )
 
 
@@ -154,11 +174,49 @@ def check_run(evidence: Evidence) -> Observation:
         repeated = {rank: _repeated(stream.shards(rank)) for rank in stream.ranks}
         repeated = {rank: numbers for rank, numbers in repeated.items() if numbers}
         if repeated:
-            return flagged(_hit(stream, repeated))
+            return flagged(_hit(stream, repeated, list(check_source(evidence.script))))
+        if _dealt_once(stream):
+            return flagged(_dealt_hit(stream, asked=evidence.expected.new_shares))
         _clean(stream, renewed, reasons)
     if renewed:
         return verified(renewed[0])
     return not_observable(reasons[0] if reasons else "No training epoch was seen.")
+
+
+def _dealt_once(stream: Stream) -> bool:
+    """Whether ranks shuffled shares that never mix: what one met in all epochs no other has met."""
+    epochs_of = [[s for s in stream.shards(rank) if s.exhausted] for rank in stream.ranks]
+    if len(epochs_of) < 2 or min(map(len, epochs_of)) < _MIN_EPOCHS:
+        return False
+    if any(s.samples is None or s.in_order for shards in epochs_of for s in shards):
+        return False
+    met = [{one for s in shards for one in s.samples or ()} for shards in epochs_of]
+    if any(
+        s.num_distinct < _WHOLE * len(own) for shards, own in zip(epochs_of, met, strict=True) for s in shards
+    ):
+        return False  # a part of the share in each epoch: something divides it once more
+    # Dealt anew, half of what one of two ranks met in two epochs is met by the other, too; padding repeats a few.
+    return all(len(a & b) <= _PADDING * min(len(a), len(b)) for a, b in combinations(met, 2))
+
+
+def _dealt_hit(stream: Stream, *, asked: bool) -> Hit:
+    sizes = {rank: stream.shards(rank)[0].num_samples for rank in stream.ranks}
+    told = listed(f"{n:,} on rank {r}" for r, n in sizes.items())
+    return Hit(
+        message=(
+            f"{ranks(stream.ranks)} drew from shares of their own in all "
+            f"{count(len(stream.shards(stream.ranks[0])), 'epoch')} ({told}): {at(stream.site, 'The training loop')} "
+            "deals the samples out once, and only their order within a share changes. Samples of two shares never meet "
+            "in other batches."
+        ),
+        hint="Cut the shares anew in each epoch from one permutation of all samples that every rank draws alike, with "
+        "the epoch as its seed. `DistributedSampler` does so once `sampler.set_epoch(epoch)` is called.",
+        where=place(stream.site),
+        ranks=tuple(stream.ranks),
+        # Local shuffling is a known way, where nobody asks for more.
+        severity=None if asked else Severity.HINT,
+        details={"samples_by_rank": {str(r): n for r, n in sizes.items()}},
+    )
 
 
 def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
@@ -206,7 +264,7 @@ def _order(shard: Shard, length: int) -> object:
     return samples
 
 
-def _hit(stream: Stream, repeated: dict[int, list[int]]) -> Hit:
+def _hit(stream: Stream, repeated: dict[int, list[int]], said: list[Hit]) -> Hit:
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
     sampler = shard.loader.sampler if shard.loader else ""
@@ -222,8 +280,8 @@ def _hit(stream: Stream, repeated: dict[int, list[int]]) -> Hit:
             f"({count(shard.num_samples, 'sample')} each). {cause}Every epoch repeats the first one's batches, "
             "so shuffling helps only once."
         ),
-        hint="Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader.",
-        where=place(stream.site),
+        hint=said[0].hint if said else _TELL,
+        where=(*(said[0].where if said else ()), *place(stream.site)),
         ranks=tuple(sorted(repeated)),
         details={
             "epochs_by_rank": {str(r): n for r, n in repeated.items()},

@@ -47,11 +47,14 @@ from grader.checks.phrases import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.causes import lines, shares_of
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DATA001", "DATA007", "DIST008")
 
 
@@ -69,8 +72,6 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which some ranks shared samples though each did not have everything."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so shards can't overlap.")
     copies = _worker_copies(evidence)
     if copies is not None:
         return flagged(copies)
@@ -83,7 +84,7 @@ def check_run(evidence: Evidence) -> Observation:
             )
         overlapping = [d for d in found if d.kind is PartitionKind.OVERLAP]
         if overlapping:
-            return flagged(_hit(stream, overlapping))
+            return flagged(_hit(evidence.script, stream, overlapping))
         judged += found
     disjoint = [d for d in judged if d.kind is PartitionKind.DISJOINT]
     if disjoint:
@@ -121,7 +122,7 @@ def _worker_copies(evidence: Evidence) -> Hit | None:
     return None
 
 
-def _hit(stream: Stream, overlapping: list[EpochPartition]) -> Hit:
+def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> Hit:
     worst = max(overlapping, key=lambda d: d.epoch.num_shared)
     epoch = worst.epoch
     numbers = [d.epoch.number for d in overlapping]
@@ -143,6 +144,7 @@ def _hit(stream: Stream, overlapping: list[EpochPartition]) -> Hit:
     elif len(told) == 1 and len(epoch.shards) > 1:
         cause = f" Every sampler was told that its rank is {told[0]}, so all take the same share."
         hint = "Pass `rank=dist.get_rank()` to the sampler, or leave it out: it asks the process group by itself."
+    sources = list(shares_of(script, stream.site)) if len(told) == 1 else []
     shared = share(epoch.num_shared, epoch.num_distinct)
     example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""
     return Hit(
@@ -153,7 +155,7 @@ def _hit(stream: Stream, overlapping: list[EpochPartition]) -> Hit:
             "Shared samples are learned twice, and others less or not at all."
         ),
         hint=hint,
-        where=place(stream.site),
+        where=(*lines(script, sources), *place(stream.site)),
         ranks=epoch.ranks,
         details={
             "epochs": numbers,

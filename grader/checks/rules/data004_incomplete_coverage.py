@@ -42,15 +42,15 @@ from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epo
 from grader.checks.run.epoch_shards import first
 from grader.checks.run.sample_ledger import Stream
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DATA003", "DATA007")
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran; what the ranks cover together is not the question.")
     reason = "No epoch was seen in which two or more ranks trained."
     for stream in evidence.ledger.training:
         judged = epoch_partitions(evidence.ledger, stream)

@@ -61,7 +61,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import EpochShards
-from grader.checks.run.replica_comparison import compare_finals, trainers
+from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass, trainers
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
@@ -69,10 +69,12 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import LOOPS
 from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
-from grader.model.trace import RankTrace
+from grader.model.trace import Trace
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DIST001", "DIST008")
 _WHY = (
     "Every backward pass of a DDP model is a meeting of all ranks, "
@@ -175,13 +177,11 @@ def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severit
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran.")
     ranks = trainers(evidence.trace)
     completed = evidence.record.ending is Ending.COMPLETED
     for stream in evidence.ledger.training:
         uneven = next((e for e in stream.epochs if _is_uneven(e) or _waits_alone(evidence, e)), None)
-        if uneven is not None and not (completed and _evened(ranks)):
+        if uneven is not None and not (completed and _evened(evidence.trace)):
             return flagged(_epoch_hit(evidence, stream, uneven))
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
@@ -203,9 +203,9 @@ def check_run(evidence: Evidence) -> Observation:
         return verified(
             f"All {len(ranks)} training ranks took {count(min(steps.values()), 'optimizer step')}."
         )
-    if _evened(ranks):
+    if _evened(evidence.trace):
         return verified(
-            f"Ranks took {listed(steps.values())} steps and still ended with equal replicas, as under `join()`."
+            f"Ranks took {listed(steps.values())} steps, and their replicas were equal all the same, as under `join()`."
         )
     return flagged(_run_hit(evidence, steps))
 
@@ -231,12 +231,17 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
     return any(s.exhausted is None and s.rank in waiting and s.num_batches >= least for s in epoch.shards)
 
 
-def _evened(ranks: tuple[RankTrace, ...]) -> bool:
+def _evened(trace: Trace) -> bool:
     """True when steps are equal after all (a cap by the script), or the replicas are at the end (`join()`)."""
+    ranks = trainers(trace)
     if len(ranks) < 2:
         return False
     steps = {len(r.steps) for r in ranks}
-    return len(steps) == 1 or all(compare_finals(ranks[0], other) == () for other in ranks[1:])
+    return (
+        len(steps) == 1
+        or all(compare_finals(ranks[0], other) == () for other in ranks[1:])
+        or equal_in_each_pass(trace)
+    )
 
 
 def _epoch_hit(evidence: Evidence, stream: Stream, epoch: EpochShards) -> Hit:

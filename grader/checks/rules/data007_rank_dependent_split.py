@@ -61,8 +61,10 @@ from grader.checks.source.random_generators import Seeded, Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 _LISTINGS = {"os.listdir", "os.scandir", "glob.glob", "glob.iglob", "os.walk"}
 _LISTING_METHODS = {"iterdir", "glob", "rglob"}
 _SPREADS = ("broadcast", "broadcast_object_list", "scatter_object_list", "scatter")
@@ -208,8 +210,6 @@ def _orders_set(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag sample sets that ranks do not agree on."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran.")
     found = leaks(evidence.ledger)
     if found:
         return flagged(_leak_hit(found[0]))

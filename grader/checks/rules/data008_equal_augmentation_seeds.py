@@ -65,9 +65,11 @@ from grader.checks.source.random_generators import Seeded, Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DATA001", "DATA003", "DATA007")
 
 _TRANSFORMS = ("torchvision.transforms.", "albumentations.", "kornia.augmentation.", "torchaudio.transforms.")

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-dist.init_process_group("nccl")
+dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 model = DistributedDataParallel(build_model().to(device))
 dist.destroy_process_group()
@@ -33,7 +33,7 @@ device = torch.device("cpu")
 if torch.cuda.is_available():
     torch.cuda.set_device(local_rank)
     device = torch.device("cuda", local_rank)
-dist.init_process_group("nccl")
+dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 model = DistributedDataParallel(build_model().to(device))
 dist.destroy_process_group()
 ```
@@ -63,10 +63,12 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import DDP
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 ON_PROFILE = {"cpu": Severity.WARNING}
+NEEDS = Precondition.GPUS
 _CUDA = re.compile(r"^cuda(:(\d+))?$")
 _SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
 
@@ -101,8 +103,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
         "machine then share one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
         hint='Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, '
-        "`torch.cuda.set_device(local_rank)`, "
-        '`device = torch.device("cuda", local_rank)`.',
+        "`if torch.cuda.is_available(): torch.cuda.set_device(local_rank)`, "
+        '`device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")`.',
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
         severity=Severity.HINT if _started_by_hand(script) else None,
     )
@@ -243,7 +245,7 @@ def _starts_cuda(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of one node whose models live on the same GPU."""
-    if evidence.profile == "cpu" or not _gpus(evidence):
+    if not _gpus(evidence):
         return not_observable("Ranks trained on the CPU, where there is no device to choose.")
     if any("CUDA_VISIBLE_DEVICES" in f.text for f in evidence.script.submission.files):
         return not_observable(

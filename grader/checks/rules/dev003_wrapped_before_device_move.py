@@ -54,8 +54,10 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, start
 from grader.checks.source.tensor_placement import Placement
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GPUS
 _REFUSED = re.compile(
     r"device_ids and output_device arguments only work with|module must have its parameters|on device: cpu"
     r"|No backend type associated with device type cpu"
@@ -180,7 +182,7 @@ def check_run(evidence: Evidence) -> Observation:
     wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind == "ddp"]
     if not wraps:
         return not_observable("No model was wrapped.")
-    if evidence.profile == "cpu" or not any(d.startswith("cuda") for w in wraps for d in w.param_devices):
+    if not any(d.startswith("cuda") for w in wraps for d in w.param_devices):
         return not_observable("Everything stayed on the CPU, where moving after wrapping changes nothing.")
     behind = [
         (r.rank, w)

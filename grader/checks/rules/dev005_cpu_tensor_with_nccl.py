@@ -50,9 +50,11 @@ from grader.checks.source.collectives import INIT
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.tensor_placement import MadeOn, Placement
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
 ON_PROFILE = {"gpu": Severity.ERROR, "cpu": Severity.HINT}
+NEEDS = Precondition.GPUS
 _TENSORS = {
     "all_reduce": ("tensor",), "broadcast": ("tensor",), "reduce": ("tensor",), "all_gather": ("tensor_list", "tensor"),
     "gather": ("tensor",), "scatter": ("tensor",), "all_gather_into_tensor": ("output_tensor", "input_tensor"),

@@ -54,9 +54,10 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.tensor_placement import MOVES, Placement
 from grader.checks.source.training_loops import Draw
-from grader.model.finding import Severity
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
 _HINT = (
@@ -84,6 +85,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         return
     yield from _unmoved_models(script, placement)
+    yield from _thrown_away(script, placement)
     for draw in loops:
         yield from _half_moved(script, placement, draw)
 
@@ -111,19 +113,50 @@ def _given_to_optimizer(script: Script, call: ast.Call) -> bool:
     return name is not None and name.startswith("torch.optim.")
 
 
+def _thrown_away(script: Script, placement: Placement) -> Iterable[Hit]:
+    """`images.to(device)` as a statement: of a tensor that makes a copy, which nobody keeps; a module moves itself."""
+    batches = {name for draw in script.training.draws for name in _pair(draw.loop) or ()}
+    for call in script.called(*MOVES):
+        tree = script.names.tree(call)
+        above = tree.parent.get(call)
+        if isinstance(above, ast.Tuple):
+            above = tree.parent.get(above)
+        if not isinstance(above, ast.Expr) or not placement.is_move(call):
+            continue
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if not isinstance(owner, ast.Name):
+            continue
+        drawn = owner.id in batches and any(tree.inside(call, draw.loop) for draw in script.training.draws)
+        if drawn or _given_a_batch(script, tree.function(call), owner.id, batches):
+            yield Hit(
+                message=f"{script.at(call)} makes a copy of `{owner.id}` on the device, and nothing keeps it: "
+                f"`{owner.id}` itself stays where it is.",
+                hint=f"Keep what it returns: `{owner.id} = {ast.unparse(call)[:60]}`.",
+                where=(script.location(call),),
+            )
+
+
+def _given_a_batch(script: Script, function: ast.AST | None, name: str, batches: set[str]) -> bool:
+    """Whether a parameter of that name is given a part of a batch somewhere."""
+    if not isinstance(function, FUNCTIONS):
+        return False
+    given = (script.graph.bound(site, function, name) for site in script.graph.sites(function))
+    return any(isinstance(one, ast.Name) and one.id in batches for one in given)
+
+
 def _half_moved(script: Script, placement: Placement, draw: Draw) -> Iterable[Hit]:
     """Loops over pairs of which one half is moved, and the other is used where it lies."""
     names = _pair(draw.loop)
     if names is None:
         return
-    moved = {
-        call.func.value.id
+    moved = _moved_names(script, placement, draw.loop)
+    handed = {
+        name
         for call in script.names.tree(draw.loop).calls_within(draw.loop)
-        if isinstance(call.func, ast.Attribute)
-        and isinstance(call.func.value, ast.Name)
-        and placement.is_move(call)
+        for function in script.graph.targets(call)
+        for name in _moved_inside(script, placement, call, function)
     }
-    left = [name for name in names if name not in moved]
+    left = [name for name in names if name not in moved | handed]
     if len(left) == 1:
         other = next(name for name in names if name != left[0])
         yield Hit(
@@ -132,6 +165,26 @@ def _half_moved(script: Script, placement: Placement, draw: Draw) -> Iterable[Hi
             hint=_HINT,
             where=(script.location(draw.loop),),
         )
+
+
+def _moved_names(script: Script, placement: Placement, node: ast.AST) -> set[str]:
+    """Names that something inside a node moves to a device."""
+    owners = (
+        call.func.value
+        for call in script.names.tree(node).calls_within(node)
+        if isinstance(call.func, ast.Attribute) and placement.is_move(call)
+    )
+    return {owner.id for owner in owners if isinstance(owner, ast.Name)}
+
+
+def _moved_inside(script: Script, placement: Placement, call: ast.Call, function: ast.AST) -> Iterable[str]:
+    """Names that a call hands to a function of the script's which moves what it is given."""
+    if not isinstance(function, FUNCTIONS):
+        return
+    moved = _moved_names(script, placement, function)
+    for site in script.graph.sites(function):
+        given = (script.graph.bound(site, function, name) for name in moved if site.call is call)
+        yield from (one.id for one in given if isinstance(one, ast.Name))
 
 
 def _pair(loop: ast.AST) -> tuple[str, str] | None:
@@ -154,9 +207,10 @@ def _pair(loop: ast.AST) -> tuple[str, str] | None:
 def check_run(evidence: Evidence) -> Observation:
     """On a GPU, say whether the steps had anything there."""
     if evidence.profile == "cpu":
-        return not_observable(
-            "There is no GPU here, so where the tensors would have been was read in the text alone."
-        )
+        why = "There is no GPU here, so where the tensors would have been was read in the text alone."
+        if any(True for _ in check_source(evidence.script)):
+            return not_observable(why)
+        return verified(f"{why} Nothing in it stays behind.", EvidenceKind.SOURCE)
     steps = [step for rank in evidence.trace.ranks for step in rank.steps]
     if not steps:
         return not_observable("No training steps were seen.")

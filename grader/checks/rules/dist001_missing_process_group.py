@@ -53,6 +53,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
+from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import ALL
@@ -60,10 +61,12 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import RankRecord
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST006",)
 _OTHER_STARTS = ("init_process_group", "init_device_mesh", "init_distributed", "init_rpc")
 
@@ -87,8 +90,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         message=f"{script.at(first)} has {script.quote(first)}, but no rank ever joins a process group.{uncalled} "
         "`torchrun` only starts the processes; until they meet in `init_process_group` each of them trains "
         "alone or stops.",
-        hint='Call `dist.init_process_group("nccl")` (`"gloo"` on CPUs) before the first sampler, wrapper or '
-        "collective; torchrun has set everything it needs.",
+        hint=f"Call `{START_GROUP}` before the first sampler, wrapper or collective; torchrun has set everything it "
+        "needs.",
         where=(script.location(first),),
     )
 
@@ -137,8 +140,6 @@ def _environment_reads(script: Script) -> list[ast.AST]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs of several ranks in which ranks trained, or ended, without a process group."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so no group was needed.")
     joined = [r.rank for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if len(joined) == evidence.trace.world_size:
         group = next(g for r in evidence.trace.ranks for g in r.groups if g.op == "init")
@@ -168,7 +169,7 @@ def _failed_hit(failed: list[RankRecord]) -> Hit:
             f"{ranks(r.rank for r in failed)} stopped at {at(frames[0], 'an unknown line')}: what stands there "
             "needs a process group, and none was created. Without a group ranks know nothing of each other."
         ),
-        hint="Call `torch.distributed.init_process_group(backend)` on every rank before this line.",
+        hint=f"Call `{START_GROUP}` on every rank before this line.",
         where=places(frames),
         ranks=tuple(r.rank for r in failed),
         details={"messages": {str(r.rank): r.failure.message[:400] for r in failed if r.failure}},
@@ -187,7 +188,7 @@ def _run_hit(evidence: Evidence, guilty: list[RankTrace], joined: list[int]) -> 
             f"{worked}Without a group ranks know nothing of each other: each is a training run of its own."
         ),
         hint=(
-            "Call `torch.distributed.init_process_group(backend)` at the start of the script on every rank, "
+            f"Call `{START_GROUP}` at the start of the script on every rank, "
             "then wrap the model in `DistributedDataParallel`."
         ),
         where=place(steps),

@@ -43,7 +43,7 @@ from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.script import Script
@@ -86,7 +86,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
     begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:
-        return not_observable("No process group was created.")
+        return not_reached("No process group was created.")
     if evidence.record.ending is not Ending.COMPLETED:
         return not_observable("The run did not reach its end, where groups are destroyed.")
     told = [r for r in begun if r.ended]

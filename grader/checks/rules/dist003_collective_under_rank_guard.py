@@ -59,9 +59,11 @@ from grader.checks.source.rank_guards import Guard
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("EVAL005",)
 _WHO = {
     RankSet.MAIN: "rank 0 gets",
@@ -165,17 +167,14 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock in which some ranks wait in a collective that a rank test keeps from the others."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so no other could be missing.")
     stuck = stuck_ranks(evidence)
     guarded = guarded_ranks(stuck)
     if guarded:
         return flagged(_deadlock_hit(stuck, guarded))
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
-        return verified(
-            f"All ranks ran to their end, {count(called, 'collective call')} included.", EvidenceKind.OUTSIDE
-        )
+        by_name = f", {count(called, 'collective call')} included" if called else ""
+        return verified(f"All ranks ran to their end{by_name}.", EvidenceKind.OUTSIDE)
     if stuck:
         return not_observable("The run was stuck, but not in a collective under a test of the rank.")
     return not_observable("The run did not reach its end, so later collectives were not seen.")

@@ -40,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
+from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
@@ -52,7 +53,8 @@ from grader.model.trace import Loader
 SEVERITY = Severity.WARNING
 _HINT = (
     "Ask instead of writing it down: `dist.get_world_size()` and `dist.get_rank()` after "
-    '`dist.init_process_group(backend)`, or `int(os.environ["WORLD_SIZE"])` and `int(os.environ["RANK"])`, which '
+    f"`{START_GROUP}`, or "
+    '`int(os.environ["WORLD_SIZE"])` and `int(os.environ["RANK"])`, which '
     "torchrun sets."
 )
 

@@ -42,6 +42,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
+from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
@@ -56,7 +57,7 @@ _ADDRESS = re.compile(r"^tcp://[^:{}]+:[1-9]\d*$")
 _TAKEN = re.compile(r"[Aa]ddress already in use|EADDRINUSE|failed to bind|errno: 98")
 _LATE = re.compile(r"socket has timed out|failed to connect|timed out after")
 _HINT = (
-    "Leave the meeting point to the launcher: drop these lines and call `dist.init_process_group(backend)`. For a "
+    f"Leave the meeting point to the launcher: drop these lines and call `{START_GROUP}`. For a "
     'start without a launcher, `os.environ.setdefault("MASTER_PORT", …)` keeps what torchrun has set.'
 )
 
@@ -100,7 +101,9 @@ def _written(script: Script) -> list[ast.AST]:
 
 
 def _is_literal(script: Script, value: ast.expr) -> bool:
-    """A text or number, also as `str(29500)`."""
+    """A text or number, also as `str(29500)`, or several of them."""
+    if isinstance(value, ast.Tuple):
+        return all(_is_literal(script, one) for one in value.elts)
     if isinstance(value, ast.Call) and script.names.qualified(value.func) == "str" and value.args:
         value = value.args[0]
     return isinstance(script.values.constant(value), str | int)

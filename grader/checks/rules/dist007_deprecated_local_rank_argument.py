@@ -55,6 +55,7 @@ from grader.model.finding import EvidenceKind, Severity
 from grader.model.run import Frame, RankRecord
 
 SEVERITY = Severity.WARNING
+STOPS = True
 _NAMES = {"--local_rank", "--local-rank", "local_rank", "-local_rank"}
 _REFUSED = re.compile(r"(required: .*local[-_]rank.*|unrecognized arguments: .*local[-_]rank\S*)")
 _ABSENT = re.compile(

@@ -71,9 +71,11 @@ from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loo
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS
 from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DIST001", "DIST006")
 _DOES = {
     "break": "leaves the loop under",
@@ -160,8 +162,6 @@ def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs that stood still or broke because some ranks had left their training loop, or skipped a step."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so there was nobody to part from.")
     if evidence.record.ending is Ending.COMPLETED:
         steps = {len(r.steps) for r in evidence.trace.ranks if r.steps}
         if len(steps) == 1:

@@ -55,9 +55,11 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.uneven_dicts import UnevenDicts
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending, RankRecord
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DATA005", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005")
 _ROOTED = {
     "broadcast": "src",
@@ -160,7 +162,7 @@ def _unordered(script: Script) -> Iterable[Hit]:
 def _own_decisions(script: Script) -> Iterable[Hit]:
     """A collective under a test of this rank's own share of the data."""
     divergence = Divergence(script)
-    for call, name in script.collectives.direct.items():
+    for call, inside in script.collectives.running.items():
         tree = script.names.tree(call)
         child: ast.AST = call
         above = tree.parent.get(child)
@@ -175,9 +177,9 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
                 met = any(script.collectives.inside(s) for s in other)
                 if apart is not None and apart.kind == "batch" and not met:
                     yield Hit(
-                        message=f"{script.at(call)} runs `{name}` under {script.quote(above.test)}, which each rank "
-                        f"works out from its own share of the data ({script.at(apart.node)}): some ranks call it and "
-                        "others don't, and every later collective meets the wrong partner.",
+                        message=f"{script.at(call)} runs `{inside[0].name}` under {script.quote(above.test)}, which "
+                        f"each rank works out from its own share of the data ({script.at(apart.node)}): some ranks "
+                        "call it and others don't, and every later collective meets the wrong partner.",
                         hint="Call it on every rank and in every round; put what is decided into the values that are "
                         "reduced.",
                         where=(script.location(call),),
@@ -188,8 +190,6 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so collectives had nobody to disagree with.")
     stuck = stuck_ranks(evidence)
     if stuck and guarded_ranks(stuck):
         return not_observable("The run was stuck in a collective under a test of the rank (DIST003).")
@@ -200,6 +200,9 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(_crash_hit(crashed))
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
+        if not called:
+            text = "No rank was left waiting for another, and nothing that they exchanged was refused."
+            return verified(text, EvidenceKind.OUTSIDE)
         return verified(
             f"Every collective found its partners ({count(called, 'call')} by name).", EvidenceKind.OUTSIDE
         )

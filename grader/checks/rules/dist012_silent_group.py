@@ -38,17 +38,19 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD002", "GRAD003", "GRAD007", "DATA001")
 _CARRY_NOTHING = {"barrier", "monitored_barrier", "new_group"}
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a completed run of several ranks with a group in which nothing was exchanged."""
-    if evidence.world_size < 2 or evidence.record.ending is not Ending.COMPLETED:
-        return not_observable("Only a whole run of several ranks shows whether they talk.")
+    if evidence.record.ending is not Ending.COMPLETED:
+        return not_observable("Only a whole run shows whether the ranks talk.")
     formed = [g for r in evidence.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
     if not formed:
         return not_observable("No process group of several ranks was seen.")

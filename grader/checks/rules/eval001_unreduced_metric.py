@@ -75,14 +75,18 @@ from grader.checks.run.validation_passes import (
     evaluated,
     whole_ranks,
 )
+from grader.checks.source.dropped_results import dropped
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.missing_modules import may_reduce
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
+from grader.model.trace import Collective
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.GROUP
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -140,8 +144,6 @@ def _keeps_own_books(script: Script) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so a metric can't be of a share alone.")
     good: list[str] = []
     for stream in evidence.ledger.validation:
         parts = divided_passes(evidence.ledger, stream)
@@ -150,14 +152,15 @@ def check_run(evidence: Evidence) -> Observation:
             if whole:
                 good.append(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
             continue
-        joined = combining(evidence.ledger, evidence.trace, stream)
+        met = combining(evidence.trace, stream)
+        joined = _kept(evidence, met)
         if not joined and evidence.record.ending is not Ending.COMPLETED and len(stream.epochs) < 2:
             # The collective that would have joined them may be the very one it stopped in.
             return not_observable(
                 "The run ended before the parts of its first validation could be put together."
             )
         if not joined:
-            return flagged(_hit(stream, parts))
+            return flagged(_hit(stream, parts, met))
         first = joined[0]
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
@@ -165,10 +168,17 @@ def check_run(evidence: Evidence) -> Observation:
     return verified(good[0]) if good else _without_loaders(evidence)
 
 
+def _kept(evidence: Evidence, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
+    """Without reductions whose results the script throws away: they bring nothing together."""
+    places = {call.site for call in calls if call.site is not None}
+    thrown = {site for site in places if dropped(evidence.script, site)}
+    return tuple(call for call in calls if call.site not in thrown)
+
+
 def _without_loaders(evidence: Evidence) -> Observation:
     """Batches that come from no loader: the model itself tells how many samples it was evaluated on."""
     total = evidence.num_validation
-    told = evaluated(evidence.ledger, evidence.trace)
+    told = evaluated(evidence.trace)
     # A few samples are a look at the model, not a validation.
     most = {rank: max(n for _, n in runs) for rank, runs in told.items()}
     if (
@@ -181,7 +191,7 @@ def _without_loaders(evidence: Evidence) -> Observation:
     if whole:
         return verified(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
     begins = {rank: tuple(t for t, _ in runs) for rank, runs in told.items()}
-    joined = combined_after(evidence.ledger, evidence.trace, begins)
+    joined = _kept(evidence, combined_after(evidence.trace, begins))
     if joined:
         return verified(
             f"Validation was divided among ranks and put together by `{joined[0].name}` at {at(joined[0].site)}."
@@ -193,21 +203,34 @@ def _without_loaders(evidence: Evidence) -> Observation:
     )
 
 
-def _hit(stream: Stream, parts: tuple[Parts, ...]) -> Hit:
+def _hit(stream: Stream, parts: tuple[Parts, ...], met: tuple[Collective, ...]) -> Hit:
     epoch = parts[-1].epoch
     counts = {s.rank: s.num_samples for s in epoch.shards}
     shares = ", ".join(f"rank {rank}: {n:,}" for rank, n in list(counts.items())[:8])
     where = at(stream.site, "The validation loader")
-    return _local(shares, parts[-1].num_expected or 0, where, place(stream.site), counts, len(parts))
+    lost = [f"`{call.name}` at {at(call.site)} loses what it brings together" for call in met]
+    places = (*(place(met[0].site) if met else ()), *place(stream.site))
+    return _local(
+        shares, parts[-1].num_expected or 0, where, places, counts, len(parts), lost[0] if lost else _NOTHING
+    )
+
+
+_NOTHING = "no reduction or gathering followed"
 
 
 def _local(
-    shares: str, total: int, where: str, places: tuple[Location, ...], counts: dict[int, int], passes: int
+    shares: str,
+    total: int,
+    where: str,
+    places: tuple[Location, ...],
+    counts: dict[int, int],
+    passes: int,
+    followed: str = _NOTHING,
 ) -> Hit:
     return Hit(
         message=(
             f"Each rank validated on a part of the set ({shares} of {count(total, 'sample')}) in "
-            f"{count(passes, 'pass', 'passes')}, and no reduction or gathering followed. {where} divides the set, "
+            f"{count(passes, 'pass', 'passes')}, and {followed}. {where} divides the set, "
             "so the metric that is reported is that of one rank's part, not of the whole."
         ),
         hint=(

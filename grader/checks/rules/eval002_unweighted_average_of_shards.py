@@ -77,8 +77,10 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import end, name_of, start, walk
 from grader.checks.source.training_loops import SAMPLER, Draw
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.GROUP
 _AVERAGING = {
     "all_reduce",
     "reduce",
@@ -238,8 +240,6 @@ def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ratios that the source averages over shares which the run showed to be unequal."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so there were no shares to average over.")
     hits = list(check_source(evidence.script))
     good = ""
     for stream in evidence.ledger.validation:
@@ -252,7 +252,7 @@ def check_run(evidence: Evidence) -> Observation:
             good = f"All ranks scored {each}, so an average of their metrics is exact."
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
-        joined = combining(evidence.ledger, evidence.trace, stream)
+        joined = combining(evidence.trace, stream)
         if hits and joined:
             return flagged(*(_measured(h, told, sizes) for h in hits))
         if joined and all((c.numel or 0) > 1 for c in joined):

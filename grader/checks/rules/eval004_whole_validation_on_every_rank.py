@@ -66,8 +66,10 @@ from grader.checks.run.validation_passes import divided_passes, whole_ranks
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.GROUP
 _HINT = (
     "Give each rank its own part (`Subset(val_set, range(rank, len(val_set), world_size))`) and add up the counts of "
     "all ranks with `dist.all_reduce`."
@@ -104,8 +106,6 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation streams that every rank went through in full."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so no work was done twice.")
     good = ""
     for stream in evidence.ledger.validation:
         whole = whole_ranks(evidence.ledger, stream)

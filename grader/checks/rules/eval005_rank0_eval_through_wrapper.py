@@ -69,10 +69,12 @@ from grader.checks.source.partial_forwards import PartialForward, partial_forwar
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace, Wrap
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 _HINT = (
     "Evaluate the network inside the wrapper on that rank (`model.module(x)`), or let every rank evaluate its own "
     "share and add up the counts."
@@ -136,8 +138,6 @@ def _evaluates(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so no other could be missing.")
     stopped = _stopped(evidence)
     if stopped is not None:
         return flagged(stopped)

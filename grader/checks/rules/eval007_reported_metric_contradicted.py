@@ -2,7 +2,7 @@
 
 ## What it finds
 A `val_accuracy` in `metrics.json` that differs from what the trusted scorer measures with the saved weights on the
-same validation set.
+same validation set, or that is made of numbers in the text alone.
 
 ## Why it matters
 A learning curve is worth something only if its numbers are true. They go wrong when a metric is that of one rank's
@@ -10,19 +10,27 @@ part, is divided by the wrong count, is measured in training mode, or when other
 
 ## Example
 ```python
+for epoch in range(10):
+    train_one_epoch(model)
+    num_correct = count_correct(model, my_part_of_the_validation_set)
+    epochs.append({"val_loss": 0.1, "val_accuracy": num_correct / len(val_set)})  # a guess, and one rank's count
 torch.save(model.module.state_dict(), path)
-metrics = {"schema": 1, "epochs": [{"val_accuracy": num_correct / len(val_set)}]}  # one rank's count
 ```
 
 ## Use instead
 ```python
-dist.all_reduce(num_correct)
+for epoch in range(10):
+    train_one_epoch(model)
+    sums = sum_up(model, my_part_of_the_validation_set)
+    dist.all_reduce(sums)
+    val_loss, val_accuracy = (sums / len(val_set)).tolist()
+    epochs.append({"val_loss": val_loss, "val_accuracy": val_accuracy})
 torch.save(model.module.state_dict(), path)
-metrics = {"schema": 1, "epochs": [{"val_accuracy": num_correct.item() / len(val_set)}]}
 ```
 
 ## How it is seen
-By the trusted scorer alone: it loads the saved weights and scores every sample of the validation set once. Any
+In the source: an accuracy or a loss of an epoch that has no part but literals and counters of loops. In the run by the
+trusted scorer: it loads the saved weights and scores every sample of the validation set once. Any
 epoch's reported value may be the saved one's. Two samples or one percentage point are tolerated (autocast rounds),
 three where ranks scored their parts with BatchNorm statistics of their own. A script that validates on samples which it
 sets aside from the training split reports another figure and is not judged.
@@ -30,10 +38,16 @@ sets aside from the training split reports another figure and is not judged.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
+
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.validation_passes import divided_passes
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import LOOPS, name_of
 from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
@@ -46,8 +60,65 @@ EXPLAINED_BY = (
 )  # fmt: skip
 
 
+_PLAIN = ("range", "round", "float", "min", "max")
+_ARITHMETIC = (ast.operator, ast.unaryop, ast.expr_context)
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag figures of an epoch that nothing was measured for."""
+    for tree in script.trees:
+        for loop in tree.loops:
+            for node in ast.walk(loop):
+                for name, value in _entries(node):
+                    if _is_figure(name) and _made_up(script, value):
+                        yield Hit(
+                            message=f"{script.at(value)} reports {script.quote(value)} as `{name}`: nothing in it was "
+                            "measured, only numbers of the text and counters of loops.",
+                            hint="Report what the validation pass counted, `(num_correct / num_samples).item()` after "
+                            "the counts of all ranks were reduced.",
+                            where=(script.location(value),),
+                        )
+
+
+def _entries(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value, value
+    elif isinstance(node, ast.Call) and name_of(node) == "dict":
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                yield keyword.arg, keyword.value
+
+
+def _is_figure(name: str) -> bool:
+    return name in ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
+
+
+def _made_up(script: Script, value: ast.expr) -> bool:
+    """Whether a value has a literal part other than 0, and no part that is not a literal or a loop's counter."""
+    parts = [n for n in script.values.closure(value) if not isinstance(n, _ARITHMETIC)]
+    counters = [n for n in parts if isinstance(n, LOOPS)]
+    if not all(
+        isinstance(n, ast.Constant | ast.BinOp | ast.UnaryOp | ast.Name | ast.For)
+        or (isinstance(n, ast.Call) and name_of(n) in _PLAIN)
+        for n in parts
+    ):
+        return False
+    if any(not isinstance(c, ast.For) or name_of(c.iter) != "range" for c in counters):
+        return False
+    named = [n for n in parts if isinstance(n, ast.Name) and name_of(n) not in _PLAIN]
+    known = all(all(o is not n for o in script.values.origins(n)) for n in named)
+    return known and any(
+        isinstance(n, ast.Constant) and isinstance(n.value, float) and n.value for n in parts
+    )
+
+
 def check_run(evidence: Evidence) -> Observation:
     """Compare every reported validation accuracy with the trusted one."""
+    made_up = list(check_source(evidence.script))
+    if made_up and evidence.evaluation is not None and evidence.evaluation.reported is not None:
+        return flagged(*made_up)
     evaluation = evidence.evaluation
     if evaluation is None or "accuracy" not in evaluation.validation:
         return not_observable(
@@ -68,7 +139,9 @@ def check_run(evidence: Evidence) -> Observation:
     tolerance = _tolerance(evidence)
     # Some write percentages; the unit is not what this rule is about.
     gaps = [min(abs(v - trusted), abs(v / 100 - trusted) if v > 1 else 1.0) for v in values]
-    closest = min(range(len(values)), key=lambda i: (gaps[i], -i))
+    # An epoch that the saved weights cannot be of fits by chance alone.
+    likely = _likely_epochs(evidence, [e for e in evaluation.reported.epochs if "val_accuracy" in e])
+    closest = min(likely, key=lambda i: (gaps[i], -i))
     if gaps[closest] <= tolerance:
         return verified(
             f"Reported {values[closest]:.4g} (epoch {closest}), measured {trusted:.4f} with the saved weights.",
@@ -80,9 +153,9 @@ def check_run(evidence: Evidence) -> Observation:
         Hit(
             message=(
                 f"`metrics.json` reports a validation accuracy of {reported}, but the saved weights score "
-                f"{trusted:.4f} on the "
-                f"same {count(evaluation.num_validation, 'sample')}; none of {count(len(values), 'reported value')} is "
-                f"within {tolerance:.3g} of that. The curve describes other weights or another count."
+                f"{trusted:.4f} on the same {count(evaluation.num_validation, 'sample')}; nothing that is reported of "
+                f"the last epoch, the best one or the one that was saved is within {tolerance:.3g} of that. The curve "
+                "describes other weights or another count."
             ),
             hint=(
                 "Count correct predictions and samples over all ranks, in `model.eval()` mode, "
@@ -92,6 +165,18 @@ def check_run(evidence: Evidence) -> Observation:
             evidence=EvidenceKind.EVALUATION,
         )
     )
+
+
+def _likely_epochs(evidence: Evidence, epochs: list[dict[str, float]]) -> set[int]:
+    """Epochs whose weights a script saves: the last, the best by its own report, those before a file was written."""
+    every = range(len(epochs))
+    found = {len(epochs) - 1, max(every, key=lambda i: epochs[i]["val_accuracy"])}
+    if all("val_loss" in epoch for epoch in epochs):
+        found.add(min(every, key=lambda i: epochs[i]["val_loss"]))
+    for rank in evidence.trace.ranks:
+        begun = [p.batches[0].t for p in passes_of(rank) if p.kind == "training"]
+        found |= {sum(t < save.t for t in begun) - 1 for save in rank.saves if save.out}
+    return found.intersection(every)
 
 
 def _tolerance(evidence: Evidence) -> float:

@@ -1,9 +1,9 @@
 """The result of a reduction is lost, read where it is not, or not what it is taken for.
 
 ## What it finds
-`reduce` whose result is used on a rank that doesn't get it; an in-place collective on a temporary tensor; a mean that
-is summed over the ranks and reported undivided, or averaged by the collective and divided once more; a running sum that
-is reduced in place in every round of its loop.
+`reduce` whose result is used on a rank that doesn't get it; an in-place collective on a temporary tensor, or one in the
+background that nobody waits for; a mean that is summed over the ranks and reported undivided, or averaged by the
+collective and divided once more; a running sum that is reduced in place in every round of its loop.
 
 ## Why it matters
 All of these run without a word and report wrong numbers: a part of the sum, the value of one rank, N times the loss or
@@ -63,7 +63,15 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
-from grader.checks.source.reduction_results import divided_again, grows, read_elsewhere, reductions, undivided
+from grader.checks.source.dropped_results import unwaited
+from grader.checks.source.extreme_counts import extreme_of_counts
+from grader.checks.source.reduction_results import (
+    divided_again,
+    grows,
+    read_elsewhere,
+    reductions,
+    undivided,
+)
 from grader.checks.source.script import Script
 from grader.checks.source.temporary_tensors import lost
 from grader.model.finding import Severity
@@ -76,8 +84,10 @@ def check_source(script: Script) -> Iterable[Hit]:
     for call, name, tensor in reductions(script):
         hit = (
             _lost(script, call, name, tensor)
+            or _unwaited(script, call, name, tensor)
             or _grows(script, call, name, tensor)
             or _elsewhere(script, call, name, tensor)
+            or _extreme(script, call, name, tensor)
             or _factor(script, call, name, tensor)
         )
         if hit is not None:
@@ -93,6 +103,18 @@ def _lost(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | 
         "rank's own value.",
         hint=f"Give it a name first: `value = {ast.unparse(tensor)[:60]}`, then `dist.{name}(value)`, and go on "
         "with `value`.",
+        where=(script.location(call),),
+    )
+
+
+def _unwaited(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
+    if not unwaited(script, call):
+        return None
+    return Hit(
+        message=f"{script.at(call)} starts `{name}` on {script.quote(tensor)} with `async_op=True`, and nothing waits "
+        "for it: what the script reads afterwards may be this rank's own value, a part of the sum, or the sum.",
+        hint="Leave `async_op=True` out, or keep the handle that the call returns and call its `wait()` before the "
+        "value is read.",
         where=(script.location(call),),
     )
 
@@ -119,6 +141,19 @@ def _elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> H
         hint="Use `dist.all_reduce(…)` where all ranks need the result, or read it under a test of the rank that "
         "has it.",
         where=(script.location(call), script.location(use)),
+    )
+
+
+def _extreme(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
+    op = extreme_of_counts(script, call, tensor)
+    if name == "broadcast" or op is None:
+        return None
+    return Hit(
+        message=f"{script.at(call)} takes the `{op}` over ranks of {script.quote(tensor)}, which counts right "
+        "predictions: each rank counted its own samples, and the count of all of them is the sum.",
+        hint=f"Leave `op=dist.ReduceOp.{op}` out: `{name}` adds up by default. The largest of something (a time, a "
+        "memory peak) goes into a tensor of its own.",
+        where=(script.location(call),),
     )
 
 

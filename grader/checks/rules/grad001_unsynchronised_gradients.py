@@ -40,13 +40,14 @@ for images, labels in DataLoader(train_set, batch_size=64, sampler=DistributedSa
 ```
 
 ## How it is seen
-In the run each rank writes down sums over some gradients just before the optimizer steps, and the sums of all
-ranks are compared step by step. With DDP they are equal to the bit. Ranks start with different random seeds, so equal
-gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something to
-average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
-judged. In the source: a script that
-starts a process group and trains, with no wrapper, no library that wraps, and nothing that exchanges gradients or
-parameters; a model that stays outside while others are wrapped; and a step in a round that `no_sync()` covers.
+In the run each rank writes down sums over some gradients just before the optimizer steps, and the sums of all ranks are
+compared step by step; where updates are made by hand, or each rank steps its own part, the weights that the next
+forward pass uses are compared instead. With DDP they are equal to the bit. Ranks start with different random seeds, so
+equal gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something
+to average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
+judged. In the source: a script that starts a process group and trains, with no wrapper, no library that wraps, and
+nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a
+round that `no_sync()` covers.
 """
 
 from __future__ import annotations
@@ -57,15 +58,26 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import Comparison, Difference, compare_gradients, sharded, trainers
+from grader.checks.run.exchanges import sent_nothing
+from grader.checks.run.replica_comparison import (
+    Comparison,
+    Difference,
+    compare_gradients,
+    compare_parameters,
+    sharded,
+    trainers,
+)
+from grader.checks.source.causes import exchange_replaced, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
-from grader.model.trace import RankTrace, Site
+from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DIST001", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
 _HINT = (
     "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
@@ -186,13 +198,8 @@ def _inside_no_sync(script: Script) -> Iterable[Hit]:
                 )
 
 
-_MEETINGS = ("barrier", "monitored_barrier")
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so there was nothing to average.")
     if sharded(evidence.trace):
         return not_observable("Parameters are sharded among ranks, so gradients differ by design.")
     active = trainers(evidence.trace)
@@ -200,39 +207,49 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(_alone(evidence, active[0]))
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
-    found = compare_gradients(evidence.trace)
-    if found.difference is not None:
-        return flagged(_hit(active, found, found.difference))
+    held, when, found = "gradients", "at", compare_gradients(evidence.trace)
+    if not found.num_steps:
+        # Updates by hand, or each rank its part: what came of them.
+        held, when, found = "weights", "after", compare_parameters(evidence.trace)
     if not found.num_steps:
         return not_observable("No step was seen at which two ranks held gradients of the same tensors.")
-    if all(_sent_nothing(r) for r in active):
-        return flagged(_twins(active, found))
+    if found.difference is not None:
+        return flagged(_hit(evidence.script, active, found, found.difference, held))
+    if all(sent_nothing(r) for r in active):
+        return flagged(_twins(active, found, held))
     return verified(
-        f"Gradients of {len(active)} ranks were equal at {every(found.num_steps, 'step')} compared, "
+        f"{held.capitalize()} of {len(active)} ranks were equal {when} {every(found.num_steps, 'step')} compared, "
         f"the last being step {found.last}."
     )
 
 
-def _hit(active: tuple[RankTrace, ...], found: Comparison, difference: Difference) -> Hit:
+def _hit(
+    script: Script, active: tuple[RankTrace, ...], found: Comparison, difference: Difference, held: str
+) -> Hit:
     site = first_known([s.site for s in active[0].steps])
     a, b = difference.ranks
     x, y = difference.sums[0][0], difference.sums[1][0]
-    pair = f"the sum of `{difference.names[0]}`'s gradient was {_number(x)} on rank {a} and {_number(y)} on rank {b}"
+    of = f"`{difference.names[0]}`" + ("'s gradient" if held == "gradients" else "")
+    pair = f"the sum of {of} was {_number(x)} on rank {a} and {_number(y)} on rank {b}"
+    steps = "steps with them" if held == "gradients" else "is made of a rank's own gradients"
     wrapped = any(w.kind in ("ddp", "fabric", "accelerate") for r in active for w in r.wraps)
     unsynced = any(s.synced is False for r in active for s in r.steps)
+    replaced = list(exchange_replaced(script)) if wrapped else []
     hint = _HINT
     if wrapped and unsynced:
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
+    elif replaced:
+        hint = f"Let the wrapper exchange gradients among all ranks; {script.quote(replaced[0])} takes its place."
     elif wrapped:
         hint = "Call the wrapped model itself in the training loop, and step only parameters that it holds."
     return Hit(
         message=(
-            f"{ranks((a, *found.ranks))} held different gradients at {found.num_different:,} of "
-            f"{count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
-            f"{at(site, 'The optimizer')} steps with them, so each rank trains a model of its own."
+            f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "
+            f"{found.num_different:,} of {count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
+            f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
         ),
         hint=hint,
-        where=place(site),
+        where=(*lines(script, replaced), *place(site)),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,
@@ -260,26 +277,13 @@ def _alone(evidence: Evidence, only: RankTrace) -> Hit:
     )
 
 
-def _sent_nothing(rank: RankTrace) -> bool:
-    """True where nothing can have averaged: no wrapper, and fewer collectives in the whole run than optimizer steps."""
-    told = next((e.fields.get("sequence") for e in rank.events("end")), None)
-    if rank.wraps or not isinstance(told, int):
-        return False
-    by_name: dict[tuple[str, Site | None], int] = {}
-    for call in rank.collectives:
-        by_name[call.name, call.site] = max(call.n, by_name.get((call.name, call.site), 0))
-    # Meetings carry nothing; a barrier may count as more than one collective below, never as less.
-    meetings = sum(n for (name, _), n in by_name.items() if name in _MEETINGS)
-    return max(told, sum(by_name.values())) - meetings < len(rank.steps)
-
-
-def _twins(active: tuple[RankTrace, ...], found: Comparison) -> Hit:
+def _twins(active: tuple[RankTrace, ...], found: Comparison, held: str) -> Hit:
     site = first_known([s.site for s in active[0].steps])
     return Hit(
         message=(
-            f"{ranks(r.rank for r in active)} held equal gradients at {count(found.num_steps, 'compared step')}, but "
+            f"{ranks(r.rank for r in active)} held equal {held} at {count(found.num_steps, 'compared step')}, but "
             "nothing went from one to another: no wrapper, and fewer collectives than optimizer steps. They were equal "
-            f"because every rank did the very same work. {at(site, 'The optimizer')} takes the step that one rank "
+            f"because every rank did the very same work. {at(site, 'The update')} is the step that one rank "
             "alone would take, and with different samples each would train a model of its own."
         ),
         hint="Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, train through it, "

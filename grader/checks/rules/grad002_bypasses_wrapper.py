@@ -60,8 +60,10 @@ from grader.checks.run.replica_comparison import compare_gradients, sharded, tra
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 _WRAPPERS = ("ddp", "fabric", "accelerate")
 
 
@@ -144,8 +146,6 @@ def _before_the_wrap(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag inner forward passes in training, where they left gradients different."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so it makes no difference which module is called.")
     wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind in _WRAPPERS]
     if not wraps or sharded(evidence.trace):
         return not_observable("No model was wrapped in DDP.")

@@ -47,6 +47,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
+from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
@@ -73,8 +74,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(call)} wraps the model in {script.quote(call)}{twice}: threads of one process "
             "that drive all devices and know nothing of other ranks. Started by torchrun, every rank drives "
             "every device and no gradient is averaged among ranks.",
-            hint="Use one process per device: `DistributedDataParallel(model, device_ids=[local_rank])` after "
-            "`dist.init_process_group()`.",
+            hint=f"Use one process per device: `{START_GROUP}`, then `model = DistributedDataParallel(model)`.",
             where=(script.location(call),),
         )
 

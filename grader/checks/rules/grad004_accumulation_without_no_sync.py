@@ -58,8 +58,10 @@ from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.GROUP
 _HINT = (
     "Run forward and backward of all micro-batches but the last inside `with model.no_sync():`; "
     "the last one then exchanges the whole sum."
@@ -138,8 +140,6 @@ def _is_no_sync(script: Script, context: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so nothing was exchanged.")
     active = [r for r in trainers(evidence.trace) if any(w.kind == "ddp" for w in r.wraps)]
     if not active or sharded(evidence.trace):
         return not_observable("No model was wrapped in DDP.")

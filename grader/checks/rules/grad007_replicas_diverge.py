@@ -64,9 +64,11 @@ from grader.checks.run.replica_comparison import (
 )
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = (
     "DIST001",
     "GRAD001",
@@ -146,8 +148,6 @@ def _in_gradient(node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so there was one replica.")
     if sharded(evidence.trace):
         return not_observable("Parameters are sharded among ranks, so there are no replicas to compare.")
     active = trainers(evidence.trace)

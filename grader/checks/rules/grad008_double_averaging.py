@@ -37,24 +37,30 @@ for images, labels in train_loader:
 ## How it is seen
 In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
 `backward` and the step, and whether anything divides. In the run, by these collectives being called while steps were
-taken. A communication hook, `no_sync` with an exchange of one's own, and weights for unequal shards are not flagged.
+taken; and by what the loss was multiplied with on its way from the mean over a batch to `backward`. A communication
+hook, `no_sync` with an exchange of one's own, and weights for unequal shards are not flagged.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import by_world, went_backward
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start, walk
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("GRAD001",)
 
 
@@ -196,11 +202,40 @@ def _hit(script: Script, average: Average, what: str, hint: str) -> Hit:
     )
 
 
+def _scaled_loss(evidence: Evidence) -> Hit | None:
+    """A mean over a batch that went backward times the number of ranks, or a part of it, where ranks are averaged."""
+    script, world = evidence.script, evidence.trace.world_size
+    made = loss_origin(evidence.trace)
+    averages = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps) or any(
+        a.mean for a in script.averaging.all
+    )
+    if made is None or made.reduction != "mean" or world < 2 or not (averages or script.averaging.scaled):
+        return None
+    larger = math.isclose(made.factor, world, rel_tol=1e-6)
+    smaller = math.isclose(made.factor, 1 / world, rel_tol=1e-6) and made.num_backwards == 1
+    line = next((n for loss in went_backward(script) for n in by_world(script, loss)), None)
+    if line is None or not (larger or smaller):
+        return None
+    verb, change = ("multiplies", "times larger") if larger else ("divides", "times smaller")
+    return Hit(
+        message=f"{script.at(line)} {verb} the loss by the number of ranks: it went backward as {made.factor:g} times "
+        f"the mean over its batch. The gradients of {count(world, 'rank')} are averaged as well, so every step is "
+        f"{world} {change} than one process would take with the whole batch.",
+        hint="Go backward from the mean over the rank's own batch as it is: the average over ranks is then the mean "
+        "over the whole batch.",
+        where=(script.location(line),),
+        details={"factor": made.factor, "loss_function": made.function},
+    )
+
+
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
     active = trainers(evidence.trace)
-    if evidence.trace.world_size < 2 or not active:
-        return not_observable("No optimizer steps of several ranks were seen.")
+    if not active:
+        return not_observable("No optimizer steps were seen.")
+    scaled = _scaled_loss(evidence)
+    if scaled is not None:
+        return flagged(scaled)
     hits = list(check_source(evidence.script))
     if not hits:
         own = evidence.script.averaging.all

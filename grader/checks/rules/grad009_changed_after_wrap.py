@@ -54,9 +54,11 @@ from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 
 _INSERTING = {"get_peft_model", "inject_adapter_in_model", "inject_adapter", "add_adapter", "LoraModel"}
 _ADDING = {"add_module", "register_module", "register_parameter"}
@@ -242,8 +244,8 @@ def _converted(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
-    if evidence.trace.world_size < 2 or sharded(evidence.trace):
-        return not_observable("No model of several ranks was wrapped in DDP.")
+    if sharded(evidence.trace):
+        return not_observable("The model is sharded, not wrapped in DDP.")
     active = trainers(evidence.trace)
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     changed = [r for r in wrapped if r.events("changed")]

@@ -74,8 +74,10 @@ from grader.checks.run.exception_places import exception_places
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("GRAD009",)
 _MESSAGE = "Expected to have finished reduction in the prior iteration"
 
@@ -149,8 +151,8 @@ def _reads_by_name(script: Script, owner: ast.ClassDef) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about gradients that never came."""
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
-    if not wrapped or evidence.trace.world_size < 2:
-        return not_observable("No model of several ranks was wrapped in DDP.")
+    if not wrapped:
+        return not_observable("No model was wrapped in DDP.")
     failed = [
         (r, e) for r in wrapped for e in r.events("exception") if _MESSAGE in str(e.fields.get("message", ""))
     ]

@@ -53,6 +53,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
@@ -196,7 +197,8 @@ def check_run(evidence: Evidence) -> Observation:
         )
     step = next(s for o, s in looked if o is empty[0])
     site = first_known([s.site for r in empty for s in r.steps])
-    lines = [p for h in check_source(evidence.script) for p in h.where]
+    said = [p for h in check_source(evidence.script) for p in h.where]
+    said = said or list(lines(evidence.script, evidence.script.updates.optimizers))
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
@@ -204,7 +206,7 @@ def check_run(evidence: Evidence) -> Observation:
             f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
             f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing.",
             hint=_HINT,
-            where=tuple(dict.fromkeys((*lines, *place(site)))),
+            where=tuple(dict.fromkeys((*said, *place(site)))),
             ranks=tuple(r.rank for r in empty),
             details={"tensors": step.num_params, "names": list(step.missing), "backward_passes": passes},
         )

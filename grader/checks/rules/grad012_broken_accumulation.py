@@ -48,6 +48,7 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.script import Script
@@ -188,9 +189,7 @@ def check_run(evidence: Evidence) -> Observation:
     if len(early) < max(2, len(steps) // 2):
         if hits:
             return verified("Backward passes between two steps added to each other's gradients.")
-        return not_observable(
-            "Gradients accumulated; whether they were divided can't be seen from outside the loss."
-        )
+        return _divided(evidence)
     if not hits:
         return not_observable(
             "Gradients were cleared between backward passes; an attack on the inputs does so rightly."
@@ -207,4 +206,39 @@ def check_run(evidence: Evidence) -> Observation:
             ranks=tuple(r.rank for r in active),
             details={"backwards_per_step": passes, "steps": [s.n for s in early[:8]]},
         )
+    )
+
+
+def _divided(evidence: Evidence) -> Observation:
+    """Whether the losses of several micro-batches were divided before they added up."""
+    made = loss_origin(evidence.trace)
+    if made is None or made.reduction != "mean" or made.num_backwards < 2 or not made.batches_each:
+        return not_observable("Gradients accumulated; whether anything divides them could not be seen.")
+    if made.factor != 1 or _changes_gradients(evidence.script):
+        return verified(
+            f"Each of {made.num_backwards} losses went backward as {made.factor:g} of the mean over its micro-batch."
+        )
+    return flagged(
+        Hit(
+            message=f"{at(made.site, 'The training loop')} goes backward {made.num_backwards} times for each step, "
+            "each time from the whole mean over a micro-batch: the gradients add up, and nothing divides them by "
+            f"{made.num_backwards}, so the step is that many times larger than that of one large batch.",
+            hint=f"Divide the loss by the number of micro-batches before `backward`: "
+            f"`(loss / {made.num_backwards}).backward()`.",
+            where=place(made.site),
+            severity=Severity.HINT,
+            details={"backwards_per_step": made.num_backwards},
+        )
+    )
+
+
+def _changes_gradients(script: Script) -> bool:
+    """Whether the script does arithmetic on gradients of its own: that may be the division."""
+    return any(
+        isinstance(inner, ast.Attribute) and inner.attr == "grad"
+        for tree in script.trees
+        for node in walk(tree.root)
+        if isinstance(node, ast.BinOp | ast.AugAssign)
+        or (isinstance(node, ast.Call) and name_of(node) in _DIVIDING)
+        for inner in ast.walk(node)
     )

@@ -44,8 +44,10 @@ from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.GROUP
 _RATIO = 1.25
 """Above this, the larger batch is clearly larger."""
 

@@ -57,10 +57,13 @@ from grader.checks.source.file_writes import checkpoints, files
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
-from grader.model.finding import Severity
+from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
+from grader.model.run import Ending
 from grader.model.trace import RankTrace, Save, Site
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 _SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
 _METRICS = "metrics.json"
 _ONE_COPY = "if dist.get_rank() == 0:"
@@ -98,8 +101,6 @@ def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]])
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag checkpoints that two or more ranks wrote, to the same path (error) or each to one of its own (warning)."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so no other could write.")
     writers = _writers(evidence)
     clashing = {path: found for path, found in writers.items() if len(found) > 1}
     if clashing:
@@ -107,8 +108,10 @@ def check_run(evidence: Evidence) -> Observation:
     copies = [] if sharded(evidence.trace) else _copies(evidence)
     if copies:
         return flagged(_copied(copies))
+    if not writers and evidence.record.ending is Ending.COMPLETED and not evidence.record.outputs:
+        return verified("No rank wrote anything, so none wrote over another's files.", EvidenceKind.OUTSIDE)
     if not writers:
-        return not_observable("No checkpoint was written.")
+        return not_observable("No checkpoint was seen to be written.")
     who = sorted({rank for found in writers.values() for rank in found})
     paths = listed([f"`{p}`" for p in sorted(writers)], 3)
     return verified(f"{ranks(who)} alone wrote {paths}.")

@@ -58,8 +58,10 @@ from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.RANKS
 # Where each rank starts a whole group, each group has a rank 0 that may speak.
 EXPLAINED_BY = ("DIST006",)
 _MIN_LINES = 3
@@ -207,8 +209,6 @@ def _all_arguments(call: ast.Call) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks beside rank 0 that print much the same lines without saying who speaks."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so nothing could be printed twice.")
     counts = {r.rank: r.stdout_lines for r in evidence.record.ranks}
     chatty = [r for r in counts if r > 0 and counts[r] >= _MIN_LINES]
     if not chatty:

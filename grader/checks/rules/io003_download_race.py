@@ -57,9 +57,11 @@ from grader.checks.source.rank_order import in_turn
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.RANKS
 _MEETINGS = (
     "barrier",
     "monitored_barrier",
@@ -114,8 +116,6 @@ def _downloads(script: Script) -> Iterable[ast.Call]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag downloads that two or more ranks ask for with nothing that puts one before the others."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so downloads could not race.")
     asked = {r.rank: r.events("download") for r in evidence.trace.ranks}
     # Ranks of different machines write to different disks.
     machine = {rank: number for number, found in enumerate(ranks_by_node(evidence.trace)) for rank in found}

@@ -46,6 +46,7 @@ count. In the run: a rank that died of `FileExistsError`, and files that several
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
@@ -58,9 +59,11 @@ from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import FileWrite
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.RANKS
 _KEPT_BY_IO001 = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle", ".json")
 _MAKERS = ("os.makedirs", "os.mkdir")
 _REMOVERS = ("shutil.rmtree", "os.remove", "os.unlink", "os.rmdir", "os.removedirs")
@@ -212,8 +215,6 @@ def _takes_in(handler: ast.ExceptHandler) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that died because another had made the folder, and files that several ranks opened for writing."""
-    if evidence.trace.world_size < 2:
-        return not_observable("Only one rank ran, so there was nobody to race with.")
     lost = [f for f in rank_failures(evidence) if f.type == "FileExistsError" and not f.follows]
     if lost and len(lost) < evidence.trace.world_size:
         return flagged(_crash(lost))
@@ -230,15 +231,28 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _shared(evidence: Evidence) -> dict[str, dict[int, FileWrite]]:
-    """Output files, other than checkpoints and their like, that two or more ranks opened for writing or removed."""
-    found: dict[str, dict[int, FileWrite]] = {}
+    """Output files, other than checkpoints and their like, that two or more ranks opened for writing or removed.
+
+    Of each rank, what it did from the line that most of them came by: a line that rank 0 alone came by is not to blame.
+    """
+    found: dict[str, list[tuple[int, FileWrite]]] = {}
     for rank in evidence.trace.ranks:
         saved = {s.path for s in rank.saves}
         for file in rank.files:
             wrote = file.out and file.op in ("open", "remove") and file.site is not None
             if wrote and file.path not in saved and not file.path.endswith(_KEPT_BY_IO001):
-                found.setdefault(file.path, {}).setdefault(rank.rank, file)
-    return {path: by for path, by in found.items() if len(by) > 1}
+                found.setdefault(file.path, []).append((rank.rank, file))
+    shared = {path: writes for path, writes in found.items() if len({rank for rank, _ in writes}) > 1}
+    return {path: _by_rank(writes) for path, writes in shared.items()}
+
+
+def _by_rank(writes: list[tuple[int, FileWrite]]) -> dict[int, FileWrite]:
+    came = Counter(site for site, _ in {(file.site, rank) for rank, file in writes})
+    ordered = sorted(writes, key=lambda write: -came[write[1].site])
+    first: dict[int, FileWrite] = {}
+    for rank, file in ordered:
+        first.setdefault(rank, file)
+    return dict(sorted(first.items()))
 
 
 def _crash(lost: list[RankFailure]) -> Hit:
@@ -256,10 +270,11 @@ def _clash(shared: dict[str, dict[int, FileWrite]]) -> Hit:
     by = next(iter(shared.values()))
     names = listed([f"`{p}`" for p in sorted(shared)], 3)
     return Hit(
-        message=f"{ranks(by)} all wrote {names}. {at(by[min(by)].site)} does so on every rank: each of them cuts off "
-        "or removes what the others have put there.",
+        message=f"{ranks(by)} all wrote {names}. {at(by[min(by)].site)} does so on every rank: each of them cuts off, "
+        "mixes up or removes what the others have put there.",
         hint="Write it on rank 0 alone, or put the rank into its name.",
         where=places(f.site for found in shared.values() for f in found.values()),
         ranks=tuple(sorted(by)),
         details={"paths": {p: sorted(f) for p, f in list(shared.items())[:8]}},
+        severity=Severity.WARNING,
     )

@@ -55,7 +55,7 @@ from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.file_writes import checkpoints, files
 from grader.checks.source.rank_guards import Guard
@@ -63,8 +63,10 @@ from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.MACHINES
 _LOCAL_VARIABLES = {
     "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
 }  # fmt: skip
@@ -189,8 +191,6 @@ def check_run(evidence: Evidence) -> Observation:
     """On several machines the source's finding is an error; on one it stays advice."""
     starts = [r.start for r in evidence.trace.ranks if r.start is not None]
     first = sorted(s.rank for s in starts if s.local_rank == 0)
-    if len(first) < 2:
-        return not_observable("One machine ran all ranks, and there local rank 0 is rank 0.")
     hits = list(check_source(evidence.script))
     writers = {f.path: set[int]() for r in evidence.trace.ranks for f in r.files if f.out}
     for rank in evidence.trace.ranks:

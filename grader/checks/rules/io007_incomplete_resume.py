@@ -226,8 +226,8 @@ def _counts(script: Script, saves: list[ast.Call]) -> bool:
     )
 
 
-def _after_training(script: Script, load: ast.Call) -> bool:
-    """A checkpoint read below the training loop is read for a last evaluation."""
+def _after_training(script: Script, load: ast.Call, above: frozenset[ast.AST] = frozenset()) -> bool:
+    """A checkpoint read below the training loop is read for a last evaluation; `above`: functions on the way there."""
     tree = script.names.tree(load)
     function = tree.function(load)
     scope: ast.AST = function if function is not None else tree.root
@@ -235,8 +235,10 @@ def _after_training(script: Script, load: ast.Call) -> bool:
     before = [x for x in steps if tree.function(x) is function and start(x) < start(load)]
     if any(script.training.runs_backward(x) for x in before):
         return True
-    sites = script.graph.sites(function) if function is not None else []
-    return bool(sites) and all(_after_training(script, s.call) for s in sites)
+    if function is None or function in above:
+        return False
+    sites = script.graph.sites(function)
+    return bool(sites) and all(_after_training(script, s.call, above | {function}) for s in sites)
 
 
 def _handed_on(script: Script, saves: list[ast.Call], load: ast.Call) -> bool:

@@ -48,8 +48,10 @@ from grader.checks.phrases import at, listed, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.nodes import ranks_by_node
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.MACHINES
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -57,8 +59,6 @@ def check_run(evidence: Evidence) -> Observation:
     nodes = ranks_by_node(evidence.trace)
     if not nodes:
         return not_observable("Not every rank told which machine it is on.")
-    if len(nodes) < 2:
-        return not_observable("One machine ran all ranks, and there one download serves all.")
     asked = {
         number: events
         for number, found in enumerate(nodes)

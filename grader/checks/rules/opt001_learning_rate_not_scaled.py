@@ -49,6 +49,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches, curve, optimizer_places
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import lines, rates_by_world
 from grader.model.finding import Severity
 from grader.model.run import Ending
 
@@ -101,6 +102,6 @@ def _hit(evidence: Evidence, message: str) -> Hit:
         message=message,
         hint="Let the rate follow the batch of all ranks: `lr = base_lr * (batch_size * dist.get_world_size()) / "
         "base_batch_size`; leave it alone where each rank takes `base_batch_size // world_size` samples.",
-        where=optimizer_places(evidence.script),
+        where=lines(evidence.script, rates_by_world(evidence.script)) or optimizer_places(evidence.script),
         details={"batch_by_rank": {str(r): b for r, b in batches(evidence.trace).items()}},
     )

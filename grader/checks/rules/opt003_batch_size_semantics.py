@@ -66,6 +66,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches
+from grader.checks.source.causes import batch_size_of, lines
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
@@ -149,12 +150,12 @@ def check_run(evidence: Evidence) -> Observation:
         why = f"the batch was divided by {ranks} twice, so steps are smaller and noisier than they were"
     else:
         why = f"the batch is {factor:.3g} times as large as the task's {asked:,}"
-    streams = evidence.ledger.training
+    site = next((s.site for s in evidence.ledger.training), None)
     return flagged(
         Hit(
             message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.",
             hint=_DIVIDE,
-            where=place(streams[0].site) if streams else (),
+            where=(*lines(evidence.script, batch_size_of(evidence.script, site)), *place(site)),
             ranks=tuple(sizes),
             details={"batch_by_rank": {str(r): b for r, b in sizes.items()}, "expected": asked},
         )

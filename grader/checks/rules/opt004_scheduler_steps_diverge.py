@@ -76,14 +76,17 @@ from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import same
 from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.source.causes import lines, rates_by_rank
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DIST001", "DATA005")
 _PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
 _AGREE = (
@@ -177,25 +180,33 @@ def check_run(evidence: Evidence) -> Observation:
         for rank, other in zip(ranks[1:], others, strict=True):
             alike = (step.optimizer, step.kind, len(step.lr)) == (other.optimizer, other.kind, len(other.lr))
             if alike and not same(step.lr, other.lr):
-                return flagged(_hit(first, rank, compared - 1))
+                return flagged(_hit(evidence.script, first, rank, compared - 1))
     return verified(f"All ranks stepped with the same learning rate in each of {count(compared, 'step')}.")
 
 
-def _hit(first: RankTrace, other: RankTrace, at: int) -> Hit:
+def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
     a, b = first.steps[at], other.steps[at]
     group = next(n for n, (x, y) in enumerate(zip(a.lr, b.lr, strict=True)) if not same((x,), (y,)))
     differing = sum(not same(x.lr, y.lr) for x, y in zip(first.steps, other.steps, strict=False))
     built = [e for r in (first, other) for e in r.events("lr_scheduler")]
     kinds = sorted({str(e.fields.get("kind")) for e in built})
     by = f" The rate is set by {listed(f'`{k}`' for k in kinds)}." if kinds else ""
+    causes = list(rates_by_rank(script))
+    cause, hint = "", _AGREE
+    if causes and isinstance(causes[0], ast.Call) and name_of(causes[0]) == "step":
+        cause = f" {script.at(causes[0])} advances the schedule on some ranks only."
+        hint = "Call the schedule's `step()` on every rank: each has a schedule of its own."
+    elif causes:
+        cause = f" {script.at(causes[0])} makes it of the rank: {script.quote(causes[0])}."
+        hint = "Give every rank the same rate: nothing in it may depend on the rank."
     plateau = [e for e in built if e.fields.get("kind") == "ReduceLROnPlateau"] or built
     return Hit(
         message=f"At step {a.n} rank {first.rank} stepped with a learning rate of {a.lr[group]:.4g} and rank "
         f"{other.rank} with {b.lr[group]:.4g}; rates differed in {count(differing, 'step')} of "
-        f"{len(first.steps):,}.{by} Equal gradients then move the weights differently, and the replicas are no longer "
-        "one model.",
-        hint=_AGREE,
-        where=place(plateau[0].site) if plateau else place(a.site),
+        f"{len(first.steps):,}.{by}{cause} Equal gradients then move the weights differently, and the replicas are no "
+        "longer one model.",
+        hint=hint,
+        where=lines(script, causes) or (place(plateau[0].site) if plateau else place(a.site)),
         ranks=(first.rank, other.rank),
         details={"step": a.n, "rates": {str(first.rank): list(a.lr), str(other.rank): list(b.lr)}},
     )

@@ -70,13 +70,16 @@ from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import curve, scheduler_calls
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import lengths_of, lines
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
+NEEDS = Precondition.GROUP
 _LENGTHS = ("total_steps", "steps_per_epoch", "T_max", "total_iters", "num_training_steps")
 _TOLERANCE = 0.06
 _MIN_STEPS = 20
@@ -170,19 +173,24 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable(
             "The learning rate does not move with every step, so its length in steps is not known."
         )
+    # The last batch of each epoch is rounded up on every rank, and once where nobody divides.
+    rounded = len(ranks) * max((len(s.epochs) for s in evidence.ledger.training), default=0)
     for event, length in told:
-        factor = length / steps
-        if abs(factor / len(ranks) - 1) < _TOLERANCE:
-            return flagged(_hit(event, length, steps, len(ranks)))
-    return verified(f"The schedule was made for {count(told[0][1], 'step')}, and {steps:,} were taken.")
+        whole = steps * len(ranks)
+        if abs(length - whole) < max(_TOLERANCE * whole, rounded):
+            return flagged(_hit(evidence.script, event, length, steps, len(ranks)))
+    made = f"The schedule was made for {count(told[0][1], 'step')}, and {steps:,} were taken"
+    if told[0][1] > (1 + _TOLERANCE) * steps:
+        return not_observable(f"{made}: nothing says how many were meant.")
+    return verified(f"{made}.")
 
 
-def _hit(event: Event, length: int, steps: int, ranks: int) -> Hit:
+def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> Hit:
     return Hit(
         message=f"{at(event.site)} makes a `{event.fields.get('kind')}` for {count(length, 'step')}, but each of "
         f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
         "never came to the end of its curve.",
         hint=_OWN,
-        where=place(event.site),
+        where=(*lines(script, lengths_of(script, event.site)), *place(event.site)),
         details={"length": length, "steps": steps, "ranks": ranks},
     )

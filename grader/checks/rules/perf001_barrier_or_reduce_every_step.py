@@ -65,9 +65,11 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 from grader.model.trace import Collective, RankTrace
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.GROUP
 _WAITS = {"barrier": "waits for all ranks", "monitored_barrier": "waits for all ranks"}
 _REDUCES = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
 _HOST = {"item", "tolist", "cpu", "numpy"}
@@ -187,7 +189,7 @@ def _per_step(rank: RankTrace) -> tuple[Collective, int] | None:
     for call in rank.collectives:
         waits = "barrier" in call.name
         small = call.name in _REDUCES and (call.numel or 0) <= _SMALL and call.reduce_op.upper() in _SUMS
-        if call.site is not None and (waits or small) and begin <= call.t <= end:
+        if call.site is not None and call.named and (waits or small) and begin <= call.t <= end:
             by_site[call.site, call.name].append(call)
     for calls in by_site.values():
         # Of the first 64 calls each is told, so that they can be laid between steps; later ones are counted.

@@ -34,9 +34,11 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.precondition import Precondition
 from grader.model.run import Ending
 
 SEVERITY = Severity.HINT
+NEEDS = Precondition.GROUP
 CLOCKED = True
 EXPLAINED_BY = ("DATA001", "GRAD003", "PERF001", "PERF002")
 _NO_FASTER = 1.1
@@ -53,7 +55,7 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("Fewer than two ranks trained.")
     if evidence.record.launcher != "fork":
         return not_observable(
-            "The ranks started cold, which costs processor time that the measured start did not."
+            "The ranks started cold: starting Python and importing costs each of them what it costs one alone."
         )
     samples = sum(step.samples for rank in trainers(evidence.trace) for step in rank.steps)
     if calibration is None or not calibration.one_rank_s or not calibration.one_rank_samples or not samples:

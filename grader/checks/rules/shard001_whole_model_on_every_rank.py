@@ -46,12 +46,14 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.run.learning_rates import optimizer_places
 from grader.checks.run.model_memory import ModelMemory, model_memory
 from grader.model.finding import Severity
+from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
+NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD003", "GRAD011")
 _MARGIN = 1.3
 """Shards are padded to equal length, and small tensors divide badly: so much more than the N-th part is still fair."""
@@ -60,9 +62,7 @@ _MARGIN = 1.3
 def check_run(evidence: Evidence) -> Observation:
     """Compare what each rank holds with its share of the whole."""
     if not evidence.expected.sharded:
-        return verified("The task does not ask for a sharded model.")
-    if evidence.world_size < 2:
-        return not_observable("One rank alone has nobody to share the model with.")
+        return not_reached("The task does not ask for a sharded model, so there is none to look at.")
     held = model_memory(evidence.trace)
     if len(held) < evidence.world_size:
         return not_observable(

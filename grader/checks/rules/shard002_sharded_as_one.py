@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -52,10 +52,10 @@ EXPLAINED_BY = ("SHARD001",)
 def check_run(evidence: Evidence) -> Observation:
     """Count the units of the first rank that sharded anything."""
     if not evidence.expected.sharded:
-        return verified("The task does not ask for a sharded model.")
+        return not_reached("The task does not ask for a sharded model, so there is none to look at.")
     units = next((u for r in evidence.trace.ranks if (u := [w for w in r.wraps if w.kind == "fsdp2"])), [])
     if not units:
-        return not_observable("Nothing was given to `fully_shard`.")
+        return not_reached("Nothing was given to `fully_shard`.")
     if len(units) > 1:
         return verified(
             f"The model is sharded in {len(units)} units, which are gathered one after the other."

@@ -47,7 +47,7 @@ network, or holds more than tensors.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.run.model_memory import model_memory
 from grader.model.evaluation import ArtifactProblem
 from grader.model.finding import EvidenceKind, Severity
@@ -58,7 +58,7 @@ SEVERITY = Severity.ERROR
 def check_run(evidence: Evidence) -> Observation:
     """Flag weights of a sharded run that were found unfit."""
     if not any(one.num_sharded for one in model_memory(evidence.trace).values()):
-        return verified("No sharded parameters were trained.")
+        return not_reached("No sharded parameters were trained, so there was nothing to put together.")
     found = evidence.evaluation
     if found is None or (found.problem is not None and not found.artifact):
         return not_observable("The run left no weights to look at.")

@@ -56,6 +56,7 @@ _DESCRIPTOR = re.compile(r"/proc/[^/]+/fd/(\d{1,9})")
 _FIRST_OF_OURS = 1000
 """Descriptors from here on are the supervisor's and the probe's (`launch.rank`); a script's own begin at 3."""
 _MAX_FACTS = 16
+_MOST_TOLD, _MOST_OF_FACT = 3, 200
 _ASK = "A training script needs none of it; ask the learner what it is for."
 
 
@@ -93,7 +94,7 @@ def check_run(evidence: Evidence) -> Observation:
         )
         return flagged(
             Hit(
-                message=f"{reached} This run is held for review." if facts else reached,
+                message=f"{reached} {_held_for(facts)}" if facts else reached,
                 hint=_ASK if facts else "It decides nothing by itself; ask the learner what it is for.",
                 where=places(sites),
                 ranks=tuple(who),
@@ -108,6 +109,14 @@ def check_run(evidence: Evidence) -> Observation:
     if not any(r.start for r in evidence.trace.ranks):
         return not_observable("The ranks told nothing.")
     return verified("The script's own code kept to its own process.")
+
+
+def _held_for(facts: list[str]) -> str:
+    rest = len(facts) - _MOST_TOLD
+    more = f", and {count(rest, 'more such thing')}" if rest > 0 else ""
+    # Names of files and modules are the script's own, and may be of any length.
+    told = "; ".join(fact[:_MOST_OF_FACT] for fact in facts[:_MOST_TOLD])
+    return f"Honest code has no reason for this, so a person looks before it counts: {told}{more}."
 
 
 def _target(event: Event) -> str:

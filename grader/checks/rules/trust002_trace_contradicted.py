@@ -37,6 +37,12 @@ from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.REVIEW
 
+_MOST_TOLD = 3
+_COMPARED = (
+    "What the ranks tell of a run is held against what the script cannot touch: exit codes, CPU time, files, bytes "
+    "between ranks, the seals of the trace and the weights that were scored."
+)
+
 
 def check_run(evidence: Evidence) -> Observation:
     """Gather all disagreements into one finding, which says whether the run must be held."""
@@ -45,11 +51,7 @@ def check_run(evidence: Evidence) -> Observation:
         held = any(c.held for c in found)
         return flagged(
             Hit(
-                message=(
-                    "This run is held for review."
-                    if held
-                    else "A part of this run could not be confirmed from outside."
-                ),
+                message=_told([c.fact for c in found if c.held == held], held=held),
                 ranks=tuple(sorted({r for c in found for r in c.ranks})),
                 details={
                     "holds": held,
@@ -66,3 +68,17 @@ def check_run(evidence: Evidence) -> Observation:
         f"{told} of {count(len(evidence.trace.ranks), 'rank')} agree with what was seen from outside.",
         EvidenceKind.OUTSIDE,
     )
+
+
+def _told(facts: list[str], *, held: bool) -> str:
+    """What does not fit, in sentences that an instructor can weigh without opening anything else."""
+    rest = len(facts) - _MOST_TOLD
+    seen = " ".join(facts[:_MOST_TOLD]) + (
+        f" There {'is' if rest == 1 else 'are'} {rest} more." if rest > 0 else ""
+    )
+    why = (
+        "Honest code does not do that, so a person looks before it counts."
+        if held
+        else "That may well have an honest reason."
+    )
+    return f"{seen} {_COMPARED} {why}"

@@ -58,7 +58,11 @@ def batches(trace: Trace) -> dict[int, int]:
     """Rank → samples per optimizer step, the median over its steps; empty where any training rank tells none."""
     found = {}
     for rank in trainers(trace):
-        sizes = [s.samples for s in rank.steps if s.samples > 0]
+        drawn = Counter[int]()
+        for batch in rank.batches:
+            drawn[batch.step] += batch.size
+        # A batch that goes forward twice (SAM, a line search) is still one batch.
+        sizes = [min(s.samples, drawn[s.n] or s.samples) for s in rank.steps if s.samples > 0]
         if not sizes:
             return {}
         found[rank.rank] = round(median(sizes))

@@ -1,4 +1,4 @@
-"""Compare what ranks held at the same optimizer step: gradients, and parameters afterwards.
+"""Compare what ranks held at the same moment: gradients as they were stepped with, and parameters afterwards.
 
 With DDP equal to the bit; a hand-written average may round in another order, so a relative difference of 1e-5 of the
 fingerprint's size still counts as equal. Faults are several orders of magnitude larger.
@@ -7,8 +7,10 @@ fingerprint's size still counts as equal. Faults are several orders of magnitude
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from grader.model.trace import Final, RankTrace, Sums, Trace
 
@@ -58,16 +60,25 @@ def sharded(trace: Trace) -> bool:
 
 def compare_gradients(trace: Trace) -> Comparison:
     """Compare gradients as each optimizer step found them."""
-    tables = [
-        (r.rank, {(s.n, s.optimizer): (s.grad_names, s.grads) for s in r.steps if s.grads is not None})
-        for r in trainers(trace)
+    ranks = trainers(trace)
+    held: list[_Table] = [
+        {(s.n, s.optimizer): _Held(s.n, s.grad_names, s.grads) for s in r.steps if s.grads is not None}
+        for r in ranks
     ]
-    return _compare(tables)
+    return _compare_at_moments(ranks, held)
 
 
 def compare_parameters(trace: Trace) -> Comparison:
     """Compare parameters as the next forward pass after a step found them."""
-    return _compare([(r.rank, {(p.n, 0): (p.names, p.sums) for p in r.params}) for r in trainers(trace)])
+    ranks = trainers(trace)
+    return _compare_at_moments(ranks, [_parameters(r) for r in ranks])
+
+
+def equal_in_each_pass(trace: Trace) -> bool:
+    """Whether parameters were compared at the same steps of the same passes, and were equal at all of them."""
+    ranks = trainers(trace)
+    found = _compare(ranks, _by_pass(ranks, [_parameters(r) for r in ranks]))
+    return found.num_steps > 0 and found.difference is None
 
 
 def compare_finals(
@@ -92,30 +103,86 @@ def _same_shape(a: Final, b: Final) -> bool:
     return not (a.sharded or b.sharded) and a.names == b.names and len(a.sums) == len(b.sums) == len(a.names)
 
 
-def _compare(tables: Sequence[tuple[int, dict[tuple[int, int], tuple[tuple[str, ...], Sums]]]]) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a rank held at step `n`."""
+
+    n: int
+    names: tuple[str, ...]
+    sums: Sums
+
+
+_Table: TypeAlias = dict[tuple[int, ...], _Held]
+"""Moment → what was held then."""
+
+
+def _parameters(rank: RankTrace) -> _Table:
+    return {(p.n,): _Held(p.n, p.names, p.sums) for p in rank.params}
+
+
+def _compare_at_moments(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> Comparison:
+    """Compare at equal numbers of steps; where that finds a difference, at equal steps of the same passes.
+
+    Ranks with one batch more in an epoch (`Join`) have taken different numbers of steps from then on.
+    """
+    found = _compare(ranks, held)
+    if found.difference is not None and len({len(r.steps) for r in ranks}) > 1:
+        again = _compare(ranks, _by_pass(ranks, held))
+        if again.num_steps and again.difference is None:
+            return again
+    return found
+
+
+def _by_pass(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> list[_Table]:
+    """The same tables, by pass over the data and step within it; nothing where ranks made different passes."""
+    begun = [_steps_at_passes(r) for r in ranks]
+    if len({len(steps) for steps in begun}) != 1:
+        return []
+    tables: list[_Table] = []
+    for steps, table in zip(begun, held, strict=True):
+        moments: _Table = {}
+        for (step, *more), one in table.items():
+            number = bisect_right(steps, step) - 1
+            moments[number, step - steps[number], *more] = one
+        tables.append(moments)
+    return tables
+
+
+def _steps_at_passes(rank: RankTrace) -> tuple[int, ...]:
+    """How many steps the rank had taken when it began its passes over loaders, each number once."""
+    first: dict[tuple[int, int], int] = {}
+    for batch in rank.batches:
+        first.setdefault((batch.loader, batch.pass_), batch.step)
+    return tuple(sorted({0, *first.values()}))
+
+
+def _compare(ranks: Sequence[RankTrace], tables: Sequence[_Table]) -> Comparison:
     if len(tables) < 2:
         return Comparison(0, 0, -1, -1, None, ())
-    base_rank, base = tables[0]
+    base = tables[0]
     compared: set[int] = set()
     differing: set[int] = set()
-    ranks: set[int] = set()
+    others: set[int] = set()
     found: Difference | None = None
-    for rank, table in tables[1:]:
-        for key in sorted(base.keys() & table.keys()):
-            (names, a), (other_names, b) = base[key], table[key]
-            if names != other_names or len(a) != len(b) or not any(x is not None for x in (*a, *b)):
+    for rank, table in zip(ranks[1:], tables[1:], strict=True):
+        for moment in sorted(base.keys() & table.keys()):
+            one, other = base[moment], table[moment]
+            a, b = one.sums, other.sums
+            if one.names != other.names or len(a) != len(b) or not any(x is not None for x in (*a, *b)):
                 continue
-            compared.add(key[0])
+            compared.add(one.n)
             indices = _different(a, b)
             if not indices:
                 continue
-            differing.add(key[0])
-            ranks.add(rank)
-            if found is None or key[0] < found.step:
-                labels = tuple(names[i] if i < len(names) else f"tensor {i}" for i in indices)
-                found = Difference(key[0], (base_rank, rank), labels, (_take(a, indices), _take(b, indices)))
+            differing.add(one.n)
+            others.add(rank.rank)
+            if found is None or one.n < found.step:
+                labels = tuple(one.names[i] if i < len(one.names) else f"tensor {i}" for i in indices)
+                found = Difference(
+                    one.n, (ranks[0].rank, rank.rank), labels, (_take(a, indices), _take(b, indices))
+                )
     first, last = min(compared, default=-1), max(compared, default=-1)
-    return Comparison(len(compared), len(differing), first, last, found, tuple(sorted(ranks)))
+    return Comparison(len(compared), len(differing), first, last, found, tuple(sorted(others)))
 
 
 def _take(sums: Sums, indices: Sequence[int]) -> Sums:

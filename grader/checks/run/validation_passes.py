@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.sample_ledger import Ledger, Stream
 from grader.model.trace import Collective, RankTrace, Trace
 
@@ -24,8 +25,10 @@ COMBINING = (
     "isend",
     "irecv",
     "scatter",
+    "store.get",
+    "store.multi_get",
 )
-"""Beginnings of the names of collectives that bring ranks' values together; a barrier or a broadcast does not."""
+"""Beginnings of the names of calls that bring ranks' values together; a barrier or a broadcast does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +76,20 @@ def whole_ranks(ledger: Ledger, stream: Stream) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def combining(ledger: Ledger, trace: Trace, stream: Stream) -> tuple[Collective, ...]:
+def combining(trace: Trace, stream: Stream) -> tuple[Collective, ...]:
     """Collectives that ran after a pass of this stream had begun and before the rank went on training."""
     begins = {r.rank: tuple(s.start_t for s in stream.shards(r.rank)) for r in trace.ranks}
-    return combined_after(ledger, trace, begins)
+    return combined_after(trace, begins)
 
 
-def evaluated(ledger: Ledger, trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
+def evaluated(trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
     """Rank → (begin in seconds, samples) of each evaluation, told by the model: for batches that came from no loader.
 
     What is evaluated without training in between is one evaluation, however many loops or lines it takes.
     """
     found: dict[int, tuple[tuple[float, int], ...]] = {}
     for rank in trace.ranks:
-        resumed = sorted(_training_times(ledger, rank))
+        resumed = sorted(_training_times(rank))
         runs: dict[int, tuple[float, int]] = {}
         begun = math.nan
         for event in rank.events("evaluation"):
@@ -102,13 +105,11 @@ def evaluated(ledger: Ledger, trace: Trace) -> dict[int, tuple[tuple[float, int]
     return found
 
 
-def combined_after(
-    ledger: Ledger, trace: Trace, begins: dict[int, tuple[float, ...]]
-) -> tuple[Collective, ...]:
+def combined_after(trace: Trace, begins: dict[int, tuple[float, ...]]) -> tuple[Collective, ...]:
     """Collectives that ran after one of these times (by rank) and before the rank went on training."""
     found: list[Collective] = []
     for rank in trace.ranks:
-        resumed = _training_times(ledger, rank)
+        resumed = _training_times(rank)
         windows = [
             (t, min((r for r in resumed if r > t), default=math.inf)) for t in begins.get(rank.rank, ())
         ]
@@ -120,10 +121,12 @@ def combined_after(
     return tuple(found)
 
 
-def _training_times(ledger: Ledger, rank: RankTrace) -> list[float]:
-    """When the rank drew training batches or took steps: what is reduced after one of these is training's again."""
-    loaders = {s.loader.id for stream in ledger.training for s in stream.shards(rank.rank) if s.loader}
-    drawn = [b.t for b in rank.batches if b.loader in loaders]
+def _training_times(rank: RankTrace) -> list[float]:
+    """When the rank drew training batches or took steps: what is reduced after one of these is training's again.
+
+    A pass is training's by what happened in it: the loader may serve an accuracy on the training set as well.
+    """
+    drawn = [b.t for p in passes_of(rank) if p.kind == "training" for b in p.batches]
     return [*drawn, *(f.t for f in rank.feeds), *(s.t for s in rank.steps)]
 
 

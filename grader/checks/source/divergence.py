@@ -14,17 +14,17 @@ from grader.checks.source.attributes import Attributes, is_property
 from grader.checks.source.collected_values import PROGRESS, collected_into, handed_to, shows_progress
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.metric_reductions import names_reduction
+from grader.checks.source.ranks import PLACING
 from grader.checks.source.script import Script
 from grader.checks.source.synchronized_values import SynchronizedValues, spreads
 from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, Definition, children, name_of, part_of, walk
+from grader.checks.source.told_values import told_everywhere, value_text
 from grader.checks.source.training_loops import DATA_LOADER
 
 _MAX_DEPTH = 14
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "datetime.datetime.now"}
 # Calls whose result does not depend on what is in their arguments.
 _BLIND = {"len", "isinstance", "hasattr", "type", "callable", "range", "id"}
-# What says where a value lies, not what it is.
-_PLACING = {"device", "dtype", "non_blocking", "map_location"}
 _MOVING = {"to", "cuda", "cpu", "type"}
 
 
@@ -107,14 +107,10 @@ class Divergence:
         found = tuple(found)
         if any(self._receives(d) for d in found):
             return None
-        everywhere = {
-            ast.unparse(part)
-            for d in found
-            if self._script.guards.partial(d.node) is None and (part := part_of(d)) is not None
-        }
+        everywhere = told_everywhere(self._script, found)
         for definition in found:
             part = part_of(definition) if definition.kind == "assign" and everywhere else None
-            repeats = part is not None and ast.unparse(part) in everywhere
+            repeats = part is not None and value_text(part) in everywhere
             if (repeats or shows_progress(definition)) and self._some_ranks(definition.node, use) is not None:
                 continue  # some ranks are told again what all of them were told before
             apart = self._definition(definition, use, depth)
@@ -268,7 +264,7 @@ class Divergence:
         made = [t for t in targets if t.name != "__init__"]
         if made:
             return next((a for t in made if (a := self._returned(t, node, depth, path)) is not None), None)
-        parts = [*node.args, *(k.value for k in node.keywords if k.arg not in _PLACING)]
+        parts = [*node.args, *(k.value for k in node.keywords if k.arg not in PLACING)]
         if isinstance(node.func, ast.Attribute) and name is None:
             parts = [node.func.value] if node.func.attr in _MOVING else [node.func.value, *parts]
         return self._first(parts, depth)

@@ -98,6 +98,9 @@ class Averaging:
             return True
         if any(tree.called_like(_WRAPPING.search) for tree in self._trees):
             return True
+        # `class Wrapped(DistributedDataParallel)`: making one wraps its model.
+        if any(_WRAPPING.search(ast.unparse(b)) for t in self._trees for c in t.classes for b in c.bases):
+            return True
         for name, call in self._calls.under(""):
             if _WRAPPING.search(name):
                 return True
@@ -152,6 +155,11 @@ class Averaging:
     def _scales(self, node: ast.AST) -> bool:
         if isinstance(node, ast.AugAssign):
             return isinstance(node.op, ast.Div | ast.Mult) and self._gradient(node.target)
+        if isinstance(node, ast.Assign):
+            # What becomes a gradient, whatever it was before.
+            return any(getattr(t, "attr", "") == "grad" for t in node.targets) and any(
+                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div | ast.Mult) for n in walk(node.value)
+            )
         if isinstance(node, ast.BinOp):
             return isinstance(node.op, ast.Div | ast.Mult) and (
                 self._gradient(node.left) or self._gradient(node.right)

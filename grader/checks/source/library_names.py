@@ -62,7 +62,7 @@ class Names:
     """Names of all files of one submission."""
 
     def __init__(self, trees: tuple[Tree, ...]) -> None:
-        self._trees = trees
+        self.trees = trees
         self._only = trees[0] if len(trees) == 1 else None
         self._modules = {tree.module: tree for tree in trees}
         self._found: dict[tuple[ast.AST, str], list[Definition]] = {}
@@ -77,7 +77,7 @@ class Names:
         """The file a node stands in."""
         if self._only is not None:
             return self._only
-        for tree in self._trees:
+        for tree in self.trees:
             if node in tree.parent or node is tree.root:
                 return tree
         raise ValueError("a node of no file of this submission")

@@ -146,11 +146,13 @@ def environment_writes(script: Script) -> Iterable[tuple[ast.Assign, str]]:
         for node in tree.attribute_loads.get("environ", ()):
             above = tree.parent[node]
             statement = tree.parent.get(above)
-            if (
-                isinstance(above, ast.Subscript)
-                and isinstance(statement, ast.Assign)
-                and above in statement.targets
-            ):
+            if isinstance(statement, ast.Tuple):
+                # `os.environ["X"], os.environ["Y"] = …`
+                statement = tree.parent.get(statement)
+                targets = [e for t in getattr(statement, "targets", ()) for e in getattr(t, "elts", ())]
+            else:
+                targets = getattr(statement, "targets", [])
+            if isinstance(above, ast.Subscript) and isinstance(statement, ast.Assign) and above in targets:
                 variable = script.ranks.environment(above)
                 if variable:
                     yield statement, variable

@@ -23,6 +23,15 @@ _WHOLE_SET_SAMPLERS = {
 }
 _DIVIDING_CALLS = {"range", "itertools.islice", "torch.arange", "numpy.arange", "slice"}
 _DIVIDING_METHODS = {"shard", "split_by_node", "split_dataset_by_node", "sharding_filter", "narrow"}
+_FILLING = (
+    "broadcast",
+    "broadcast_object_list",
+    "recv",
+    "irecv",
+    "recv_object_list",
+    "scatter",
+    "scatter_object_list",
+)
 _RANK_KEYWORDS = {
     "rank",
     "num_replicas",
@@ -50,6 +59,13 @@ class Sharding:
         self._names, self._calls, self._values, self._ranks = names, calls, values, ranks
         self._training = training
         self._known: dict[ast.Call, Shared] = {}
+        self._received = {
+            a.id
+            for tree in training.trees
+            for call in tree.called(*_FILLING)
+            for a in call.args[:1]
+            if isinstance(a, ast.Name)
+        }
 
     def of(self, loader: ast.Call) -> Shared:
         """How a `DataLoader(…)` call's data are divided."""
@@ -89,6 +105,8 @@ class Sharding:
     def _data(self, dataset: ast.expr) -> Shared:
         unknown = False
         for node in self._values.closure(dataset):
+            # What another rank sends may be this rank's share.
+            unknown = unknown or (isinstance(node, ast.Name) and node.id in self._received)
             if self.by_rank(node) or (isinstance(node, ast.JoinedStr) and self._ranks.shows_rank(node)):
                 return Shared.YES
             if isinstance(node, ast.Call):

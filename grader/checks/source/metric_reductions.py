@@ -19,13 +19,23 @@ from grader.checks.source.value_sources import Values
 
 _REDUCERS = frozenset(name.rpartition(".")[2] for name in REDUCING)
 GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
-_TELLING = ("reduce", "gather", "synchron", "sync_")
+_TELLING = ("reduce", "gather", "synchron", "sync_", "full_tensor")
+_STORE_READS = ("get", "multi_get")
 
 
 @lru_cache(maxsize=4096)
 def names_reduction(name: str) -> bool:
     """Whether a function is called after what it does: `reduce_mean`, `gather_all`, `synchronize_between_processes`."""
     return name not in ("no_sync", "reduce_on_plateau") and any(t in name.lower() for t in _TELLING)
+
+
+def _reads_store(call: ast.Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr in _STORE_READS
+        and "store" in name_of(func.value).lower()
+    )
 
 
 class Reductions:
@@ -98,12 +108,19 @@ class Reductions:
     def _likely(self, tree: Tree) -> list[ast.Call]:
         """The calls of a file that are called after a reduction, that run a collective, or that may be of a method."""
         likely = set(tree.called_like(lambda name: names_reduction(name) or self._calls.methods(name)))
-        return [c for c in tree.calls if c in likely or c in self._collectives.running]
+        return [c for c in tree.calls if c in likely or c in self._collectives.running or self._asks_store(c)]
+
+    def _asks_store(self, call: ast.Call) -> bool:
+        """Whether a call reads from a key-value store what other ranks may have put there, itself or in a function."""
+        if _reads_store(call):
+            return True
+        bodies = (self._names.tree(t).calls_within(t) for t in self._calls.targets(call))
+        return any(_reads_store(inner) for body in bodies for inner in body)
 
     def reduces(self, call: ast.Call) -> bool:
         """Whether a call brings values of the ranks together, or is called as if it did."""
         name = name_of(call)
-        if names_reduction(name):
+        if names_reduction(name) or self._asks_store(call):
             return True
         inside = self._collectives.running.get(call, ())
         methods = self._calls.methods(name) if isinstance(call.func, ast.Attribute) else ()

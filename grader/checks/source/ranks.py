@@ -39,6 +39,8 @@ _WORLD_NAME = re.compile(
     r"^_?(ddp_|global_|n_?)?(world(_size)?|n_?procs|num_replicas|n_?gpus|num_gpus|ngpus_per_node|num_processes)$",
     re.IGNORECASE,
 )
+PLACING = frozenset({"device", "dtype", "non_blocking", "map_location"})
+"""Arguments that say where a value lies, not what it is."""
 # Functions that leave a rank a rank.
 _SAME = {"int", "str", "repr", "float", "format", "torch.device", "min", "max", "abs", "torch.tensor"}
 
@@ -162,6 +164,10 @@ class Ranks:
             return _of_variable(variable, what)
         best = Strength.NO
         origins = self._values.origins(node)
+        if isinstance(node, ast.Attribute) and all(_is_default(o) for o in origins):
+            # A default of its class; what counts is what somebody puts there.
+            stored = (d.value for t in self._names.trees for d in t.attributes.get(node.attr, ()))
+            best = max((self._ask(v, what, depth) for v in stored if v is not None), default=Strength.NO)
         if any(isinstance(o, ast.Call | ast.Subscript | ast.GeneratorExp | ast.ListComp) for o in origins):
             # What an unknown call returns is what it was named.
             best = min(self._by_name(node, what), Strength.NAMED)
@@ -213,7 +219,9 @@ class Ranks:
         if name in _WORLD_CALLS or last == "Get_size":
             return Strength.SURE if what == "world" else Strength.NO
         if name in _SAME or last in ("format", "join", "item", "strip", "device"):
-            parts: list[ast.AST] = [*node.args, *(k.value for k in node.keywords)]
+            parts: list[ast.AST] = [
+                *node.args, *(k.value for k in node.keywords if what == "text" or k.arg not in PLACING)
+            ]  # fmt: skip
             if isinstance(node.func, ast.Attribute) and last == "item":
                 parts.append(node.func.value)
             if name in _SAME or what == "text" or last == "item":
@@ -240,6 +248,11 @@ class Ranks:
 def _of_variable(variable: str, what: str) -> Strength:
     wanted = _WORLD_VARIABLES if what == "world" else _RANK_VARIABLES
     return Strength.SURE if variable in wanted else Strength.NO
+
+
+def _is_default(value: ast.AST) -> bool:
+    """`None`, `0`, `-1`."""
+    return isinstance(value.operand if isinstance(value, ast.UnaryOp) else value, ast.Constant)
 
 
 def key_or_name(node: ast.AST) -> str:

@@ -72,6 +72,8 @@ class Scopes:
         for definition in reversed(found):
             if definition.since > place or (node is not None and self._excluded(tree, definition.node, node)):
                 continue
+            if any(self._overwrites(tree, later, definition) for later in reached):
+                continue
             reached.append(definition)
             if definition.kind != "augment" and self._hides_earlier(tree, definition.node, node, branches):
                 break
@@ -81,6 +83,19 @@ class Scopes:
                 if definition.since > place and loops & _loops_around(tree, definition.node):
                     reached.append(definition)
         return tuple(reached)
+
+    def _overwrites(self, tree: Tree, later: Definition, earlier: Definition) -> bool:
+        """Whether who made the earlier assignment always comes by the later one: both stand in one block."""
+        block = _block(tree, later.node) if later.kind == "assign" else None
+        child: ast.AST | None = earlier.node if block else None
+        while child is not None and not isinstance(child, SCOPES):
+            inner = _block(tree, child)
+            if inner is block:
+                return True
+            if inner is not None and leaves(self._names, inner):
+                return False
+            child = tree.parent.get(child)
+        return False
 
     def _excluded(self, tree: Tree, definer: ast.AST, node: ast.AST) -> bool:
         """Whether the two stand in different branches of one `if`."""
@@ -112,6 +127,13 @@ class Scopes:
                 return False
             child, above = above, tree.parent.get(above)
         return True
+
+
+def _block(tree: Tree, node: ast.AST) -> list[ast.stmt] | None:
+    """The statements that one stands among; None where it is none."""
+    above = tree.parent.get(node)
+    blocks = (getattr(above, name, None) for name in ("body", "orelse", "finalbody"))
+    return next((b for b in blocks if isinstance(b, list) and node in b), None)
 
 
 def _loops_around(tree: Tree, node: ast.AST) -> set[ast.AST]:

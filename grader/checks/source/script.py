@@ -32,7 +32,8 @@ from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
 from grader.checks.source.value_sources import Values
 from grader.checks.source.wrapped_models import Replicas
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
-from grader.model.submission import Submission
+from grader.model.submission import SourceFile, Submission
+from grader.model.syntax_tree import parse_text, refuse_uncompilable
 
 __all__ = ["UNKNOWN", "Script", "SyntaxProblem", "parse"]
 
@@ -51,6 +52,14 @@ class SyntaxProblem:
     column: int
     message: str
     quote: str
+
+    @property
+    def refusal(self) -> str:
+        """Why such a submission is not taken, and what to do instead."""
+        return (
+            f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column}). Nothing of "
+            "it can run, so nothing was handed in and no attempt is spent. Mend that line, then hand in again."
+        )
 
     def finding(self) -> Finding:
         """The one finding that such a submission gets."""
@@ -210,21 +219,34 @@ def parse(submission: Submission) -> Script:
     trees: list[Tree] = []
     problems: list[SyntaxProblem] = []
     for file in submission.files:
-        if not file.path.endswith(".py"):
-            continue
-        text = file.text.removeprefix("\ufeff")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                trees.append(Tree(file.path, text, ast.parse(text)))
-        except SyntaxError as error:
-            problems.append(_problem(file.path, text, error))
-        except (RecursionError, MemoryError):
-            message = "an expression or block is nested too deeply for Python to read"
-            problems.append(SyntaxProblem(file.path, 1, 1, message, ""))
-        except ValueError as error:
-            problems.append(_problem(file.path, text, error))
+        if file.path.endswith(".py"):
+            parsed = _parsed(file)
+            if isinstance(parsed, SyntaxProblem):
+                problems.append(parsed)
+            else:
+                trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
     return Script(submission, () if problems else tuple(trees), tuple(problems))
+
+
+def syntax_problem(submission: Submission) -> SyntaxProblem | None:
+    """Why nothing of a submission can run, and no more than that; None where every file parses."""
+    parsed = (_parsed(file) for file in submission.files if file.path.endswith(".py"))
+    return next((one for one in parsed if isinstance(one, SyntaxProblem)), None)
+
+
+def _parsed(file: SourceFile) -> ast.Module | SyntaxProblem:
+    text = file.text.removeprefix("\ufeff")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = parse_text(text)
+            refuse_uncompilable(tree, file.path)
+            return tree
+    except (SyntaxError, ValueError) as error:
+        return _problem(file.path, text, error)
+    except (RecursionError, MemoryError):
+        message = "an expression or block is nested too deeply for Python to read"
+        return SyntaxProblem(file.path, 1, 1, message, "")
 
 
 def _problem(path: str, text: str, error: SyntaxError | ValueError) -> SyntaxProblem:

@@ -21,6 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="NAME", help="cpu or gpu; default: $GRADER_PROFILE or cpu")
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
     parser.add_argument(
+        "--cold",
+        action="store_true",
+        help="measure what `grader grade --cold` is held against: launched with the torchrun command",
+    )
+    parser.add_argument(
         "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
     )
 
@@ -36,7 +41,12 @@ def run(args: argparse.Namespace) -> int:
 
     if args.runs < 1:
         raise UsageError(f"--runs {args.runs}: give a number of at least 1")
-    options = Options(profile=args.profile, nproc_per_node=args.nproc_per_node, dataset=args.dataset)
+    options = Options(
+        profile=args.profile,
+        nproc_per_node=args.nproc_per_node,
+        dataset=args.dataset,
+        launcher="torchrun" if args.cold else None,
+    )
     task = load_task(args.task)
     with LiveView(sys.stderr) as view, Pipeline(args.runtime) as pipeline:
         calibration, path = pipeline.calibrate(task, args.runs, options=options, on_progress=view.progress)

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge three submissions; 0 when each got the verdict that its folder promises."""
     from grader.cli.live import LiveView
-    from grader.cli.printing import emit_json, print_demo
+    from grader.cli.printing import emit_json, print_demo, print_reports
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED
     from grader.promises.demo import demonstrate
 
@@ -43,4 +43,6 @@ def run(args: argparse.Namespace) -> int:
                 for step in steps
             ]
         )
+    else:
+        print_reports(steps)
     return EXIT_ACCEPTED if all(step.kept for step in steps) else EXIT_NOT_ACCEPTED

@@ -11,8 +11,12 @@ A FILE is a script, a folder, a pattern or `-`:
 A comment `# noqa: DATA002` (a code), `# noqa: DATA` (a family) or `# noqa` silences findings of its statement here;
 grading reads no such comments.
 
-Exit code 1 when anything of severity error was found, 2 when a file could not be read (the others are linted all the
-same).
+With --task the findings are those that a grade of the task tells of, each as what it comes to there: it stands in the
+way of acceptance, it costs so many points, or it is free advice. Every item is told, too: seen in the text, not found
+there with what to write, or a matter that only a run can tell.
+
+Exit code 1 when anything of severity error was found, or something that the task demands is not in the text; 2 when a
+file could not be read (the others are linted all the same).
 """
 
 from __future__ import annotations
@@ -30,6 +34,9 @@ _FORMATS = ("text", "json", "sarif", "github")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader lint`."""
     parser.add_argument("files", metavar="FILE", nargs="+", help="scripts, folders, patterns, or -")
+    parser.add_argument(
+        "--task", metavar="TASK", help="hold it against this task: what counts there, and what is missing"
+    )
     parser.add_argument(
         "--stdin-filename", metavar="NAME", help="what to call the script that comes from standard input"
     )
@@ -60,11 +67,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Lint everything that is named."""
+    from dataclasses import replace
+
     from grader.catalog.scripts import read_scripts
     from grader.catalog.submissions import MAX_FILE_BYTES
     from grader.checks.choice import parse_choice
     from grader.checks.lint import lint_script_as_asked
-    from grader.cli.printing import print_lint
+    from grader.checks.rule_failures import exit_code
+    from grader.cli.lint_printing import print_lint
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
     from grader.model.finding import Severity
 
@@ -77,13 +87,33 @@ def run(args: argparse.Namespace) -> int:
         stdin=lambda: sys.stdin.buffer.read(MAX_FILE_BYTES + 1),
         stdin_name=args.stdin_filename,
     )
-    linted = [lint_script_as_asked(source, choice) for source in sources]
+    if args.task is None:
+        linted = [lint_script_as_asked(source, choice) for source in sources]
+    else:
+        from grader.catalog import load_task
+        from grader.report.reading import Reading, read_for
+        from grader.settings import settings
+
+        task = load_task(args.task)
+        linted = []
+        for source in sources:
+            read = (
+                Reading((), ()) if source.problem else read_for(task, source.submission, settings().profile)
+            )
+            found = (*read.findings, *read.failures)
+            linted.append(replace(lint_script_as_asked(source, choice, found), steps=read.steps))
     print_lint(linted, form="json" if args.json else args.format or "text")
     write_exports(args, OF_LINT, linted)
     for source in sources:
         if source.problem:
             print(f"grader: {source.problem}", file=sys.stderr)
+    for one in linted:
+        for failure in one.failures:
+            print(f"grader: {one.source.name}: {failure.message}", file=sys.stderr)
     if any(source.problem for source in sources):
         return EXIT_USAGE
+    if failed := [exit_code(failure) for one in linted for failure in one.failures]:
+        return max(failed)
     bad = any(f.severity is Severity.ERROR for one in linted for f in one.findings)
+    bad = bad or any(step.lacking for one in linted for step in one.steps)
     return EXIT_NOT_ACCEPTED if bad and not args.exit_zero else EXIT_ACCEPTED

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.client import Key
 
 NAME = "login"
 ORDER = 33
+_PATIENCE_S = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="ask for a token that the account page made, instead of a password",
     )
-    parser.add_argument("--out", action="store_true", help="sign out: forget the token")
+    parser.add_argument("--out", action="store_true", help="sign out: forget the token and revoke it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,13 +41,16 @@ def run(args: argparse.Namespace) -> int:
     url = args.url or settings().url
     if args.out:
         gone = forget(url or None)
+        revoked, why = (False, "") if gone is None else _revoked(gone)
         if args.json:
-            emit_json({"schema": 1, "signed_out": gone})
+            emit_json({"schema": 1, "signed_out": gone is not None, "revoked": revoked})
+        elif gone is None:
+            print("Nobody was signed in.")
+        elif revoked:
+            print("Signed out; the token is revoked.")
         else:
             print(
-                "Signed out. The token itself holds until it is revoked on the account page."
-                if gone
-                else "Nobody was signed in."
+                f"Signed out here. The token could not be revoked ({why}): do it on the account page of {gone.url}."
             )
         return EXIT_ACCEPTED
     if not url:
@@ -62,6 +70,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"Signed in to {key.url} as {me.get('login')}; the token is in {path}.")
     return EXIT_ACCEPTED
+
+
+def _revoked(key: Key) -> tuple[bool, str]:
+    """Whether the service took the token back, or why not; being signed out here depends on no service."""
+    from grader.client import Service
+    from grader.errors import GraderError
+
+    try:
+        with Service(key, patience_s=_PATIENCE_S) as service:
+            return service.end_token(), "it held no longer"
+    except GraderError as error:
+        return False, str(error)
 
 
 def _ask(what: str, *, shown: bool = False) -> str:

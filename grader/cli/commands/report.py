@@ -1,7 +1,9 @@
 """Fetch the report of a judged attempt from the service that one is signed in to.
 
-As text for the terminal, as JSON of schema 1 (--json), or as the HTML file that the service shows (--html, or --out
-with a name that ends so).
+As text for the terminal, as JSON (--json), or as the HTML file that the service shows (--html, or --out with a name
+that ends so). All of them say what counts: with lateness, and as an instructor set it. In JSON that is `verdict` and
+`points`, and the judge's own are `judged_verdict` and `judged_points`. The exit code is that of `grader grade`: 0
+accepted, 1 not accepted, 4 the grader itself failed.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch and print or write; 0 when it is there."""
-    from grader.cli import remote
-    from grader.errors import EXIT_ACCEPTED, UsageError
+    """Fetch and print or write, and return the exit code of the verdict that counts."""
+    from grader.cli import remote, remote_grade
+    from grader.errors import UsageError
 
     if args.html and args.json:
         raise UsageError("--html or --json: one of them")
@@ -33,8 +35,11 @@ def run(args: argparse.Namespace) -> int:
             text = service.report(args.attempt)
         else:
             text = service.grade(args.attempt)
+        attempt = service.attempt(args.attempt)
+    if args.json:
+        text = remote_grade.grade_json(text, attempt)
     if as_html or args.json or args.out is not None:
         remote.put(text, args.out)
     else:
-        remote.print_grade(text)
-    return EXIT_ACCEPTED
+        remote_grade.print_grade(text, attempt)
+    return remote_grade.exit_code(attempt)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from grader.checks.diagnosis import Explanation
 
 NAME = "rule"
 ORDER = 51
@@ -23,6 +19,8 @@ def run(args: argparse.Namespace) -> int:
 
     from grader.checks.diagnosis import load_explanations
     from grader.checks.rule import load_rules
+    from grader.checks.source.script import SYNTAX
+    from grader.checks.syntax_page import PAGE
     from grader.cli.printing import emit_json, stdout_console
     from grader.errors import EXIT_ACCEPTED, UsageError
 
@@ -30,7 +28,9 @@ def run(args: argparse.Namespace) -> int:
     rule = rules.get(args.code.upper())
     ending = next((e for e in load_explanations() if e.id == args.code.lower()), None)
     if rule is None and ending is not None:
-        return _show_ending(ending, as_json=args.json)
+        return _show(ending.id, ending.page, as_json=args.json)
+    if args.code.upper() == SYNTAX:
+        return _show(SYNTAX, PAGE, as_json=args.json)
     if rule is None:
         known = [*rules, *(e.id for e in load_explanations())]
         given = args.code.lower() if "_" in args.code else args.code.upper()
@@ -49,16 +49,16 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_ACCEPTED
 
 
-def _show_ending(ending: Explanation, *, as_json: bool) -> int:
+def _show(name: str, page: str, *, as_json: bool) -> int:
     from rich.markdown import Markdown
 
     from grader.cli.printing import emit_json, stdout_console
     from grader.errors import EXIT_ACCEPTED
 
     if as_json:
-        emit_json({"id": ending.id, "page": ending.page})
+        emit_json({"id": name, "page": page})
         return EXIT_ACCEPTED
     console = stdout_console()
-    console.print(f"[bold]{ending.id}[/bold]\n")
-    console.print(Markdown(ending.page))
+    console.print(f"[bold]{name}[/bold]\n")
+    console.print(Markdown(page))
     return EXIT_ACCEPTED

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print; 0, or with --wait the verdict's exit code."""
-    from grader.cli import remote
+    from grader.cli import remote, remote_grade
     from grader.errors import EXIT_ACCEPTED, UsageError
 
     if args.wait and args.attempt is None:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
             remote.print_attempts(service, service.attempts(), as_json=args.json)
         elif args.wait:
             attempt = remote.watch(service, args.attempt)
-            return remote.conclude(service, attempt, as_json=args.json)
+            return remote_grade.conclude(service, attempt, as_json=args.json)
         else:
             remote.print_attempts(service, (service.attempt(args.attempt),), as_json=args.json)
     return EXIT_ACCEPTED

@@ -1,7 +1,7 @@
 """A grade as the `results.json` that Gradescope reads: one test per rubric item, each with what was seen.
 
-Gradescope's total per assignment is fixed, while items that could not be observed leave ours: the score is scaled to
-the task's full points, and says so. Learners read this file's texts, so what only staff should know is never in it.
+Gradescope's total per assignment is fixed, as ours is. Learners read this file's texts, so what only staff should know
+is never in it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import json
 import math
 from typing import Any
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding
-from grader.model.grade import Grade, RubricResult, State, Verdict
+from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.report.audience import Audience, for_audience
+from grader.report.banner import sentence
 from grader.report.safe_text import visible
-from grader.report.wording import HEADLINES, STATES, points_text, ranks_text
+from grader.report.wording import ITEM_STATES, points_text, ranks_text
 
+_FULL = 100.0
 HELP = "write a results.json as Gradescope reads it, too"
 
 
@@ -24,7 +27,7 @@ def of_grade(grade: Grade, audience: Audience) -> str:  # noqa: ARG001 - learner
     grade = for_audience(grade, Audience.LEARNER)
     document = {
         "score": _score(grade),
-        "max_score": _number(sum(item.full_points for item in grade.rubric)),
+        "max_score": _FULL,
         "execution_time": _number(sum(grade.phases.values())),
         "output": _overall(grade),
         "output_format": "text",
@@ -46,17 +49,17 @@ def of_grade(grade: Grade, audience: Audience) -> str:  # noqa: ARG001 - learner
 
 
 def _score(grade: Grade) -> float:
-    full = sum(item.full_points for item in grade.rubric)
     if grade.max_points <= 0 or grade.verdict is Verdict.JUDGE_ERROR:
         return 0.0
-    return _number(grade.points / grade.max_points * full)
+    # Grades of an earlier schema may have another total.
+    return _number(grade.points / grade.max_points * _FULL)
 
 
 def _test(number: int, item: RubricResult, grade: Grade) -> dict[str, Any]:
-    left_out = item.state is State.NOT_OBSERVABLE and item.points <= 0
+    left_out = item.state is ItemState.NOT_SHOWN
     told = [finding for finding in grade.findings if finding.code in item.codes]
     test: dict[str, Any] = {
-        "name": visible(item.title) + (" (not observable, left out of the total)" if left_out else ""),
+        "name": visible(item.title) + (" (cannot be shown here)" if left_out else ""),
         "number": str(number),
         "score": _number(item.earned),
         "max_score": _number(item.points),
@@ -66,28 +69,26 @@ def _test(number: int, item: RubricResult, grade: Grade) -> dict[str, Any]:
         test["status"] = "passed" if _full(item) else "failed"
     return {
         **test,
-        "output": visible("\n\n".join([f"{STATES[item.state]}: {item.reason}", *map(_finding, told)])),
+        "output": visible(
+            "\n\n".join([f"{ITEM_STATES[item.state][0]}: {item.reason}", *map(_finding, told)])
+        ),
         "visibility": "visible",
     }
 
 
 def _full(item: RubricResult) -> bool:
-    return item.state is not State.CONTRADICTED and math.isclose(item.earned, item.points, abs_tol=1e-9)
+    return math.isclose(item.earned, item.points, abs_tol=1e-9)
 
 
 def _overall(grade: Grade) -> str:
-    points = f"{points_text(grade.points)} of {points_text(grade.max_points)} points"
-    full = sum(item.full_points for item in grade.rubric)
-    if not math.isclose(full, grade.max_points, abs_tol=1e-6):
-        points += (
-            f", which count as {points_text(_score(grade))} of {points_text(full)}: "
-            "what could not be observed left the total"
-        )
+    said = f"{sentence(AttemptResult.of(grade))}."
+    if grade.max_points != _FULL:
+        said += f" Here they count as {points_text(_score(grade))} of {_FULL:g}."
     costing = {code for item in grade.rubric for code in item.codes}
     rest = [finding for finding in grade.findings if finding.code not in costing]
     parts = [
-        f"{HEADLINES[grade.verdict]}. {grade.verdict_reason}",
-        f"{points}.",
+        said,
+        grade.verdict_reason,
         *map(_finding, rest),
         *grade.notes,
     ]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree
 
-from grader.model.grade import Grade, RubricResult, State, Verdict
+from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience, for_audience
 from grader.report.safe_text import visible
-from grader.report.wording import VERDICTS, points_text
+from grader.report.wording import ITEM_STATES, VERDICTS, points_text
 
 HELP = "write the outcome as JUnit XML, too"
 
@@ -33,7 +33,8 @@ def of_verification(cases: Sequence[VerifyCase]) -> str:
 def of_grade(grade: Grade, audience: Audience) -> str:
     """One attempt: a case for its verdict, then one per rubric item.
 
-    What was contradicted is a `failure`, what could not be seen is `skipped`; only the judge's own fault is an `error`.
+    What was lost or not reached is a `failure`, what could not be seen is `skipped`; only the judge's own fault is an
+    `error`.
     """
     grade = for_audience(grade, audience)
     seconds = sum(grade.phases.values())
@@ -71,9 +72,10 @@ def _verdict_case(grade: Grade, seconds: float) -> ElementTree.Element:
 
 def _item_case(grade: Grade, item: RubricResult) -> ElementTree.Element:
     case = _named(grade, f"{item.id}: {item.title}", 0.0)
-    if item.state is State.NOT_OBSERVABLE:
-        ElementTree.SubElement(case, "skipped", {"message": visible(f"not observable: {item.reason}")})
-    elif item.state is State.CONTRADICTED:
+    if item.state in (ItemState.NOT_SHOWN, ItemState.NOT_SEEN):
+        words, _ = ITEM_STATES[item.state]
+        ElementTree.SubElement(case, "skipped", {"message": visible(f"{words}: {item.reason}")})
+    elif item.state is not ItemState.EARNED:
         points = f"{points_text(item.earned)} of {points_text(item.points)} points"
         told = {"message": visible(f"{points}: {item.reason}"), "type": "rubric"}
         ElementTree.SubElement(case, "failure", told)

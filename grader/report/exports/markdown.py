@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding, Severity
-from grader.model.grade import Grade, State
+from grader.model.grade import Grade
 from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience, for_audience
+from grader.report.banner import sentence
+from grader.report.cards import effect_of
 from grader.report.safe_text import one_line
 from grader.report.wording import (
-    HEADLINES,
+    ITEM_STATES,
     SEVERITIES,
-    STATES,
     SYMBOLS,
     TONES,
     mend_order,
@@ -36,11 +38,10 @@ _CODE = re.compile(r"`([^`\n]+)`")
 def of_grade(grade: Grade, audience: Audience) -> str:
     """One judged attempt: verdict, points by item, findings with places and remedies."""
     grade = for_audience(grade, audience)
-    points = f"{points_text(grade.points)} of {points_text(grade.max_points)} points"
     lines = [
-        f"## {SYMBOLS[TONES[grade.verdict]]} {HEADLINES[grade.verdict]}: {_text(grade.submission)}",
+        f"## {SYMBOLS[TONES[grade.verdict]]} {_text(sentence(AttemptResult.of(grade)))}",
         "",
-        f"{_text(grade.task)}, {plural(grade.world_size, 'rank')}, {_text(grade.dataset)}: **{points}**",
+        f"{_text(grade.submission)}: {_text(grade.task)}, {plural(grade.world_size, 'rank')}, {_text(grade.dataset)}",
         "",
         _text(grade.verdict_reason),
         "",
@@ -53,15 +54,13 @@ def of_grade(grade: Grade, audience: Audience) -> str:
         rows = [
             (
                 _text(item.title) + (" (must)" if item.must else ""),
-                STATES[item.state],
-                "–"
-                if item.state is State.NOT_OBSERVABLE and not item.points
-                else f"{points_text(item.earned)} / {points_text(item.points)}",
+                ITEM_STATES[item.state][0],
+                f"{points_text(item.earned)} / {points_text(item.points)}" if item.points else "–",
             )
             for item in grade.rubric
         ]
         lines += [*_table(("item", "seen", "points"), rows), ""]
-    lines += _findings(grade.findings)
+    lines += _findings(grade)
     lines += [f"Held because: {_text(reason)}\n" for reason in grade.review]
     lines += [f"*{_text(note)}*\n" for note in grade.notes]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -98,10 +97,10 @@ def of_verification(cases: Sequence[VerifyCase]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _findings(findings: Iterable[Finding]) -> Iterable[str]:
-    ordered = sorted(findings, key=mend_order)
+def _findings(grade: Grade) -> Iterable[str]:
+    ordered = sorted(grade.findings, key=mend_order)
     for severity in Severity:
-        members = [finding for finding in ordered if finding.severity is severity]
+        members = [finding for finding in ordered if effect_of(finding, grade) is severity]
         if members:
             yield f"### {SEVERITIES[severity][0]}\n"
         for finding in members:

@@ -14,6 +14,7 @@ class CourseRow(Base):
 
     Attributes:
         name: unique short name, as it stands in addresses.
+        about: what the course says of itself; None: what its course file says.
         closed_at: nothing is handed in any more.
         time_zone: IANA name of the zone in which staff writes dates, None for UTC. Dates are kept in UTC.
     """
@@ -26,3 +27,4 @@ class CourseRow(Base):
     created_at: Mapped[datetime]
     closed_at: Mapped[datetime | None]
     time_zone: Mapped[str | None] = mapped_column(SafeString(64))
+    about: Mapped[str | None]

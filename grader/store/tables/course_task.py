@@ -34,6 +34,7 @@ class CourseTaskRow(Base):
             days something is taken at all (None: for good).
         max_per_day, max_total, max_concurrent: attempts per learner, None: as many as they like. A day is 24 hours.
         hidden_until_due: learners see that they were judged, and how only after the due date.
+        draft_since: since when it is prepared; learners see it once it is published, which empties this.
         withdrawn_at: since when the course does without it: learners see it no more, what was judged stays.
     """
 
@@ -60,3 +61,4 @@ class CourseTaskRow(Base):
     max_concurrent: Mapped[int | None]
     hidden_until_due: Mapped[bool] = mapped_column(default=False)
     withdrawn_at: Mapped[datetime | None]
+    draft_since: Mapped[datetime | None]

@@ -21,6 +21,7 @@ class GradeRow(Base):
     """
 
     __tablename__ = "grades"
+    __table_args__ = (Index("ix_grades_verdict", "verdict"),)
 
     attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id", ondelete="CASCADE"), primary_key=True)
     verdict: Mapped[Verdict] = mapped_column(one_of(Verdict))

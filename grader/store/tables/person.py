@@ -27,6 +27,7 @@ class PersonRow(Base):
         password_hash: Argon2; None: this account signs in with tokens only.
         must_change: the password is a one-time one.
         session_epoch: raised whenever all sessions of this account shall end; sessions name the epoch of their start.
+        signed_in_at: last sign-in with the password, in a browser or for a token; None: never.
         disabled_at: when set, neither password nor token opens anything.
     """
 
@@ -41,3 +42,4 @@ class PersonRow(Base):
     session_epoch: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
+    signed_in_at: Mapped[datetime | None]

@@ -16,7 +16,8 @@ class StandingRow(Base):
     """One cell of a gradebook.
 
     Attributes:
-        attempt_id: the attempt that counts; points, max_points, verdict: what it counts as, lateness and override in.
+        attempt_id: the attempt that counts; points, max_points, verdict: what it counts as, lateness and override in;
+            one that is held has no points until it is decided.
         late_days, overridden: why it may differ from what was judged.
     """
 

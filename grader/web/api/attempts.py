@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from grader.checks.lint import lint
 from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
 from grader.store.attempt_endings import CancelResult, cancel
@@ -16,10 +17,14 @@ from grader.store.events import events_of
 from grader.store.grades import grade_of
 from grader.store.regrades import regrade
 from grader.store.submissions import source_of
+from grader.store.tables.attempt import AttemptState
+from grader.web import attempt_comparison
 from grader.web.attempt_files import file_of
-from grader.web.documents.conversions import attempt_out, events_out, findings_out
+from grader.web.documents.change_schemas import ChangesOut
+from grader.web.documents.conversions import attempts_out, changes_out, events_out, findings_out
 from grader.web.documents.schemas import ERRORS, AttemptOut, CancelOut, EventOut, FindingsOut, RegradeOut
 from grader.web.error_responses import error_response
+from grader.web.learner.source_findings import findings_of_attempt
 from grader.web.security.access import V1, SignedIn, StaffAttempt, VisibleAttempt, hidden_until, not_found
 from grader.web.security.headers import REPORT_CSP
 from grader.web.service import ServiceDep
@@ -40,22 +45,22 @@ def own_attempts(
     """The caller's own attempts, newest first; the next page is `before` the last id of this one."""
     wanted = AttemptFilter(person_id=visitor.account.id, course_task_id=course_task_id)
     found = attempts(service.store, wanted, before=before, limit=limit)
-    return [attempt_out(service, visitor, one) for one in found if one.counts]
+    return attempts_out(service, visitor, (one for one in found if one.counts))
 
 
 @router.get("/attempts/{attempt_id}")
 def one_attempt(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> AttemptOut:
     """Where an attempt stands."""
-    return attempt_out(service, visitor, attempt)
+    return attempts_out(service, visitor, [attempt])[0]
 
 
 @router.get("/attempts/{attempt_id}/findings")
 def source_findings(service: ServiceDep, attempt: VisibleAttempt) -> FindingsOut:
-    """What the attempt's source alone gives away; nothing is run."""
+    """What the attempt's source alone gives away, as grave as what it comes to in its task; nothing is run."""
     source = source_of(service.store, attempt.id)
     if source is None:
         raise not_found()
-    return FindingsOut.model_validate({"findings": findings_out(lint(source))})
+    return FindingsOut.model_validate({"findings": findings_out(findings_of_attempt(source, attempt))})
 
 
 @router.get(
@@ -64,18 +69,13 @@ def source_findings(service: ServiceDep, attempt: VisibleAttempt) -> FindingsOut
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 def grade(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> Response:
-    """The whole grade as `grader grade --json` prints it: for learners without what is for staff."""
+    """The grade as it was judged, for learners without what is for staff; what counts, the attempt itself says."""
     stored = grade_of(service.store, attempt.id)
     if stored is None:
         raise not_found()
     hidden = hidden_until(service, visitor, attempt)
     if hidden is not None:
-        return error_response(
-            403,
-            "How it went is told when the task is due.",
-            kind="hidden_until_due",
-            lifted_at=hidden.isoformat(),
-        )
+        return _hidden(hidden)
     if visitor.teaches(attempt.course_id):
         return Response(stored.document, media_type="application/json")
     # Written anew from what was judged: of two learners with the same files neither reads what is the other's.
@@ -91,18 +91,37 @@ def report(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> R
     """The report, one HTML file that needs nothing else."""
     hidden = hidden_until(service, visitor, attempt)
     if hidden is not None:
-        return error_response(
-            403,
-            "How it went is told when the task is due.",
-            kind="hidden_until_due",
-            lifted_at=hidden.isoformat(),
-        )
+        return _hidden(hidden)
     teaches = visitor.teaches(attempt.course_id)
     wanted = STAFF_REPORT if teaches else REPORT
     found = file_of(service, attempt, wanted, staff=teaches)
     if found is None:
         raise not_found()
     return HTMLResponse(found[0], headers={"content-security-policy": REPORT_CSP})
+
+
+@router.get("/attempts/{attempt_id}/changes", response_model=ChangesOut)
+def changes(
+    service: ServiceDep,
+    visitor: SignedIn,
+    attempt: VisibleAttempt,
+    since: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+) -> ChangesOut | Response:
+    """What changed since the learner's attempt before, or since the one of that number: findings, outcome, text."""
+    hidden = hidden_until(service, visitor, attempt)
+    if hidden is not None:
+        return _hidden(hidden)
+    if attempt.state is not AttemptState.JUDGED:
+        raise HTTPException(409, f"Attempt {attempt.id} is not judged, so there is nothing to compare.")
+    if since is None:
+        return changes_out(attempt, attempt_comparison.since_last(service, visitor, attempt))
+    compared = attempt_comparison.since(service, visitor, attempt, since)
+    if compared is None:
+        # The same words for what is not there and for what is not theirs.
+        raise HTTPException(
+            409, f"Attempt {since} is no other judged attempt of the same learner at this task."
+        )
+    return changes_out(attempt, compared)
 
 
 @router.get("/attempts/{attempt_id}/events")
@@ -129,3 +148,12 @@ def cancel_attempt(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttem
 def regrade_attempt(service: ServiceDep, visitor: SignedIn, attempt: StaffAttempt) -> RegradeOut:
     """Judge it again at the task's version of today; nothing counts until that is applied."""
     return RegradeOut(batch=regrade(service.store, [attempt.id], actor_id=visitor.account.id))
+
+
+def _hidden(until: datetime) -> Response:
+    return error_response(
+        403,
+        "How it went is told when the task is due.",
+        kind="hidden_until_due",
+        lifted_at=until.isoformat(),
+    )

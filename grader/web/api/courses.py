@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -10,11 +9,10 @@ from fastapi import APIRouter, Query
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import courses, tasks_of
 from grader.store.gradebook import gradebook
-from grader.web.documents.conversions import attempt_out, task_out
+from grader.web.documents.conversions import attempts_out, cell_out, task_out
 from grader.web.documents.schemas import (
     ERRORS,
     AttemptOut,
-    CellOut,
     CourseOut,
     GradebookOut,
     LearnerOut,
@@ -39,9 +37,14 @@ def own_courses(service: ServiceDep, visitor: SignedIn) -> list[CourseOut]:
 
 
 @router.get("/courses/{course_id}/tasks")
-def tasks(service: ServiceDep, course: VisibleCourse) -> list[TaskOut]:
-    """The tasks of a course, in their order."""
-    return [task_out(task) for task in tasks_of(service.store, course.id) if not task.withdrawn]
+def tasks(service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> list[TaskOut]:
+    """The tasks of a course, in their order; drafts for its instructors alone."""
+    teaches = visitor.teaches(course.id)
+    return [
+        task_out(task)
+        for task in tasks_of(service.store, course.id)
+        if task.offered or (teaches and not task.withdrawn)
+    ]
 
 
 @router.get("/courses/{course_id}/gradebook")
@@ -55,9 +58,7 @@ def whole_gradebook(service: ServiceDep, _visitor: CourseStaff, course_id: int) 
                 person_id=row.person_id,
                 login=row.login,
                 name=row.name,
-                cells=[
-                    CellOut(course_task_id=task_id, **asdict(cell)) for task_id, cell in row.cells.items()
-                ],
+                cells=[cell_out(task_id, cell) for task_id, cell in row.cells.items()],
             )
             for row in book.rows
         ],
@@ -74,4 +75,4 @@ def attempts_of_course(
 ) -> list[AttemptOut]:
     """Attempts of a course, newest first, for its instructors; the next page is `before` the last id of this one."""
     found = attempts(service.store, AttemptFilter(course_id=course_id), before=before, limit=limit)
-    return [attempt_out(service, visitor, one) for one in found]
+    return attempts_out(service, visitor, found)

@@ -18,13 +18,26 @@ from starlette.responses import JSONResponse, Response
 
 from grader.checks.lint import lint
 from grader.model.submission import Submission
+from grader.report.readiness import steps_out
+from grader.report.reading import read_for
+from grader.store.attempts import attempt
 from grader.store.limits import Limit, Refusal
 from grader.store.submissions import Receipt
 from grader.store.tables.attempt import AttemptState
 from grader.web.documents.conversions import findings_out, place_out
-from grader.web.documents.schemas import ERRORS, AcceptedOut, FindingsOut, SubmissionIn
+from grader.web.documents.schemas import ERRORS, AcceptedOut, FindingsOut, ReadingOut, SubmissionIn
 from grader.web.error_responses import error_response
-from grader.web.security.access import V1, Id, SignedIn, too_many_requests
+from grader.web.learner.open_task import open_task
+from grader.web.learner.source_findings import findings_of_attempt
+from grader.web.security.access import (
+    V1,
+    Id,
+    SignedIn,
+    TaskInCourse,
+    VisibleCourseTask,
+    Visitor,
+    too_many_requests,
+)
 from grader.web.security.rate_limits import SCRIPT_CHECKS
 from grader.web.service import ServiceDep, WebService
 from grader.web.upload.concurrent_uploads import SubmissionLoad
@@ -93,14 +106,28 @@ async def submit(
     return _receipt(taken, *extras)
 
 
+@router.post("/course-tasks/{course_task_id}/check", response_model=ReadingOut, openapi_extra=_BODY)
+async def check(
+    request: Request, service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask
+) -> Response:
+    """What the source gives away for this task, and what of it is missing; nothing is kept and nothing is run."""
+    await _count(service, visitor)
+    submission = await _read(request)
+    return JSONResponse(await run_in_threadpool(_reading, visitor, found, submission))
+
+
 @router.post("/lint", response_model=FindingsOut, openapi_extra=_BODY)
 async def look(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
     """What the source alone gives away; nothing is kept and nothing is run."""
+    await _count(service, visitor)
+    submission = await _read(request)
+    return JSONResponse({"findings": await run_in_threadpool(_findings, submission)})
+
+
+async def _count(service: WebService, visitor: Visitor) -> None:
     refused = await service.rate_limiter.hit_async(SCRIPT_CHECKS, str(visitor.account.id))
     if refused is not None:
         raise too_many_requests(refused)
-    submission = await _read(request)
-    return JSONResponse({"findings": await run_in_threadpool(_findings, submission)})
 
 
 async def _read(request: Request) -> Submission:
@@ -120,7 +147,9 @@ async def _read(request: Request) -> Submission:
 
 
 def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> _ReceiptExtras:
-    return _place(service, taken), _findings(submission)
+    facts = attempt(service.store, taken.attempt_id)
+    findings = lint(submission) if facts is None else findings_of_attempt(submission, facts)
+    return _place(service, taken), findings_out(findings)
 
 
 def _receipt(taken: Receipt, place: dict[str, Any] | None, findings: list[dict[str, Any]] | None) -> Response:
@@ -150,6 +179,14 @@ def _place(service: WebService, taken: Receipt) -> dict[str, Any] | None:
         return None
     place = place_out(service.queue_positions().get(taken.attempt_id))
     return None if place is None else place.model_dump()
+
+
+def _reading(visitor: Visitor, found: TaskInCourse, submission: Submission) -> dict[str, Any]:
+    task = open_task(visitor, found)
+    if task is None:
+        return {"findings": _findings(submission), "steps": []}
+    reading = read_for(task, submission, found.task.profile)
+    return {"findings": findings_out(reading.findings), "steps": steps_out(reading.steps)}
 
 
 def _findings(submission: Submission) -> list[dict[str, Any]]:

@@ -6,13 +6,22 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding
+from grader.report.attempt_changes import FindingChange
+from grader.report.banner import sentence
+from grader.report.cards import COSTS
+from grader.report.source_changes import FileChange
+from grader.store.attempt_results import results_of
 from grader.store.attempts import StoredAttempt
 from grader.store.courses import AssignedTask
 from grader.store.events import StoredEvent
+from grader.store.gradebook import GradebookCell
 from grader.store.queue import QueuePlace
 from grader.store.tables.attempt import AttemptState
-from grader.web.documents.schemas import AttemptOut, EventOut, PlaceOut, TaskOut
+from grader.web.attempt_comparison import AttemptComparison
+from grader.web.documents.change_schemas import ChangesOut, FileChangeOut, FindingChangeOut
+from grader.web.documents.schemas import AttemptOut, CellOut, EventOut, PlaceOut, TaskOut
 from grader.web.security.access import Visitor, hidden_until
 from grader.web.service import WebService
 
@@ -21,11 +30,19 @@ _STAFF_ONLY = ("reason", "cached_from", "worker", "tries")
 _OUTCOME = ("verdict", "points")
 
 
-def attempt_out(service: WebService, visitor: Visitor, facts: StoredAttempt) -> AttemptOut:
-    """An attempt as this visitor may see it."""
+def attempts_out(service: WebService, visitor: Visitor, found: Iterable[StoredAttempt]) -> list[AttemptOut]:
+    """Attempts as this visitor may see them."""
+    found = tuple(found)
+    results = results_of(service.store, [one.id for one in found])
+    return [_attempt_out(service, visitor, one, results.get(one.id)) for one in found]
+
+
+def _attempt_out(
+    service: WebService, visitor: Visitor, facts: StoredAttempt, result: AttemptResult | None
+) -> AttemptOut:
     teaches = visitor.teaches(facts.course_id)
     hidden = hidden_until(service, visitor, facts) if facts.verdict is not None else None
-    visible = hidden is None
+    shown = result if hidden is None else None
     return AttemptOut(
         id=facts.id,
         submission=facts.submission,
@@ -45,15 +62,38 @@ def attempt_out(service: WebService, visitor: Visitor, facts: StoredAttempt) -> 
         claimed_at=facts.claimed_at,
         finished_at=facts.finished_at,
         cancel_requested=facts.cancel_requested_at is not None,
-        verdict=facts.verdict if visible else None,
-        points=facts.points if visible else None,
-        max_points=facts.max_points if visible else None,
+        verdict=shown.verdict if shown else None,
+        points=shown.points if shown else None,
+        max_points=shown.max_points if shown else None,
+        judged_verdict=shown.judged_verdict if shown else None,
+        judged_points=shown.judged_points if shown else None,
+        late_days=shown.late_days if shown else None,
+        late_loss=shown.late_loss if shown else None,
+        overridden=shown.decided if shown else None,
+        held_since=shown.held_since if shown else None,
+        outcome=sentence(shown) if shown else None,
         hidden_until=hidden,
         login=facts.login if teaches else None,
         person=facts.person if teaches else None,
         worker=facts.worker if teaches else None,
         tries=facts.tries if teaches else None,
         failure=facts.failure if teaches else None,
+    )
+
+
+def cell_out(course_task_id: int, cell: GradebookCell) -> CellOut:
+    """A cell of a gradebook."""
+    result = cell.result
+    return CellOut(
+        course_task_id=course_task_id,
+        num_attempts=cell.num_attempts,
+        attempt_id=cell.attempt_id,
+        points=result.points if result else 0.0,
+        max_points=result.max_points if result else 0.0,
+        verdict=result.verdict if result else None,
+        late_days=result.late_days if result else 0,
+        overridden=result.decided if result else False,
+        outcome=sentence(result) if result else None,
     )
 
 
@@ -88,12 +128,52 @@ def findings_out(findings: Iterable[Finding]) -> list[dict[str, Any]]:
             "severity": one.severity.value,
             "message": one.message,
             "hint": one.hint,
+            "costs": list(one.details.get(COSTS, ())),
             "path": one.location.path if one.location else None,
             "line": one.location.line if one.location else None,
             "column": one.location.column if one.location else None,
         }
         for one in findings
     ]
+
+
+def changes_out(facts: StoredAttempt, compared: AttemptComparison | None) -> ChangesOut:
+    """What changed since an earlier attempt."""
+    changes = None if compared is None else compared.changes
+    return ChangesOut(
+        attempt_id=facts.id,
+        since=compared.before.id if compared else None,
+        outcome_before=sentence(changes.before) if changes else None,
+        outcome=sentence(changes.now) if changes else None,
+        went=[_finding_change_out(one) for one in changes.went] if changes else [],
+        came=[_finding_change_out(one) for one in changes.came] if changes else [],
+        num_stayed=changes.num_stayed if changes else 0,
+        files=[_file_change_out(one) for one in changes.files] if changes else [],
+        notes=list(changes.notes) if changes else [],
+    )
+
+
+def _file_change_out(one: FileChange) -> FileChangeOut:
+    return FileChangeOut(
+        kind=one.kind,
+        path=one.path,
+        old_path=one.old_path or None,
+        num_added=one.num_added,
+        num_removed=one.num_removed,
+        num_left_out=one.num_left_out,
+        diff=one.unified,
+    )
+
+
+def _finding_change_out(one: FindingChange) -> FindingChangeOut:
+    return FindingChangeOut(
+        code=one.code,
+        title=one.title,
+        severity=one.severity.value,
+        path=one.place.path if one.place else None,
+        line=one.place.line if one.place else None,
+        doubt=one.doubt,
+    )
 
 
 def task_out(task: AssignedTask) -> TaskOut:
@@ -106,5 +186,6 @@ def task_out(task: AssignedTask) -> TaskOut:
         task=task.task,
         profile=task.profile,
         position=task.position,
+        draft=task.draft,
         **fields,
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grader.checks.rubric_step import Sight
 from grader.model.grade import Verdict
 from grader.store.tables.api_token import Scope
 from grader.store.tables.attempt import AttemptState, Lane
@@ -69,7 +70,10 @@ class CourseOut(Document):
 
 
 class TaskOut(Document):
-    """A task of a course, on what terms it is set; `opens_at`, `due_at`: for everybody, extensions are not in it."""
+    """A task of a course, on what terms it is set; `opens_at`, `due_at`: for everybody, extensions are not in it.
+
+    `draft`: only the course's instructors see it.
+    """
 
     id: int
     course_id: int
@@ -77,6 +81,7 @@ class TaskOut(Document):
     title: str
     profile: str
     position: int
+    draft: bool
     required: bool
     weight: float
     opens_at: datetime | None
@@ -88,12 +93,17 @@ class TaskOut(Document):
 
 
 class FindingOut(Document):
-    """What the source alone gives away; see the rule's page for the code."""
+    """What the source alone gives away; see the rule's page for the code.
+
+    Read for a task, `severity` is what it comes to there: `error` stands in the way of acceptance, `warning` costs the
+    points that `costs` tells, `hint` is free.
+    """
 
     code: str
     severity: Literal["error", "warning", "hint", "review"]
     message: str
     hint: str
+    costs: list[str] = []
     path: str | None
     line: int | None
     column: int | None
@@ -103,6 +113,27 @@ class FindingsOut(Document):
     """Findings of the source, gravest first."""
 
     findings: list[FindingOut]
+
+
+class StepOut(Document):
+    """One item of a task's rubric as far as the text goes, and what is missing or where it stands."""
+
+    id: str
+    title: str
+    must: bool
+    points: float
+    sight: Sight
+    says: str
+
+
+class ReadingOut(Document):
+    """What reading a submission shows for a task: findings, and its items in the order in which to do them.
+
+    `steps` is empty where the text is not Python, and for tasks that are not open yet.
+    """
+
+    findings: list[FindingOut]
+    steps: list[StepOut]
 
 
 class PlaceOut(Document):
@@ -131,7 +162,10 @@ class AcceptedOut(Document):
 
 
 class AttemptOut(Document):
-    """An attempt; `verdict` and `points` null: not judged, or not told yet (`hidden_until`)."""
+    """An attempt: `verdict` and `points` are what counts, `judged_…` what the judge gave; `outcome` says both.
+
+    All of them null: not judged, or not told yet (`hidden_until`).
+    """
 
     id: int
     submission: str
@@ -152,6 +186,13 @@ class AttemptOut(Document):
     verdict: Verdict | None
     points: float | None
     max_points: float | None
+    judged_verdict: Verdict | None
+    judged_points: float | None
+    late_days: int | None
+    late_loss: float | None
+    overridden: bool | None
+    held_since: datetime | None
+    outcome: str | None
     hidden_until: datetime | None
     login: str | None = None
     person: str | None = None
@@ -192,6 +233,7 @@ class CellOut(Document):
     verdict: Verdict | None
     late_days: int
     overridden: bool
+    outcome: str | None
 
 
 class LearnerOut(Document):

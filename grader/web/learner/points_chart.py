@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.report.wording import TONES, VERDICTS, points_text
-from grader.store.attempts import StoredAttempt
+from grader.model.attempt_result import AttemptResult
+from grader.report.banner import sentence, tone
+from grader.report.wording import points_text
 
 WIDTH, HEIGHT = 320, 110
 _LEFT, _RIGHT, _TOP, _BOTTOM = 28, 8, 10, 22
@@ -15,13 +16,12 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class ChartPoint:
-    """One judged attempt: where it lies, its tone, and what it says when pointed at."""
+    """One judged attempt: where it lies, its tone, and what it says when pointed at; the list beside it has links."""
 
     x: float
     y: float
     tone: str
     text: str
-    attempt_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +35,27 @@ class PointsChart:
     summary: str
 
 
-def points_chart(history: Sequence[StoredAttempt]) -> PointsChart | None:
+def points_chart(history: Sequence[tuple[int, AttemptResult]]) -> PointsChart | None:
     """The last judged attempts, oldest first; None where there are fewer than two.
 
     Args:
-        history: attempts, newest first.
+        history: attempts with a grade, by number and with what they count as, newest first. What is held has no points
+            to show before it is decided, and is left out.
     """
-    judged = [one for one in reversed(history) if one.points is not None and one.max_points][-_MOST:]
+    judged = [(n, one) for n, one in reversed(history) if one.held_since is None and one.max_points][-_MOST:]
     if len(judged) < 2:
         return None
     low, high = float(HEIGHT - _BOTTOM), float(_TOP)
     step = (WIDTH - _LEFT - _RIGHT) / (len(judged) - 1)
-    dots = []
-    for index, one in enumerate(judged):
-        share = min(1.0, max(0.0, (one.points or 0.0) / (one.max_points or 1.0)))
-        verdict = one.verdict
-        text = f"Attempt {one.id}: {points_text(one.points or 0.0)} of {points_text(one.max_points or 0.0)} points"
-        dots.append(
-            ChartPoint(
-                round(_LEFT + index * step, 1),
-                round(low - share * (low - high), 1),
-                TONES[verdict] if verdict is not None else "quiet",
-                f"{text}, {VERDICTS[verdict]}" if verdict is not None else text,
-                one.id,
-            )
+    dots = tuple(
+        ChartPoint(
+            round(_LEFT + index * step, 1),
+            round(low - min(1.0, max(0.0, one.points / one.max_points)) * (low - high), 1),
+            tone(one),
+            f"Attempt {number}: {sentence(one)}",
         )
-    first, last = judged[0].points or 0.0, judged[-1].points or 0.0
+        for index, (number, one) in enumerate(judged)
+    )
+    first, last = judged[0][1].points, judged[-1][1].points
     summary = f"{len(judged)} judged attempts, from {points_text(first)} to {points_text(last)} points."
-    return PointsChart(tuple(dots), " ".join(f"{dot.x},{dot.y}" for dot in dots), low, high, summary)
+    return PointsChart(dots, " ".join(f"{dot.x},{dot.y}" for dot in dots), low, high, summary)

@@ -1,20 +1,27 @@
-"""What a script's text gives away, ready to be shown: findings as cards, and the source with them in its margin.
+"""What a script's text gives away, ready to be shown: what a task asks for beyond it, findings as cards, the source.
 
-Runs nothing of the script; the same files are checked once.
+Runs nothing of the script; the same files are read once for each version of a task.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from markupsafe import Markup
 
 from grader.checks.lint import lint
+from grader.checks.rubric_step import RubricStep
+from grader.model.finding import Finding
 from grader.model.submission import Submission
+from grader.model.task import Task
 from grader.report import cards, wording
 from grader.report.highlight import highlighted
-from grader.report.pages import rule_pages
+from grader.report.pages import rule_titles
+from grader.report.readiness import ToldReadiness, told
+from grader.report.reading import read_for
+from grader.store.attempts import StoredAttempt
+from grader.web.lookups.catalog import cached_task
 
 _MOST_LINES = 3000
 
@@ -39,19 +46,46 @@ class SourceListing:
 
 @dataclass(frozen=True, slots=True)
 class SourceFindings:
-    """All of it; `summary` is such as `1 error and 2 hints`."""
+    """All of it.
+
+    Attributes:
+        summary: such as `1 error and 2 hints`.
+        readiness: what of a task is in the text; None where no task is known, or nothing parses.
+        groups: findings as cards; files: the source with findings in its margin.
+    """
 
     summary: str
     num_findings: int
+    readiness: ToldReadiness | None
     groups: tuple[cards.CardGroup, ...]
     files: tuple[SourceListing, ...]
 
 
+def source_findings(submission: Submission, task: Task | None = None, profile: str = "") -> SourceFindings:
+    """What the text gives away, and what of a task is in it; `profile`: where it is judged."""
+    return _read(submission, "", "") if task is None else _read(submission, task.name, task.version, profile)
+
+
+def findings_of_attempt(submission: Submission, facts: StoredAttempt) -> tuple[Finding, ...]:
+    """What an attempt's text gives away, as grave as what it comes to in its task."""
+    task = cached_task(facts.task)
+    return lint(submission) if task is None else read_for(task, submission, facts.profile).findings
+
+
 @lru_cache(maxsize=64)
-def source_findings(submission: Submission) -> SourceFindings:
-    """Findings of the source halves of all rules."""
-    findings = lint(submission)
-    groups = cards.group_cards(findings, submission, titles=_titles())
+def _read(submission: Submission, task_name: str, _version: str, profile: str = "") -> SourceFindings:
+    # By its name, as a task is nothing that a cache could know again.
+    task = cached_task(task_name) if task_name else None
+    if task is None:
+        return _shown(submission, lint(submission), ())
+    reading = read_for(task, submission, profile)
+    return _shown(submission, reading.findings, reading.steps)
+
+
+def _shown(
+    submission: Submission, findings: tuple[Finding, ...], steps: tuple[RubricStep, ...]
+) -> SourceFindings:
+    groups = cards.group_cards(findings, submission, titles=rule_titles())
     notes: dict[tuple[str, int], list[MarginNote]] = {}
     for group in groups:
         for card in group.cards:
@@ -60,7 +94,13 @@ def source_findings(submission: Submission) -> SourceFindings:
                 note = MarginNote(card.finding.code, tone, f"#finding-{card.number}")
                 notes.setdefault(place, []).append(note)
     files = tuple(_listing(submission, file.path, notes) for file in submission.files)
-    return SourceFindings(wording.findings_text(findings), len(findings), groups, files)
+    return SourceFindings(
+        wording.findings_text(findings),
+        len(findings),
+        told(steps, findings) if steps else None,
+        groups,
+        files,
+    )
 
 
 def _listing(
@@ -72,8 +112,3 @@ def _listing(
         for number, text in enumerate(highlighted(source[:_MOST_LINES]), start=1)
     )
     return SourceListing(path, lines, max(0, len(source) - _MOST_LINES))
-
-
-@cache
-def _titles() -> dict[str, str]:
-    return {code: cards.title_of(code, text) for code, text in rule_pages().items()}

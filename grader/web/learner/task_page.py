@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
+from grader.evaluate.scale import ScaleConditions, scale
 from grader.model.submission import Submission
+from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
-from grader.store.limits import Limit
+from grader.store.limits import Limit, Refusal
 from grader.store.progress import progress
+from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.points_chart import points_chart
 from grader.web.learner.source_findings import source_findings
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import TaskInCourse, Visitor, not_found
 from grader.web.service import WebService
+from grader.web.templating import when
 from grader.web.upload.intake import explain_refusal
 
 _HISTORY = 50
@@ -48,7 +53,12 @@ def task_page(
     """The page, with the form empty or as it was; `request` to `found` are those of the route."""
     person_id, course_id = visitor.account.id, found.course.id
     own = next(
-        (one for one in progress(service.store, course_id, person_id) if one.task.id == found.task.id), None
+        (
+            one
+            for one in progress(service.store, course_id, person_id, with_drafts=visitor.teaches(course_id))
+            if one.task.id == found.task.id
+        ),
+        None,
     )
     if own is None:
         raise not_found()
@@ -57,7 +67,10 @@ def task_page(
     # What a task asks is shown when it opens; staff see it before.
     not_open = own.refusal is not None and own.refusal.limit is Limit.NOT_OPEN
     task = None if not_open else cached_task(found.task.task)
+    profile = None if task is None else task.profile(found.task.profile)
     hidden = own.hidden_until is not None
+    shown = [] if hidden else [one.id for one in history]
+    results = results_of(service.store, shown)
     return service.render(
         request,
         "task.html.j2",
@@ -68,13 +81,25 @@ def task_page(
         terms=found.task.terms,
         task=task,
         not_open=not_open,
-        profile=None if task is None else task.profile(found.task.profile),
+        profile=profile,
+        items=() if task is None or profile is None else scale(task, ScaleConditions.planned(task, profile)),
         here=f"/courses/{course_id}/tasks/{found.task.id}",
-        refused="" if own.refusal is None else explain_refusal(own.refusal),
+        refused="" if own.refusal is None else _refused(own.refusal),
+        left=attempts_left(own),
         history=history,
-        chart=None if hidden else points_chart(history),
-        found=None if form.checked is None else source_findings(form.checked),
-        problem=form.problem,
+        results=results,
+        chart=None if hidden else points_chart([(n, one) for n in shown if (one := results.get(n))]),
+        found=None if form.checked is None else source_findings(form.checked, task, found.task.profile),
+        # Said once: the page tells by itself why nothing more is taken.
+        problem=""
+        if own.refusal is not None and form.problem == explain_refusal(own.refusal)
+        else form.problem,
         pasted=form.pasted,
         teaches=visitor.teaches(course_id),
+        max_upload_bytes=service.max_upload_bytes,
     )
+
+
+def _refused(refusal: Refusal) -> Markup:
+    """Why nothing is taken, with a time that the browser shows in its own zone, as all others on the page."""
+    return escape(explain_refusal(refusal, lifted="{}")).format(when(refusal.lifted_at))

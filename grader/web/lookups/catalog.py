@@ -15,6 +15,7 @@ from grader.errors import TaskError, UsageError
 from grader.model.course import Course
 from grader.model.task import Task
 from grader.settings import settings
+from grader.store.courses import CourseFacts
 
 _log = logging.getLogger("grader.web")
 
@@ -28,6 +29,14 @@ def cached_task(name: str) -> Task | None:
 def cached_course(name: str) -> Course | None:
     """The course file of that name, or None: a course may be made without one, or changed since."""
     return _load_course(name, _changed(settings().tasks_dir))
+
+
+def about_course(course: CourseFacts) -> str:
+    """What a course says about itself: its instructors' words, or else those of its file; "" for none."""
+    if course.about is not None:
+        return course.about
+    planned = cached_course(course.name)
+    return "" if planned is None else planned.about
 
 
 @lru_cache(maxsize=32)

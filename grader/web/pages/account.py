@@ -51,6 +51,11 @@ def issue(
     if days not in _LIFETIMES:
         errors["days"] = "Choose one of these."
     live = [one for one in tokens.tokens_of(service.store, visitor.account.id) if one.revoked_at is None]
+    if any(one.name == name for one in live):
+        # Loading the page with a fresh token again sends its form again.
+        errors["name"] = (
+            "You have a token of this name. It is shown only once: revoke it, or choose another name."
+        )
     if len(live) >= _MOST_TOKENS:
         errors["name"] = f"You have {_MOST_TOKENS} tokens. Revoke one that you no longer need."
     if errors:
@@ -71,7 +76,7 @@ def revoke(service: ServiceDep, visitor: SignedIn, token_id: Id) -> Response:
     """End one of one's own tokens."""
     if not tokens.revoke_token(service.store, visitor.account.id, token_id, actor_id=visitor.account.id):
         raise not_found()
-    return flash.redirect("/account", service.secret, "The token is revoked. It opens nothing from now on.")
+    return flash.redirect("/account", service.secret, "The token is revoked and no longer works.")
 
 
 @router.post("/account/sign-out-everywhere")

@@ -12,6 +12,7 @@ from grader.store.erasure import erase
 from grader.store.people import Account
 from grader.store.tables.person import Role
 from grader.web import flash
+from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Admin, Id, Visitor, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff import accounts
@@ -22,13 +23,19 @@ from grader.web.staff.roster import problem_with
 
 router = APIRouter()
 _PAGE = 100
+_MOST_ACCOUNTS = 1_000_000
+_ROLES = [(role.value, "program (CI job)" if role is Role.CI else role.value) for role in Role]
 _PLACE = "/admin/people"
+_POWERS = {
+    Role.ADMIN: "An administrator sees and changes everything on this site: all courses, grades and accounts.",
+    Role.INSTRUCTOR: "An instructor sees and may pause the whole queue; what they teach is set in each course.",
+}
 
 
 @router.get("/admin/people")
-def show(request: Request, service: ServiceDep, visitor: Admin, q: str = "", after: str = "") -> HTMLResponse:
-    """Accounts, a hundred at a time."""
-    return _page(request, service, visitor, SubmittedForm({"q": [q], "after": [after]}, {}))
+def show(request: Request, service: ServiceDep, visitor: Admin, q: str = "", start: str = "") -> HTMLResponse:
+    """Accounts by name, a hundred at a time."""
+    return _page(request, service, visitor, SubmittedForm({"q": [q], "start": [start]}, {}))
 
 
 @router.post("/admin/people")
@@ -81,7 +88,9 @@ def reset(request: Request, service: ServiceDep, visitor: Admin, person_id: Id) 
 
 
 @router.post("/admin/people/{person_id}/role")
-def change_role(service: ServiceDep, visitor: Admin, person_id: Id, form: FormDep) -> Response:
+def change_role(
+    request: Request, service: ServiceDep, visitor: Admin, person_id: Id, form: FormDep
+) -> Response:
     """Another role in the whole service; what somebody is in a course is set there."""
     found = _account(service, person_id)
     if found.id == visitor.account.id:
@@ -89,6 +98,15 @@ def change_role(service: ServiceDep, visitor: Admin, person_id: Id, form: FormDe
             _at(found), service.secret, "Let another administrator change your role.", kind="problem"
         )
     role = Role(form.one_of("role", list(Role)))
+    if role in _POWERS and role is not found.role and not is_confirmed(form):
+        question = Question(
+            f"Give {found.name} the role {role}?",
+            _POWERS[role],
+            f"Make {found.name} {role}",
+            _at(found),
+            fields=form.values,
+        )
+        return ask_first(service, request, visitor, question)
     people.set_role(service.store, found.id, role, actor_id=visitor.account.id)
     return flash.redirect(
         _at(found), service.secret, f"{found.name} is {role} now; their sessions have ended."
@@ -128,8 +146,9 @@ def do_erase(request: Request, service: ServiceDep, visitor: Admin, person_id: I
 def _page(
     request: Request, service: WebService, visitor: Visitor, form: SubmittedForm, status_code: int = 200
 ) -> HTMLResponse:
-    search, after = form.text("q", most=200), form.ids("after")
-    found = people.accounts(service.store, search, after=after[0] if after else 0, limit=_PAGE + 1)
+    search, given = form.text("q", most=200), form.ids("start")
+    start = min(given[0], _MOST_ACCOUNTS) if given else 0
+    found = people.accounts(service.store, search, start=start, limit=_PAGE + 1)
     return service.render(
         request,
         "staff/admin_people.html.j2",
@@ -137,9 +156,9 @@ def _page(
         status_code=status_code,
         people=found[:_PAGE],
         q=search,
-        first=link(_PLACE, {"q": search}) if after else "",
-        more=link(_PLACE, {"q": search, "after": found[_PAGE - 1].id}) if len(found) > _PAGE else "",
-        roles=[(role.value, role.value) for role in Role],
+        first=link(_PLACE, {"q": search}) if start else "",
+        more=link(_PLACE, {"q": search, "start": start + _PAGE}) if len(found) > _PAGE else "",
+        roles=_ROLES,
         form=form,
     )
 
@@ -159,7 +178,7 @@ def _one(
         status_code=status_code,
         person=found,
         own=courses_of(service.store, found.id),
-        roles=[(role.value, role.value) for role in Role],
+        roles=_ROLES,
         error=error,
         self_=found.id == visitor.account.id,
     )

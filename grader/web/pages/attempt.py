@@ -10,18 +10,27 @@ from starlette.responses import Response
 from grader.errors import InfraError
 from grader.store import reviews
 from grader.store.attempt_endings import CancelResult, cancel
-from grader.store.attempts import AttemptFilter, StoredAttempt, attempt, attempts, files_of
+from grader.store.attempt_results import results_of
+from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
 from grader.store.courses import course, tasks_of
 from grader.store.events import events_of
+from grader.store.held_attempts import held_since
+from grader.store.limits import counts_against_limits
+from grader.store.progress import progress
 from grader.store.queue import places, queue_state
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.web import flash, stored_report
-from grader.web.attempt_files import offered_files
+from grader.web.attempt_comparison import since_last
+from grader.web.attempt_files import file_of, offered_files
+from grader.web.confirmation import Question, ask_first, is_confirmed
+from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.source_findings import source_findings
 from grader.web.live.attempt_progress import attempt_progress
+from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until
 from grader.web.service import ServiceDep, WebService
+from grader.web.staff.form import FormDep
 from grader.web.stored_report import StoredReport
 
 router = APIRouter()
@@ -61,6 +70,9 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, facts: Visibl
         "teaches": teaches,
         "own": facts.person_id == visitor.account.id,
         "hidden_until": until,
+        # Since when it waits for an instructor to decide; None: it does not, or how it went is not told yet.
+        "held_since": None if until is not None else held_since(service.store, [facts.id]).get(facts.id),
+        "result": None if until is not None else results_of(service.store, [facts.id]).get(facts.id),
         "later": _later(service, facts),
     }
     if facts.state in (AttemptState.QUEUED, AttemptState.RUNNING):
@@ -69,10 +81,41 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, facts: Visibl
 
 
 @router.post("/attempts/{attempt_id}/cancel")
-def end(service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt) -> Response:
-    """End it: at once where it waits, within seconds where it runs."""
+def end(
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt, form: FormDep
+) -> Response:
+    """End it: at once where it waits, within seconds where it runs; what that costs is asked first."""
+    if facts.state is AttemptState.RUNNING and _costs(facts) and not is_confirmed(form):
+        return ask_first(service, request, visitor, _question(service, visitor, facts))
     text, kind = _CANCELLED[cancel(service.store, facts.id, actor_id=visitor.account.id)]
     return flash.redirect(f"/attempts/{facts.id}", service.secret, text, kind=kind)
+
+
+def _costs(facts: StoredAttempt) -> bool:
+    """Whether this attempt, cancelled while it runs, counts as one that was had."""
+    had = counts_against_limits(AttemptState.CANCELLED, facts.claimed_at, facts.cached_from)
+    return had and facts.lane is Lane.INTERACTIVE and facts.cancel_requested_at is None
+
+
+def _question(service: WebService, visitor: Visitor, facts: StoredAttempt) -> Question:
+    own = next(
+        (
+            one
+            for one in progress(service.store, facts.course_id, facts.person_id)
+            if one.task.id == facts.course_task_id
+        ),
+        None,
+    )
+    left = attempts_left(own) if own is not None else ""
+    whose = "your" if facts.person_id == visitor.account.id else f"{facts.person}’s"
+    return Question(
+        f"Cancel attempt {facts.id}?",
+        f"It is running. Cancelled now it counts as one of {whose} attempts all the same, and has no grade."
+        + (f" Afterwards it is {left}." if left else ""),
+        "Cancel it",
+        f"/attempts/{facts.id}",
+        no="Let it run",
+    )
 
 
 def _live(
@@ -89,7 +132,7 @@ def _live(
         place=places(service.store).get(facts.id) if waits else None,
         paused=queue.pauses if queue else (),
         nobody_works=queue is not None and not queue.workers,
-        found=None if source is None else source_findings(source),
+        found=None if source is None else source_findings(source, cached_task(facts.task), facts.profile),
         problem="",
         **context,
     )
@@ -113,6 +156,7 @@ def _over(
         comments=() if hidden else reviews.comments_of(service.store, facts.id),
         # The position of a file is what lines of the report's listing are named after.
         file_numbers=_file_numbers(service, facts),
+        compared=since_last(service, visitor, facts) if judged and not hidden else None,
         files=() if hidden else offered_files(service, facts, staff=teaches),
         source=source_of(service.store, facts.id),
         **context,
@@ -120,18 +164,13 @@ def _over(
 
 
 def _report(service: WebService, facts: StoredAttempt, *, staff: bool) -> StoredReport | None:
-    there = {one.name: one.digest for one in files_of(service.store, facts.id)}
     names = (stored_report.STAFF_REPORT, stored_report.REPORT) if staff else (stored_report.REPORT,)
-    digest = next((there[name] for name in names if name in there), None)
-    if digest is None:
-        return None
-    origin = attempt(service.store, facts.cached_from) if facts.cached_from is not None else None
     try:
-        data = service.files.get(digest)
+        found = next(filter(None, (file_of(service, facts, name, staff=staff) for name in names)), None)
     except InfraError:
         # The page says that the report cannot be read; verdict and points are in the database.
         return None
-    return stored_report.read(data, old=origin.submission if origin else "", new=facts.submission)
+    return None if found is None else stored_report.read(found[0])
 
 
 def _later(service: WebService, facts: StoredAttempt) -> StoredAttempt | None:

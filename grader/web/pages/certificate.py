@@ -32,7 +32,11 @@ def page(request: Request, service: ServiceDep, visitor: MaybeVisitor, code: str
         visitor=visitor,
         certificate=found,
         # What the course asks for today may be more than it did then.
-        tasks=[one.task for one in progress(service.store, found.course_id, found.person_id) if one.accepted],
+        tasks=[
+            (one.task.terms.title, one.standing.result)
+            for one in progress(service.store, found.course_id, found.person_id)
+            if one.accepted and one.standing is not None
+        ],
         address=address,
         qr=qr_svg(address),
         own=own,

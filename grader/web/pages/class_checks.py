@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
-from grader.report.cards import title_of
-from grader.report.pages import rule_pages
+from grader.report.pages import rule_titles
 from grader.store.class_statistics import code_counts, handed_in_counts
 from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.links import link
@@ -37,14 +34,9 @@ def show(request: CourseRequestDep, task: str = "", hints: str = "", projector: 
             "counts": counts,
             "num_learners": counts_of[chosen.id].num_people if chosen and chosen.id in counts_of else 0,
             "hints": bool(hints),
-            "titles": _titles(),
+            "titles": rule_titles(),
             "refresh_s": _REFRESH_S,
             "projector": link(place, {**fields, "projector": "1"}),
             "plain": link(place, fields),
         },
     )
-
-
-@cache
-def _titles() -> dict[str, str]:
-    return {code: title_of(code, page) for code, page in rule_pages().items()}

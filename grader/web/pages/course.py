@@ -10,12 +10,13 @@ from starlette.responses import Response
 from grader.model.task import Task
 from grader.store import certificates
 from grader.store.certificates import MissingTasks
-from grader.store.class_statistics import judge_failures
+from grader.store.class_statistics import handed_in_counts
 from grader.store.progress import OwnTask, progress
 from grader.web import flash
-from grader.web.lookups.catalog import cached_course, cached_task
+from grader.web.lookups.catalog import about_course, cached_course, cached_task
 from grader.web.security.access import SignedIn, VisibleCourse
 from grader.web.service import ServiceDep
+from grader.web.staff.course_overview import course_overview
 
 router = APIRouter()
 
@@ -37,7 +38,8 @@ class TaskRow:
 @router.get("/courses/{course_id}")
 def page(request: Request, service: ServiceDep, visitor: SignedIn, course: VisibleCourse) -> Response:
     """The task list."""
-    owned = progress(service.store, course.id, visitor.account.id)
+    teaches = visitor.teaches(course.id)
+    owned = progress(service.store, course.id, visitor.account.id, with_drafts=teaches)
     planned = cached_course(course.name)
     order = {} if planned is None else {item.task: item.after for item in planned.items}
     titles = {one.task.task: one.task.terms.title for one in owned if not one.accepted}
@@ -49,8 +51,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         )
         for one in owned
     ]
-    required = [row for row in rows if row.own.task.terms.required]
-    teaches = visitor.teaches(course.id)
+    required = [row for row in rows if row.own.task.terms.required and row.own.task.offered]
     certificate = certificates.certificate_of(service.store, course.id, visitor.account.id)
     return service.render(
         request,
@@ -58,7 +59,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         visitor=visitor,
         course=course,
         rows=rows,
-        about="" if planned is None else planned.about,
+        about=about_course(course),
         num_required=len(required),
         num_done=sum(row.own.accepted for row in required),
         hidden=any(row.own.hidden_until is not None for row in required),
@@ -67,7 +68,8 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
         if certificate is None or certificate.revoked_at is None
         else certificates.revocation_reasons(service.store, course.id).get(visitor.account.id, ""),
         teaches=teaches,
-        failures=judge_failures(service.store, course.id) if teaches else None,
+        overview=course_overview(service.store, course.id) if teaches else None,
+        handed_in=handed_in_counts(service.store, course.id) if teaches else {},
     )
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
 from grader.model.grade import Verdict
+from grader.store.attempt_results import results_of
 from grader.store.attempts import attempts
 from grader.store.enrolments import participants
 from grader.store.tables.attempt import AttemptState, Lane
@@ -29,6 +30,7 @@ def show(request: CourseRequestDep, wanted: AttemptQueryDep, before: str = "") -
         "attempts.html.j2",
         {
             "found": found[:_PAGE],
+            "results": results_of(request.service.store, [one.id for one in found]),
             "wanted": wanted,
             "newest": link(place, wanted.fields()) if start is not None else "",
             "older": older,

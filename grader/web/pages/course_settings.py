@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
@@ -13,6 +14,7 @@ from grader.store import courses, task_withdrawal
 from grader.store.class_submissions import judged_by_another_version
 from grader.store.course_import import need_of
 from grader.store.courses import AssignedTask, TaskTerms
+from grader.store.task_drafts import publish_task
 from grader.store.task_withdrawal import Withdrawal
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
@@ -48,7 +50,7 @@ def show(request: CourseRequestDep) -> HTMLResponse:
 
 @router.post("/courses/{course_id}/settings/add")
 def add(request: CourseRequestDep, form: FormDep) -> Response:
-    """Set one more task, at the end, open and never due; its own page changes that."""
+    """Set one more task, at the end, as a draft; its own page changes its terms and publishes it."""
     name, _, profile_name = form.text("task").partition("/")
     wanted = next((one for one in unset_tasks(request.tasks()) if one[:2] == (name, profile_name)), None)
     if wanted is None:
@@ -58,10 +60,17 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     assert profile is not None, "it was listed"
     terms = TaskTerms(title=task.title, version=task.version, need=need_of(profile))
     made = courses.set_task(
-        request.service.store, request.course.id, name, profile_name, terms, actor_id=request.actor
+        request.service.store,
+        request.course.id,
+        name,
+        profile_name,
+        terms,
+        draft=True,
+        actor_id=request.actor,
     )
     return request.redirect(
-        f"settings/{made}", f"{task.title} is set. Learners see it now; set its dates here."
+        f"settings/{made}",
+        f"{task.title} is a draft: learners do not see it. Set its dates here, then publish it.",
     )
 
 
@@ -126,6 +135,19 @@ def change(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Resp
         request.service.store, request.course.id, task.task, task.profile, terms, actor_id=request.actor
     )
     return request.redirect(f"settings/{task.id}", "Saved. Lateness and standings follow the new terms.")
+
+
+@router.post("/courses/{course_id}/settings/{course_task_id}/publish")
+def publish(request: CourseRequestDep, course_task_id: Id) -> Response:
+    """Let learners see a draft."""
+    task = request.task(course_task_id)
+    title, opens = task.terms.title, task.terms.opens_at
+    if not publish_task(request.service.store, request.course.id, task.id, actor_id=request.actor):
+        return request.redirect(f"settings/{task.id}", f"{title} was published before.", kind="note")
+    later = (
+        " What it asks they read when it opens." if opens is not None and opens > datetime.now(UTC) else ""
+    )
+    return request.redirect(f"settings/{task.id}", f"{title} is published: learners see it now.{later}")
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/update")

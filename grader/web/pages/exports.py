@@ -7,8 +7,10 @@ import re
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
 from grader.store import certificates
+from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.class_submissions import counted_attempts
 from grader.store.courses import AssignedTask
@@ -58,7 +60,8 @@ def gradebook_json(request: CourseRequestDep) -> Response:
 def attempts_csv(request: CourseRequestDep) -> Response:
     """Every attempt for a spreadsheet."""
     found = attempts(request.service.store, AttemptFilter(course_id=request.course.id), limit=_MOST_ATTEMPTS)
-    return _download(request, "attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found))
+    results = results_of(request.service.store, [one.id for one in found])
+    return _download(request, "attempts.csv", "text/csv; charset=utf-8", exports.attempts_csv(found, results))
 
 
 @router.get("/courses/{course_id}/exports/{course_task_id}/gradescope.zip")
@@ -98,15 +101,17 @@ def issue(request: CourseRequestDep) -> Response:
     return request.redirect("exports/certificates")
 
 
-def _accepted(request: CourseRequest) -> dict[int, tuple[AssignedTask, ...]]:
-    """The tasks that each learner has accepted, by person."""
+def _accepted(request: CourseRequest) -> dict[int, list[tuple[str, AttemptResult]]]:
+    """The tasks that each learner has accepted and what each counts as, by person."""
     book = gradebook(request.service.store, request.course.id)
     return {
-        row.person_id: tuple(
-            task
+        row.person_id: [
+            (task.terms.title, cell.result)
             for task in book.tasks
-            if (cell := row.cells.get(task.id)) is not None and cell.verdict is Verdict.ACCEPTED
-        )
+            if (cell := row.cells.get(task.id)) is not None
+            and cell.result is not None
+            and cell.result.verdict is Verdict.ACCEPTED
+        ]
         for row in book.rows
     }
 

@@ -57,7 +57,7 @@ def poster(request: CourseRequestDep, code: str) -> HTMLResponse:
 def revoke(request: CourseRequestDep, code: str) -> Response:
     """End a code; who has entered with it stays."""
     revoke_invitation(request.service.store, _invitation(request, code).code, actor_id=request.actor)
-    return request.redirect("invitations", "The code opens nothing any more.")
+    return request.redirect("invitations", "The code no longer lets anybody in.")
 
 
 def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:

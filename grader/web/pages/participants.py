@@ -7,13 +7,16 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.store import certificates, enrolments
+from grader.store.class_list import without_own_password
 from grader.store.enrolments import Participant
 from grader.store.erasure import erase
 from grader.store.tables.person import Role
+from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, not_found
 from grader.web.staff import accounts
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.learner_overview import learner_overview
 from grader.web.staff.password_handouts import handouts
 from grader.web.staff.roster import ListedPerson, problem_with
 
@@ -45,6 +48,15 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     )
 
 
+@router.post("/courses/{course_id}/people/passwords")
+def reissue(request: CourseRequestDep) -> Response:
+    """New one-time passwords for all who have not chosen one: the page with those before was lost."""
+    made = accounts.reissue_passwords(request.service.store, request.visitor, request.course.id)
+    if not made:
+        return request.redirect("people", "Everybody has chosen a password by now.", kind="note")
+    return handouts(request, made)
+
+
 @router.get("/courses/{course_id}/people/{person_id}")
 def show_one(request: CourseRequestDep, person_id: Id) -> HTMLResponse:
     """One of them, and what can be done for them."""
@@ -71,6 +83,16 @@ def change_role(request: CourseRequestDep, person_id: Id, form: FormDep) -> Resp
         return request.redirect(
             "people", "You would lock yourself out; let another instructor do it.", kind="problem"
         )
+    if role is Role.INSTRUCTOR and one.role is not role and not is_confirmed(form):
+        question = Question(
+            f"Make {one.name} an instructor?",
+            f"They will see and change everything in “{request.course.title}”: all scripts and grades, the dates, "
+            "and who takes part. What they have handed in no longer stands in the gradebook.",
+            "Make them an instructor",
+            f"{request.at}/people/{one.person_id}",
+            fields=form.values,
+        )
+        return ask_first(request.service, request.http, request.visitor, question)
     enrolments.enrol(request.service.store, request.course.id, one.person_id, role, actor_id=request.actor)
     return request.redirect("people", f"{one.name} is {role} in this course now.")
 
@@ -114,6 +136,7 @@ def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -
         {
             "people": found,
             "num_learners": sum(one.role is Role.LEARNER for one in found),
+            "num_waiting": len(without_own_password(request.service.store, request.course.id)),
             "form": form,
         },
         status_code,
@@ -127,6 +150,7 @@ def _one(request: CourseRequest, one: Participant, error: str, status_code: int 
         {
             "person": one,
             "own": own,
+            "overview": learner_overview(request.service.store, request.course.id, one.person_id),
             "certificate": certificates.certificate_of(
                 request.service.store, request.course.id, one.person_id
             ),

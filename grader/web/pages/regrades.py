@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.model.grade import Verdict
+from grader.report.wording import plural
 from grader.store import regrades
 from grader.store.attempts import attempt, attempts
 from grader.store.class_submissions import judged_by_another_version
@@ -17,6 +18,7 @@ from grader.store.enrolments import participants
 from grader.store.events import audit_of
 from grader.store.tables.attempt import AttemptState, Lane
 from grader.web import flash
+from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id, SignedIn, StaffAttempt, StaffBatch, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.attempt_query import attempt_query
@@ -39,13 +41,15 @@ def batches(request: CourseRequestDep) -> HTMLResponse:
 
 @router.post("/courses/{course_id}/regrades")
 def ask(request: CourseRequestDep, form: FormDep) -> Response:
-    """Queue the ticked attempts, or all that match the filter, and show the regrade."""
+    """Queue the ticked attempts, or all that match the filter once that is confirmed, and show the regrade."""
     if form.text("which") == "matching":
         chosen = _matching(request, form)
         if len(chosen) > _MOST:
             return request.redirect(
                 "attempts", f"More than {_MOST:,} attempts match; choose a task.", kind="problem"
             )
+        if chosen and not is_confirmed(form):
+            return _ask_first(request, len(chosen), form, "attempts")
     else:
         chosen = [one for one in form.ids("attempt") if _belongs(request, one)]
         if not chosen:
@@ -56,10 +60,12 @@ def ask(request: CourseRequestDep, form: FormDep) -> Response:
 
 
 @router.post("/courses/{course_id}/settings/{course_task_id}/regrade")
-def ask_outdated(request: CourseRequestDep, course_task_id: Id) -> Response:
+def ask_outdated(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Response:
     """Queue what counts in a task and was judged by another version than the one that is pinned now."""
     task = request.task(course_task_id)
     chosen = judged_by_another_version(request.service.store, task.id, task.terms.version)
+    if len(chosen) > 1 and not is_confirmed(form):
+        return _ask_first(request, len(chosen[:_MOST]), form, f"settings/{task.id}")
     return _queue_regrade(request.service, chosen[:_MOST], request.actor, f"{request.at}/settings/{task.id}")
 
 
@@ -121,6 +127,18 @@ def discard(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Respon
     return flash.redirect(
         f"/courses/{batch.course_id}/regrades", service.secret, "Discarded; nothing has changed."
     )
+
+
+def _ask_first(request: CourseRequestDep, number: int, form: FormDep, back: str) -> Response:
+    question = Question(
+        f"Judge {plural(number, 'attempt')} again?",
+        "They run behind what learners wait for, and take as long as they took before. Nothing changes before you have "
+        "looked at the result and applied it.",
+        f"Judge {plural(number, 'attempt')} again",
+        f"{request.at}/{back}",
+        fields=form.values,
+    )
+    return ask_first(request.service, request.http, request.visitor, question)
 
 
 def _queue_regrade(service: WebService, chosen: Sequence[int], actor: int, place: str) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
@@ -16,6 +18,7 @@ from grader.store.attempts import StoredAttempt, files_of
 from grader.store.courses import course
 from grader.store.events import StoredEvent, events_of
 from grader.store.grades import grade_of
+from grader.store.held_attempts import HeldAttempt, held_attempts, held_since
 from grader.store.people import account
 from grader.store.submissions import source_of
 from grader.web import flash
@@ -23,9 +26,11 @@ from grader.web.security.access import SignedIn, StaffAttempt, not_found
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.annotated_source import annotated_files, numbered_findings
 from grader.web.staff.form import FormDep, SubmittedForm
+from grader.web.staff.held_reasons import held_reasons
 
 router = APIRouter()
-_CHOICES = tuple(one for one in Verdict if one is not Verdict.JUDGE_ERROR)
+_CHOICES = tuple(one for one in Verdict if one not in (Verdict.JUDGE_ERROR, Verdict.HELD))
+_DECISIONS = ("ask", "accept", "reject")
 _NOISE = ("phase", "epoch", "log")
 
 
@@ -61,6 +66,36 @@ def override(
     return _page(request, service, visitor, facts, form, "", 422)
 
 
+@router.post("/attempts/{attempt_id}/decide")
+def decide(
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: StaffAttempt, form: FormDep
+) -> Response:
+    """Accept or reject a held attempt, or ask its learner something; then on to the next of the queue."""
+    waiting = held_attempts(service.store, facts.course_id)
+    if facts.id not in held_since(service.store, [facts.id]):
+        return flash.redirect(
+            _place(facts), service.secret, "This attempt is not held any more.", kind="note"
+        )
+    text, judged = form.text("remark"), facts.points or 0.0
+    decision = form.one_of("decision", _DECISIONS)
+    points = form.number("points_if_rejected", least=0, most=judged) if decision == "reject" else judged
+    if decision == "ask" and not text:
+        form.errors["remark"] = "What do you want to know?"
+    if not form.good:
+        return _page(request, service, visitor, facts, form, "", 422)
+    if decision == "ask":
+        reviews.ask(service.store, facts.id, text, author_id=visitor.account.id)
+        done = f"{facts.person} reads your question; the attempt stays held."
+    else:
+        verdict = Verdict.ACCEPTED if decision == "accept" else Verdict.REJECTED
+        given = judged if points is None else points
+        reason = text or f"An instructor looked at it and {decision}ed it."
+        reviews.override(service.store, facts.id, verdict, given, reason, actor_id=visitor.account.id)
+        done = f"{facts.person}: {verdict.value}, {given:g} of {facts.max_points or 0:g} points."
+    place, rest = _next(waiting, facts)
+    return flash.redirect(place, service.secret, f"{done} {rest}")
+
+
 @router.post("/attempts/{attempt_id}/withdraw")
 def withdraw(service: ServiceDep, visitor: SignedIn, facts: StaffAttempt) -> Response:
     """Let what was judged hold again."""
@@ -76,9 +111,11 @@ def comment(
     """Remark something on a line or on the whole."""
     text = form.needed("text", "A text")
     place = form.text("line", most=320)
+    path, number = _line(service, facts, place)
+    if place and path is None:
+        form.errors["line"] = "There is no such line. Write it as train.py:12, or leave this empty."
     if not form.good:
         return _page(request, service, visitor, facts, form, place, 422)
-    path, number = _line(service, facts, place)
     reviews.comment(service.store, facts.id, text, author_id=visitor.account.id, path=path, line=number)
     return flash.redirect(_place(facts), service.secret, "Your comment is there; the learner can read it.")
 
@@ -116,6 +153,8 @@ def _page(
         at=f"/courses/{course_facts.id}",
         attempt=facts,
         grade=grade,
+        held_since=held_since(service.store, [facts.id]).get(facts.id),
+        reasons=held_reasons(grade) if facts.verdict is Verdict.HELD else (),
         found=found,
         listings=annotated_files(submission, found, remarks),
         remarks=remarks,
@@ -125,7 +164,7 @@ def _page(
         actors=_names(service, events),
         files=files_of(service.store, facts.id),
         form=form,
-        line=f"{path}:{number}" if path is not None else "",
+        line=f"{path}:{number}" if path is not None else form.text("line", most=320),
     )
 
 
@@ -138,6 +177,19 @@ def _grade(service: WebService, facts: StoredAttempt) -> Grade | None:
     except ValueError:
         # Of a schema that is no longer read; verdict and points stand in the table all the same.
         return None
+
+
+def _next(waiting: Sequence[HeldAttempt], facts: StoredAttempt) -> tuple[str, str]:
+    """Where to go after one of the queue, and words for it: the next that waits for no answer, or the queue itself."""
+    ids = [one.attempt_id for one in waiting]
+    here = ids.index(facts.id) if facts.id in ids else 0
+    rest = [one for one in (*waiting[here:], *waiting[:here]) if one.attempt_id != facts.id]
+    following = next((one for one in rest if one.asked_at is None), None)
+    if following is not None:
+        more = "This is the last one." if len(rest) == 1 else f"This is the next; {len(rest)} wait."
+        return f"/attempts/{following.attempt_id}/review", more
+    queue = f"/courses/{facts.course_id}/review"
+    return queue, "What is left waits for an answer." if rest else "Nothing else waits for you."
 
 
 def _line(service: WebService, facts: StoredAttempt, place: str) -> tuple[str | None, int | None]:

@@ -67,7 +67,7 @@ def _preview(request: CourseRequest, roster: Roster, text: str, error: str = "")
         {
             "roster": roster,
             "planned": planned,
-            "num_new": sum(one.account is None for one in planned),
+            "num_new": sum(not one.known for one in planned),
             "text": text or roster.as_text(),
             "error": error,
         },

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urlsplit
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -14,6 +17,7 @@ from grader.web.service import ServiceDep
 router = APIRouter(dependencies=[Public])
 
 _STAFF = "TRUST"
+_CAME_FROM = re.compile(r"/courses/\d+/tasks/\d+|/attempts/\d+")
 
 
 @router.get("/rules/{code}")
@@ -31,4 +35,14 @@ def page(request: Request, service: ServiceDep, visitor: MaybeVisitor, code: str
         code=code,
         title=title_of(code, first),
         text=page_html(rest.strip(), top=2),
+        back=_back(request, service.origin(request)),
     )
+
+
+def _back(request: Request, origin: str) -> tuple[str, str] | None:
+    """The task or the attempt that links here, in words and as a path; None for whoever came another way."""
+    parts = urlsplit(request.headers.get("referer", ""))
+    path = parts.path.removesuffix("/submit")
+    if f"{parts.scheme}://{parts.netloc}" != origin or not _CAME_FROM.fullmatch(path):
+        return None
+    return ("Back to the attempt" if path.startswith("/attempts") else "Back to the task"), path

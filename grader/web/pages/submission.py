@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from grader.model.submission import Submission
 from grader.store.limits import Limit
 from grader.store.submissions import Receipt
+from grader.web.learner.open_task import open_task
 from grader.web.learner.source_findings import source_findings
 from grader.web.learner.task_page import HandInForm, task_page
 from grader.web.security.access import SignedIn, VisibleCourseTask, Visitor, too_many_requests
@@ -40,7 +41,11 @@ async def submit(
         await _count(service, visitor)
         back = HandInForm(checked=submission, pasted=pasted)
         return await run_in_threadpool(task_page, request, service, visitor, found, back)
-    answer = await hand_in(service, request, visitor, found.task.id, submission)
+    try:
+        answer = await hand_in(service, request, visitor, found.task.id, submission)
+    except UploadRefusedError as error:
+        back = HandInForm(checked=submission, problem=str(error), pasted=pasted)
+        return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=422)
     if isinstance(answer, Receipt):
         return RedirectResponse(f"/attempts/{answer.attempt_id}", 303)
     status = 403 if answer.limit in (Limit.NOT_ENROLLED, Limit.COURSE_CLOSED) else 409
@@ -48,9 +53,15 @@ async def submit(
     return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=status)
 
 
+@router.get("/courses/{course_id}/tasks/{course_task_id}/submit")
+async def submitted(found: VisibleCourseTask) -> Response:
+    """What a browser asks for when a page that answered a form is opened again: the task, with its form."""
+    return RedirectResponse(f"/courses/{found.course.id}/tasks/{found.task.id}", 303)
+
+
 @router.post("/courses/{course_id}/tasks/{course_task_id}/check")
 async def check(
-    request: Request, service: ServiceDep, visitor: SignedIn, _found: VisibleCourseTask
+    request: Request, service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask
 ) -> Response:
     """What the text alone gives away, as a piece of the page: nothing is kept, no attempt is counted."""
     await _count(service, visitor)
@@ -60,9 +71,10 @@ async def check(
         return service.render(
             request, "source_findings_fragment.html.j2", visitor=visitor, found=None, problem=str(error)
         )
-    found = await run_in_threadpool(source_findings, submission)
+    task = await run_in_threadpool(open_task, visitor, found)
+    read = await run_in_threadpool(source_findings, submission, task)
     return service.render(
-        request, "source_findings_fragment.html.j2", visitor=visitor, found=found, problem=""
+        request, "source_findings_fragment.html.j2", visitor=visitor, found=read, problem=""
     )
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 import zipfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
-from grader.model.task import Task
+from grader.web.learner.open_task import open_task
 from grader.web.learner.task_page import task_page
-from grader.web.lookups.catalog import cached_task
-from grader.web.security.access import SignedIn, TaskInCourse, VisibleCourseTask, Visitor, not_found
+from grader.web.security.access import SignedIn, VisibleCourseTask, not_found
 from grader.web.service import ServiceDep
 
 router = APIRouter()
@@ -31,7 +29,7 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, found: Visibl
 @router.get("/courses/{course_id}/tasks/{course_task_id}/skeleton")
 def skeleton(visitor: SignedIn, found: VisibleCourseTask) -> Response:
     """What one starts from: the script, or a zip file where there are several."""
-    task = _open_task(visitor, found)
+    task = open_task(visitor, found)
     files = [] if task is None else _skeleton_files(task.skeleton)
     if task is None or not files:
         raise not_found()
@@ -47,7 +45,7 @@ def skeleton(visitor: SignedIn, found: VisibleCourseTask) -> Response:
 @router.get("/courses/{course_id}/tasks/{course_task_id}/figures/{name}")
 def figure(visitor: SignedIn, found: VisibleCourseTask, name: str) -> Response:
     """A figure of the statement: nothing else of the task's folder is served."""
-    task = _open_task(visitor, found)
+    task = open_task(visitor, found)
     folder = None if task is None else task.folder / "figures"
     media = _FIGURES.get(Path(name).suffix)
     # Compared with what is there, so that no name becomes a path.
@@ -60,13 +58,6 @@ def figure(visitor: SignedIn, found: VisibleCourseTask, name: str) -> Response:
         raise not_found()
     headers = {"Content-Security-Policy": _NOTHING, "Cache-Control": "private, max-age=600"}
     return FileResponse(folder / name, media_type=media, headers=headers)
-
-
-def _open_task(visitor: Visitor, found: TaskInCourse) -> Task | None:
-    """The task, if it is open to this visitor already."""
-    opens = found.task.terms.opens_at
-    closed = opens is not None and datetime.now(UTC) < opens and not visitor.teaches(found.course.id)
-    return None if closed else cached_task(found.task.task)
 
 
 def _skeleton_files(folder: Path) -> list[Path]:

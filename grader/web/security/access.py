@@ -232,7 +232,7 @@ def _within_scope(request: Request, visitor: Visitor, to_change: Scope) -> None:
 
 def _course_task(service: WebService, visitor: Visitor, course_task_id: int) -> TaskInCourse | None:
     task = course_task(service.store, course_task_id)
-    if task is not None and task.withdrawn and not visitor.teaches(task.course_id):
+    if task is not None and not task.offered and not visitor.teaches(task.course_id):
         return None
     found = (
         course(service.store, task.course_id) if task is not None and visitor.sees(task.course_id) else None

@@ -48,4 +48,5 @@ def sign_in(
         account = people.check_password(service.store, login, password)
     if account is not None:
         service.rate_limiter.clear(SIGN_IN_ACCOUNT_AND_ADDRESS, f"{name} {address}")
+        people.signed_in(service.store, account.id)
     return account

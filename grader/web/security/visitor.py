@@ -109,7 +109,7 @@ async def _by_token(request: Request, service: WebService) -> Visitor:
         await service.rate_limiter.hit_async(TOKEN_ADDRESS, address)
         raise HTTPException(
             401,
-            "This token opens nothing: it is unknown, has expired or was revoked.",
+            "This token does not work: it is unknown, has expired or was revoked.",
             headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
     visitor = Visitor(use.account, use.scope, use.courses)

@@ -7,19 +7,16 @@ one course's instructor could become somebody in another course. Administrators 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grader.errors import UsageError
-from grader.store import enrolments, people
+from grader.store import class_list, enrolments, people
+from grader.store.class_list import ListedAccount
 from grader.store.database import Store
-from grader.store.people import Account
 from grader.store.tables.person import Role
 from grader.web.security.access import Visitor
 from grader.web.staff.roster import ListedPerson
 
-# Hashing a password takes memory and time on purpose; a few at once fill the cores.
-_AT_ONCE = 4
 MOST_NEW = 500
 
 
@@ -34,10 +31,10 @@ class PasswordHandout:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnrolment:
-    """One line of a list before it is taken over: `account` is the one there is already, or None."""
+    """One line of a list before it is taken over: whether the account is there, and takes part already."""
 
     listed: ListedPerson
-    account: Account | None
+    known: bool
     inside: bool
 
     @property
@@ -45,7 +42,7 @@ class PlannedEnrolment:
         """What would happen, in words."""
         if self.inside:
             return "takes part already"
-        return "new account" if self.account is None else "enrol the account that is there"
+        return "new account" if not self.known else "enrol the account that is there"
 
 
 def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:
@@ -62,12 +59,9 @@ def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:
 
 def plan(store: Store, course_id: int, listed: Sequence[ListedPerson]) -> tuple[PlannedEnrolment, ...]:
     """What taking over a list would do."""
-    inside = {one.person_id for one in enrolments.participants(store, course_id)}
-    planned = []
-    for one in listed:
-        found = people.account_by_login(store, one.login)
-        planned.append(PlannedEnrolment(one, found, found is not None and found.id in inside))
-    return tuple(planned)
+    inside = {one.login for one in enrolments.participants(store, course_id)}
+    known = class_list.known_names(store, [one.login for one in listed])
+    return tuple(PlannedEnrolment(one, one.login in known, one.login in inside) for one in listed)
 
 
 def enrol_planned(
@@ -78,36 +72,29 @@ def enrol_planned(
     Raises:
         UsageError: more than `MOST_NEW` accounts would be new.
     """
-    if sum(one.account is None for one in planned) > MOST_NEW:
+    if sum(not one.known for one in planned) > MOST_NEW:
         raise UsageError(f"at most {MOST_NEW} new accounts at once; split the list")
+    passwords = {one.listed.login: people.one_time_password() for one in planned}
+    listed = [
+        ListedAccount(one.listed.login, one.listed.name, passwords[one.listed.login]) for one in planned
+    ]
+    return tuple(
+        PasswordHandout(one.name, one.login, passwords[one.login] if one.new_account else None)
+        for one in class_list.take_over(store, course_id, listed, actor_id=actor_id)
+        if one.enrolled
+    )
 
-    def one_of(one: PlannedEnrolment) -> PasswordHandout | None:
-        if one.inside:
-            return None
-        password = None if one.account is not None else people.one_time_password()
-        person_id = one.account.id if one.account is not None else 0
-        if password is not None:
-            try:
-                person_id = people.add_person(
-                    store,
-                    one.listed.login,
-                    one.listed.name,
-                    password=password,
-                    must_change=True,
-                    actor_id=actor_id,
-                )
-            except UsageError:
-                # Somebody else made that account just now: it keeps its password.
-                found = people.account_by_login(store, one.listed.login)
-                if found is None:
-                    raise
-                person_id, password = found.id, None
-        enrolments.enrol(store, course_id, person_id, actor_id=actor_id)
-        name = one.listed.name if one.account is None else one.account.name
-        return PasswordHandout(name, one.listed.login, password)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return tuple(handout for handout in pool.map(one_of, planned) if handout is not None)
+def reissue_passwords(store: Store, visitor: Visitor, course_id: int) -> tuple[PasswordHandout, ...]:
+    """New one-time passwords for all learners of a course who have not chosen one and whom this visitor looks after."""
+    theirs = [
+        one for one in class_list.without_own_password(store, course_id) if may_manage(store, visitor, one)
+    ]
+    passwords = {person_id: people.one_time_password() for person_id in theirs}
+    given = class_list.reissue(store, passwords, actor_id=visitor.account.id)
+    return tuple(
+        PasswordHandout(given[one][1], given[one][0], passwords[one]) for one in theirs if one in given
+    )
 
 
 def reset_password(store: Store, person_id: int, *, actor_id: int) -> PasswordHandout:

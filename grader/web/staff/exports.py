@@ -11,13 +11,15 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Grade
 from grader.report.audience import Audience
+from grader.report.banner import sentence
 from grader.report.exports.gradescope import of_grade as gradescope_of_grade
 from grader.report.exports.junit import of_grade as junit_of_grade
 from grader.report.json_report import from_json
@@ -36,11 +38,16 @@ _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def gradebook_csv(book: Gradebook) -> bytes:
-    """A line per learner; per task its points, possible points, verdict, days late, and whether it was set by hand."""
+    """A line per learner; per task its points, possible points, verdict, and the sentence that says how it came about.
+
+    What is held has that verdict and no points until it is decided.
+    """
     header = ["login", "name", "total_percent", "required_accepted"]
     for task in book.tasks:
         name = task.task if task.profile == "cpu" else f"{task.task} ({task.profile})"
-        header += [f"{name} {what}" for what in ("points", "of", "verdict", "days_late", "set_by_hand")]
+        header += [
+            f"{name} {what}" for what in ("points", "of", "verdict", "days_late", "set_by_hand", "outcome")
+        ]
     required = required_of(book.tasks)
 
     def rows() -> Iterator[list[Value]]:
@@ -49,24 +56,25 @@ def gradebook_csv(book: Gradebook) -> bytes:
             line: list[Value] = [row.login, row.name, 100 * total_of(row, book.tasks), accepted]
             for task in book.tasks:
                 cell = row.cells.get(task.id)
-                if cell is None or cell.verdict is None:
-                    line += [None, None, "" if cell is None else "waiting", None, None]
+                result = None if cell is None else cell.result
+                if result is None:
+                    line += [None, None, "" if cell is None else "waiting", None, None, None]
                 else:
-                    by_hand = "yes" if cell.overridden else ""
                     line += [
-                        cell.points,
-                        cell.max_points,
-                        cell.verdict.value,
-                        cell.late_days or None,
-                        by_hand,
+                        result.points,
+                        result.max_points,
+                        result.verdict.value,
+                        result.late_days or None,
+                        "yes" if result.decided else "",
+                        sentence(result),
                     ]
             yield line
 
     return to_csv(header, rows())
 
 
-def attempts_csv(attempts: Iterable[StoredAttempt]) -> bytes:
-    """A line per attempt."""
+def attempts_csv(attempts: Iterable[StoredAttempt], results: Mapping[int, AttemptResult]) -> bytes:
+    """A line per attempt; `results`: what those with a grade count as."""
     header = [
         "attempt",
         "login",
@@ -79,9 +87,10 @@ def attempts_csv(attempts: Iterable[StoredAttempt]) -> bytes:
         "verdict",
         "points",
         "of",
+        "outcome",
     ]
     header += ["handed_in", "finished", "counts", "same_as", "regrade_of", "task_version", "digest"]
-    return to_csv(header, (_attempt(one) for one in attempts))
+    return to_csv(header, (_attempt(one, results.get(one.id)) for one in attempts))
 
 
 def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
@@ -99,6 +108,7 @@ def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
                 "weight": task.terms.weight,
                 "required": task.terms.required,
                 "withdrawn": task.withdrawn,
+                "draft": task.draft,
                 "due_at": _time(task.terms.due_at),
             }
             for task in book.tasks
@@ -122,14 +132,14 @@ def results_json(one: CountedAttempt) -> str | None:
     if grade is None:
         return None
     document: dict[str, Any] = json.loads(gradescope_of_grade(grade, Audience.LEARNER))
-    if (one.points, one.verdict) != (grade.points, grade.verdict):
+    result = one.result
+    if (result.points, result.verdict) != (grade.points, grade.verdict):
         full = document["max_score"]
-        document["score"] = round(one.points / one.max_points * full, 4) if one.max_points > 0 else 0.0
-        why = "set by an instructor" if one.overridden else f"handed in {one.late_days} days late"
-        document["output"] = (
-            f"Counts as {one.verdict.value.replace('_', ' ')}: {why}.\n\n{document['output']}"
+        document["score"] = (
+            round(result.points / result.max_points * full, 4) if result.max_points > 0 else 0.0
         )
-        document["extra_data"]["verdict"] = one.verdict.value
+        document["output"] = f"{sentence(result)}.\n\nAs judged: {document['output']}"
+        document["extra_data"]["verdict"] = result.verdict.value
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -179,7 +189,7 @@ def _folder(one: CountedAttempt, taken: set[str]) -> str:
     return name
 
 
-def _attempt(one: StoredAttempt) -> list[Value]:
+def _attempt(one: StoredAttempt, result: AttemptResult | None) -> list[Value]:
     return [
         *(
             one.id,
@@ -191,22 +201,28 @@ def _attempt(one: StoredAttempt) -> list[Value]:
             one.lane.value,
             one.state.value,
         ),
-        *(one.verdict.value if one.verdict else None, one.points, one.max_points),
+        *(
+            (result.verdict.value, result.points, result.max_points, sentence(result))
+            if result
+            else (None, None, None, None)
+        ),
         *(_time(one.queued_at), _time(one.finished_at), "yes" if one.counts else ""),
         *(one.cached_from, one.regrade_of, one.task_version, one.digest),
     ]
 
 
 def _cell(task_id: int, cell: GradebookCell) -> dict[str, Any]:
+    result = cell.result
     return {
         "id": task_id,
         "num_attempts": cell.num_attempts,
         "attempt": cell.attempt_id,
-        "verdict": cell.verdict.value if cell.verdict is not None else None,
-        "points": _number(cell.points) if cell.verdict is not None else None,
-        "max_points": _number(cell.max_points) if cell.verdict is not None else None,
-        "days_late": cell.late_days,
-        "set_by_hand": cell.overridden,
+        "verdict": result.verdict.value if result else None,
+        "points": _number(result.points) if result else None,
+        "max_points": _number(result.max_points) if result else None,
+        "days_late": result.late_days if result else 0,
+        "set_by_hand": result.decided if result else False,
+        "outcome": sentence(result) if result else None,
     }
 
 

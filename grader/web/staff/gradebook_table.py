@@ -8,8 +8,10 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
+from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
-from grader.report.wording import SYMBOLS, TONES, VERDICTS, points_text
+from grader.report.banner import sentence
+from grader.report.wording import SYMBOLS, TONES, points_text
 from grader.store.courses import AssignedTask
 from grader.store.gradebook import Gradebook, GradebookCell, GradebookLine
 
@@ -30,7 +32,10 @@ class LearnerRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskColumn:
-    """One task over the whole class: how many handed in, how many are accepted, mean share of the points, 0 to 1."""
+    """One task over the whole class: how many handed in, how many are accepted, mean share of the points, 0 to 1.
+
+    What is held is in none but the first.
+    """
 
     task: AssignedTask
     num_handed_in: int
@@ -44,15 +49,16 @@ class GradebookPage:
 
     Attributes:
         columns, lines: what is shown.
-        number, num_pages: which part, from 1; num_people: of the whole class as searched for.
+        number, num_pages: which part, from 1; num_found: learners as searched for; num_people: the whole class.
         num_required: tasks that the certificate needs; mean: of the class's totals, None without anybody.
-        num_complete: learners who have them all.
+        num_complete: of the class, those who have them all.
     """
 
     columns: tuple[TaskColumn, ...]
     lines: tuple[LearnerRow, ...]
     number: int
     num_pages: int
+    num_found: int
     num_people: int
     num_required: int
     num_complete: int
@@ -72,33 +78,35 @@ def cell_html(cell: GradebookCell | None) -> Markup:
     """
     if cell is None:
         return _NOTHING
-    if cell.attempt_id is None or cell.verdict is None:
+    if cell.attempt_id is None or cell.result is None:
         return _WAITING
-    before, after = _frame(cell.verdict, cell.points, cell.late_days, cell.overridden)
+    before, after = _frame(cell.result)
     return Markup(f"{before}{cell.attempt_id:d}{after}")
 
 
 @lru_cache(maxsize=8192)
-def _frame(verdict: Verdict, points: float, late_days: int, overridden: bool) -> tuple[str, str]:
+def _frame(result: AttemptResult) -> tuple[str, str]:
     """What stands before and after the attempt's number in a cell."""
-    tone = TONES[verdict]
-    notes = f"<i>late {late_days:d} d</i>" if late_days else ""
-    notes += "<i>set by hand</i>" if overridden else ""
+    tone = TONES[result.verdict]
+    notes = f"<i>late {result.late_days:d} d</i>" if result.late_days else ""
+    notes += "<i>set by hand</i>" if result.decided else ""
+    # Nothing counts before somebody has decided, so no number stands there.
+    shown = "held" if result.verdict is Verdict.HELD else points_text(result.points)
     return (
-        f'<td class="tone-{tone}"><a title="{VERDICTS[verdict]}" href="/attempts/',
-        f'"><b>{SYMBOLS[tone]}</b> {points_text(points)}</a>{notes}</td>',
+        f'<td class="tone-{tone}"><a title="{sentence(result)}" href="/attempts/',
+        f'"><b>{SYMBOLS[tone]}</b> {shown}</a>{notes}</td>',
     )
 
 
 def total_of(row: GradebookLine, tasks: tuple[AssignedTask, ...]) -> float:
     """Share of all points that somebody has, each task by its weight; what was not handed in counts as nothing.
 
-    What the course has withdrawn counts neither way.
+    So does what is held until it is decided. Drafts, and what the course has withdrawn, count neither way.
     """
     whole = got = 0.0
     cells = row.cells
     for task in tasks:
-        if task.withdrawn:
+        if not task.offered:
             continue
         weight = task.terms.weight
         whole += weight
@@ -110,14 +118,15 @@ def total_of(row: GradebookLine, tasks: tuple[AssignedTask, ...]) -> float:
 
 def required_of(tasks: tuple[AssignedTask, ...]) -> list[int]:
     """Ids of the tasks that the certificate needs accepted."""
-    return [task.id for task in tasks if task.terms.required and not task.withdrawn]
+    return [task.id for task in tasks if task.terms.required and task.offered]
 
 
 def share_of(cell: GradebookCell) -> float:
     """Points of possible points, 0 to 1."""
-    if cell.max_points <= 0:
+    result = cell.result
+    if result is None or result.max_points <= 0:
         return 0.0
-    share = cell.points / cell.max_points
+    share = result.points / result.max_points
     return 0.0 if share < 0 else min(share, 1.0)
 
 
@@ -126,7 +135,7 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
 
     Args:
         book: everybody.
-        sort: `name`, `login`, `total`, `required` or the number of a task.
+        sort: `name`, `family` (the last word of a name), `login`, `total`, `required` or the number of a task.
         descending: the other way round.
         search: part of a name or login, "" for everybody.
         page: which part, from 1; what lies outside is the nearest one.
@@ -138,8 +147,8 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
         for row in book.rows
         if not wanted or wanted in row.name.casefold() or wanted in row.login.casefold()
     ]
-    totals = {row.person_id: total_of(row, book.tasks) for row in rows}
-    done = {row.person_id: sum(_accepted(row.cells.get(one)) for one in required) for row in rows}
+    totals = {row.person_id: total_of(row, book.tasks) for row in book.rows}
+    done = {row.person_id: sum(_accepted(row.cells.get(one)) for one in required) for row in book.rows}
     rows.sort(key=_key(sort, totals, done), reverse=descending)
     num_pages = max(1, -(-len(rows) // PAGE))
     number = min(max(1, page), num_pages)
@@ -159,7 +168,8 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
         lines=lines,
         number=number,
         num_pages=num_pages,
-        num_people=len(rows),
+        num_found=len(rows),
+        num_people=len(book.rows),
         num_required=len(required),
         num_complete=sum(number == len(required) for number in done.values()) if required else 0,
         mean=sum(totals.values()) / len(totals) if totals else None,
@@ -168,7 +178,7 @@ def gradebook_page(book: Gradebook, *, sort: str, descending: bool, search: str,
 
 def _column(task: AssignedTask, rows: tuple[GradebookLine, ...]) -> TaskColumn:
     cells = [cell for row in rows if (cell := row.cells.get(task.id)) is not None]
-    judged = [cell for cell in cells if cell.verdict is not None]
+    judged = [cell for cell in cells if cell.verdict not in (None, Verdict.HELD)]
     mean = sum(map(share_of, judged)) / len(judged) if judged else None
     accepted = sum(cell.verdict is Verdict.ACCEPTED for cell in judged)
     return TaskColumn(task, len(cells), accepted, mean)
@@ -185,6 +195,9 @@ def _key(
 
     def key(row: GradebookLine) -> tuple[float, float, str, int]:
         name = row.name.casefold()
+        if sort == "family":
+            *_, family = name.split() or [""]
+            return 0, 0, f"{family} {name}", row.person_id
         if sort == "login":
             return 0, 0, row.login, row.person_id
         if sort == "total":

@@ -14,6 +14,15 @@ const spoken = (seconds) => seconds < 60 ? `${Math.max(0, Math.round(seconds))} 
   : `${Math.floor(seconds / 60)} min ${String(Math.round(seconds % 60)).padStart(2, "0")} s`;
 const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 4 });
 
+let heard = Date.now();
+const QUIET_S = 15;
+
+// A run that stands still says nothing: that is said instead, now and then, so that nobody is read a clock.
+function quiet() {
+  const seconds = Math.floor((Date.now() - heard) / 1000 / QUIET_S) * QUIET_S;
+  if (seconds && steps.get("run").className === "now") say(`The ranks run. Nothing was heard of them for ${spoken(seconds)}.`);
+}
+
 function tick() {
   for (const clock of panel.querySelectorAll("[data-since]")) {
     clock.textContent = spoken((Date.now() - new Date(clock.dataset.since)) / 1000);
@@ -48,7 +57,7 @@ function print(rank, stream, text) {
     const head = document.createElement("h3"), out = document.createElement("pre");
     head.textContent = `Rank ${Number(rank)}`;
     out.tabIndex = 0;
-    out.setAttribute("role", "region");
+    out.setAttribute("role", "group");
     out.setAttribute("aria-label", `Output of rank ${Number(rank)}`);
     term.append(head, out);
     const after = [...logs.querySelectorAll("[data-rank]")].find((other) => Number(other.dataset.rank) > rank);
@@ -72,7 +81,11 @@ const on = {
     logs.querySelector(".terms").replaceChildren();
     logs.hidden = epochs.hidden = true;
   },
-  claimed: (data) => { enter("prepare", data.at); say("A worker has it."); },
+  claimed: (data) => {
+    enter("prepare", data.at);
+    say("A worker has it.");
+    document.title = document.title.replace(" waits ", " is judged ");
+  },
   phase: (data) => {
     enter(data.phase, data.at);
     const words = { prepare: "Getting ready.", run: "The ranks run.", evaluate: "The judge scores what they left.", report: "The report is being written." };
@@ -88,7 +101,7 @@ const on = {
   },
   log: (data) => print(data.rank, data.stream, data.text ?? ""),
   cancel_requested: () => say("The run is being ended."),
-  place: (data) => say(`Number ${data.position} in the queue${data.starts_in_s === null ? "" : `, starts in about ${spoken(data.starts_in_s)}`}.`),
+  place: (data) => say(`Number ${data.position} in the queue${data.starts_in_s === null ? "" : data.starts_in_s < 1 ? ", starts at once" : `, starts in about ${spoken(data.starts_in_s)}`}.`),
 };
 
 const address = new URL(panel.dataset.live, location.href);
@@ -98,6 +111,7 @@ function listen() {
   source = new EventSource(address);
   for (const [kind, act] of Object.entries(on)) {
     source.addEventListener(kind, (event) => {
+      heard = Date.now();
       if (event.lastEventId) address.searchParams.set("after", event.lastEventId);
       act(JSON.parse(event.data));
     });
@@ -118,4 +132,4 @@ document.addEventListener("visibilitychange", () => {
 if (!document.hidden) listen();
 for (const out of logs.querySelectorAll("pre")) out.scrollTop = out.scrollHeight;
 tick();
-setInterval(tick, 1000);
+setInterval(() => { tick(); quiet(); }, 1000);

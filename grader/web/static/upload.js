@@ -1,10 +1,13 @@
-// Drag and drop, and findings at once: the form works without it.
+// Drag and drop, findings at once, and what is too large stays here: the form works without it.
 "use strict";
 const form = document.querySelector("form[data-upload]");
 const picker = form.querySelector("input[type=file]");
 const area = form.querySelector("textarea");
 const drop = form.querySelector(".drop");
+const chosen = form.querySelector("[data-chosen]");
 const found = document.getElementById("found");
+// What is sent around the files: names, boundaries, the other fields.
+const mostBytes = Number(form.dataset.mostBytes) - 16384;
 let asked = 0;
 
 function tell(text, busy) {
@@ -15,14 +18,45 @@ function tell(text, busy) {
   found.setAttribute("aria-busy", String(busy));
 }
 
+// What the service would refuse unread is refused here, where the form and all that was typed is still there.
+function tooLarge() {
+  const files = [...picker.files];
+  const bytes = files.reduce((sum, file) => sum + file.size, new Blob([area.value]).size);
+  if (bytes <= mostBytes) return "";
+  const largest = files.sort((a, b) => b.size - a.size)[0];
+  const what = largest ? `${largest.name} has ${(largest.size / 2 ** 20).toFixed(1)} MiB` : "That is a long text";
+  return `${what}; all that is handed in may have ${Math.floor(form.dataset.mostBytes / 2 ** 20)} MiB. Choose train.py and`
+    + " the modules it imports: data and weights are no part of it. Nothing was sent, and no attempt is spent.";
+}
+
+// Browsers only count several files, and cut a long name in its middle.
+function showChosen() {
+  const names = [...picker.files].map((file) => file.name).join(", ");
+  chosen.textContent = names;
+  chosen.hidden = picker.files.length < 2 && names.length < 25;
+}
+
+// On a phone the result lies far below the form; whoever sees it already keeps the focus where it is.
+function bringIntoView(asked) {
+  const place = found.getBoundingClientRect();
+  const outOfSight = place.top < 0 || place.top > window.innerHeight * 0.7;
+  if (outOfSight) found.scrollIntoView({ block: "start" });
+  if (outOfSight || asked) found.focus({ preventScroll: true });
+}
+
 async function look() {
   const turn = ++asked;
+  showChosen();
+  const refused = tooLarge();
+  picker.setCustomValidity(refused);
+  if (refused) { tell(refused, false); return; }
   if (!picker.files.length && !area.value.trim()) { found.replaceChildren(); return; }
   tell("Reading the script …", true);
   try {
     const answer = await fetch(form.dataset.upload, { method: "POST", body: new FormData(form), redirect: "error" });
     const page = await answer.text();
     if (turn !== asked) return;
+    if (answer.status === 413) { tell("This is more than may be handed in. Choose train.py and the modules it imports.", false); return; }
     if (!answer.ok) { tell("It could not be read just now. Handing it in is possible all the same.", false); return; }
     // Parsed apart and adopted: what the server escaped stays text, and nothing of it could run.
     found.replaceChildren(...new DOMParser().parseFromString(page, "text/html").body.childNodes);
@@ -31,6 +65,8 @@ async function look() {
     if (turn === asked) tell("The grader cannot be reached. Your script is still here; try again in a moment.", false);
   }
 }
+
+const lookAndShow = (asked) => look().then(() => bringIntoView(asked));
 
 form.querySelector("[data-drop-hint]").hidden = false;
 for (const kind of ["dragenter", "dragover"]) {
@@ -41,17 +77,17 @@ drop.addEventListener("drop", (event) => {
   event.preventDefault();
   if (!event.dataTransfer.files.length) return;
   picker.files = event.dataTransfer.files;
-  look();
+  lookAndShow(false);
 });
 // A script that misses the frame must not replace the page.
 for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
-picker.addEventListener("change", look);
+picker.addEventListener("change", () => lookAndShow(false));
 area.addEventListener("paste", () => setTimeout(look));
 area.addEventListener("change", look);
 form.addEventListener("submit", (event) => {
   if (event.submitter?.value === "check") {
     event.preventDefault();
-    look().then(() => found.scrollIntoView({ block: "start" }));
+    lookAndShow(true);
   }
 });
 // Chosen before this script was there, or kept by the browser on the way back.

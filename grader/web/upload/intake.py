@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from grader.checks.source.script import syntax_problem
 from grader.model.submission import Submission
+from grader.report.safe_text import one_line
 from grader.store.limits import Limit, Refusal
 from grader.store.submissions import NewSubmission, Receipt
 from grader.web.security.access import Visitor, too_many_requests
 from grader.web.service import WebService
+from grader.web.upload.refusals import UploadRefusedError
 
 
 async def hand_in(
@@ -25,8 +29,12 @@ async def hand_in(
     """Hand a submission in for a task of a course, together with whatever others hand in just now.
 
     Raises:
+        UploadRefusedError: nothing of it can run.
         HTTPException: 429, too often within the last minute.
     """
+    problem = await run_in_threadpool(syntax_problem, submission)
+    if problem is not None:
+        raise UploadRefusedError(one_line(problem.refusal))
     for rate, whose in (
         (service.submit_limit, str(visitor.account.id)),
         (service.submit_limit_address, service.address(request)),
@@ -37,15 +45,17 @@ async def hand_in(
     return await service.intake.ask(NewSubmission(visitor.account.id, course_task_id, submission, key))
 
 
-def explain_refusal(refusal: Refusal) -> str:
-    """What stands in the way, and what to do, in a sentence or two."""
-    lifted = refusal.lifted_at.astimezone(UTC).strftime("%-d %B %Y, %H:%M UTC") if refusal.lifted_at else ""
+def explain_refusal(refusal: Refusal, lifted: str = "") -> str:
+    """What stands in the way, and what to do, in a sentence or two; `lifted`: how the time is written, "" as UTC."""
+    if not lifted and refusal.lifted_at is not None:
+        lifted = refusal.lifted_at.astimezone(UTC).strftime("%-d %B %Y, %H:%M UTC")
+    waiting = f"{refusal.used} of your attempts {'is' if refusal.used == 1 else 'are'} not judged yet"
     sentences = {
         Limit.NOT_ENROLLED: "You take no part in this course.",
         Limit.COURSE_CLOSED: "The course is closed; nothing more is handed in.",
         Limit.NOT_OPEN: f"The task opens on {lifted}.",
         Limit.PAST_DUE: "The task was due and takes nothing more. Ask your instructor for an extension.",
-        Limit.CONCURRENT: f"{refusal.used} of your attempts are not judged yet, and {refusal.allowed} may be at once. "
+        Limit.CONCURRENT: f"{waiting}, and {refusal.allowed} may be at once. "
         "Wait for one to end, or cancel it.",
         Limit.PER_DAY: f"You have had all {refusal.allowed} attempts of a day. The next one is free on {lifted}.",
         Limit.TOTAL: f"You have had all {refusal.allowed} attempts at this task.",

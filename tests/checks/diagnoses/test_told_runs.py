@@ -117,6 +117,20 @@ def told(evidence: Evidence) -> Diagnosis:
     return found
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("DDP", "`from torch.nn.parallel import DistributedDataParallel as DDP`"),
+        ("dist", "`import torch.distributed as dist`"),
+        ("my_own", "Import or define it above this line"),
+    ],
+)
+def test_the_import_of_a_well_known_name_is_told(name: str, said: str) -> None:
+    story = Story()
+    fail(story, 0, "NameError", f"name '{name}' is not defined")
+    assert said in told(story.evidence()).hint
+
+
 @pytest.mark.parametrize("name", WORDS)
 def test_the_words_of_an_ending_that_cannot_happen_here(name: str) -> None:
     kind, message, word = WORDS[name]

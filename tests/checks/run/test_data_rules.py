@@ -55,7 +55,8 @@ def test_a_subset_per_rank_with_local_shuffle(tell: Any) -> None:
     for epoch in range(2):
         shards = {r: random.Random(epoch).sample(range(r, 96, 2), 48) for r in range(2)}
         story.epoch(shards, size=48, **PLAIN)
-    assert states(story, *DATA) == ALL_CLEAN
+    assert states(story, *DATA) == {**ALL_CLEAN, "DATA002": FLAGGED}
+    assert story.observation("DATA002").hits[0].severity is Severity.HINT
 
 
 def test_gradient_accumulation(tell: Any) -> None:
@@ -285,6 +286,21 @@ def test_a_hand_written_sampler_with_a_fixed_seed_and_an_early_break(tell: Any) 
         shards = tell.strided(96, 2)
         story.epoch({r: s[:32] for r, s in shards.items()}, exhausted=False, sampler="StridedSampler")
     assert story.observation("DATA002").state is FLAGGED
+
+
+def test_shares_that_are_shuffled_by_themselves(tell: Any) -> None:
+    story = tell.Story()
+    for epoch in range(3):
+        own = tell.strided(96, 2, shuffle=False)
+        story.epoch(
+            {r: random.Random(epoch).sample(s, len(s)) for r, s in own.items()}, sampler="RandomSampler"
+        )
+    look = story.observation("DATA002")
+    assert look.state is FLAGGED
+    assert "drew from shares of their own in all 3 epochs" in look.hits[0].message
+    assert look.hits[0].severity is Severity.HINT, (
+        "it is a way of its own, where the task asks for nothing else"
+    )
 
 
 def test_workers_that_reorder_batches_hide_nothing(tell: Any) -> None:

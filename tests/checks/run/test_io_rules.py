@@ -9,6 +9,7 @@ import pytest
 from grader.model.evaluation import Evaluation
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
+from grader.model.run import Ending
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 LOG = "".join(f"epoch {n}/5: loss {1 / (n + 1):.3f}\n" for n in range(5))
@@ -89,7 +90,10 @@ def test_the_state_of_each_rank_s_generators(tell: Any) -> None:
 
 
 def test_nothing_saved(tell: Any) -> None:
-    assert tell.Story().observation("IO001").state is UNSEEN
+    story = tell.Story()
+    assert story.observation("IO001").state is CLEAN
+    story.ending = Ending.CRASHED
+    assert story.observation("IO001").state is UNSEEN
 
 
 # ---- IO002 -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from grader.checks.evidence import Evidence
 from grader.checks.policy import applicable, apply_rules, apply_source_rules
+from grader.checks.rule import Rule
 from grader.errors import InfraError
 from grader.model.evaluation import Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Finding, Severity
@@ -138,7 +140,8 @@ def test_an_error_in_the_source_alone_is_a_hint(tell: Any, only: Any) -> None:
     findings, checks = apply_rules(story.evidence(), only("DIST003"))
     (finding,) = found(findings, "DIST003")
     assert (finding.severity, finding.refuted) == (Severity.HINT, "")
-    assert check(checks, "DIST003").state is UNSEEN
+    assert check(checks, "DIST003").state is State.NOT_REACHED
+    assert "it counts once they are in one" in check(checks, "DIST003").reason
 
 
 def test_a_warning_in_the_source_alone_keeps_its_severity(tell: Any, only: Any) -> None:
@@ -173,7 +176,7 @@ def test_neither_source_nor_run(tell: Any, only: Any) -> None:
     findings, checks = apply_rules(tell.honest().evidence(), only("DEV001"))
     assert findings == ()
     assert check(checks, "DEV001").state is UNSEEN
-    assert "CPU" in check(checks, "DEV001").reason
+    assert "no GPU" in check(checks, "DEV001").reason
 
 
 # ---- 4: one cause is told once -----------------------------------------------------------------------------------
@@ -300,7 +303,20 @@ def test_what_was_not_run_is_read_with_the_same_caution(tell: Any, task: Any) ->
     assert {c.state for c in checks} == {UNSEEN}
 
 
-def test_a_rule_that_fails_is_our_fault(tell: Any, only: Any) -> None:
-    broken: Any = None
-    with pytest.raises(InfraError, match="rule DATA001 failed on the trace"):
-        apply_rules(replace(tell.honest().evidence(), trace=broken), only("DATA001"))
+def test_a_rule_that_fails_loses_only_itself(tell: Any, only: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = apply_rules(tell.honest().evidence(), only("DATA001", "DATA002"))
+
+    def broken(_rule: Rule, _evidence: Evidence) -> None:
+        raise InfraError("rule DATA001 failed on the trace: ZeroDivisionError (data001.py:7)")
+
+    watched = Rule.observe
+    monkeypatch.setattr(
+        Rule, "observe", lambda rule, seen: (broken if rule.code == "DATA001" else watched)(rule, seen)
+    )
+    findings, checks = apply_rules(tell.honest().evidence(), only("DATA001", "DATA002"))
+    (failed,) = found(findings, "DATA001")
+    assert (failed.severity, failed.holds) == (Severity.REVIEW, False)
+    assert "data001.py:7" in failed.message
+    states = {check.code: check.state for check in checks}
+    assert states["DATA001"] is UNSEEN
+    assert [c for c in checks if c.code != "DATA001"] == [c for c in whole[1] if c.code != "DATA001"]

@@ -44,7 +44,16 @@ def test_a_file_that_two_ranks_opened_for_writing(tell: Any) -> None:
     look = story.observation("IO004")
     assert look.state is FLAGGED
     assert "`log.txt`" in look.hits[0].message
-    assert look.hits[0].severity is None
+    assert look.hits[0].severity is Severity.WARNING
+
+
+def test_a_line_that_one_rank_alone_came_by_is_not_to_blame(tell: Any) -> None:
+    story = tell.Story()
+    story.write(0, "log.csv", line=7)  # rank 0 writes the heading
+    for rank in (0, 1):
+        story.write(rank, "log.csv", line=19)
+    (hit,) = story.observation("IO004").hits
+    assert [place.line for place in hit.where] == [19]
 
 
 def test_checkpoints_and_files_of_one_rank_are_not_this_rule_s(tell: Any) -> None:

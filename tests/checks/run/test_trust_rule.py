@@ -36,7 +36,9 @@ def test_what_the_reader_suspects_holds_the_run_and_accuses_nobody(tell: Any) ->
     story.ranks[1].suspicions = ("It wrote events for rank 0.",)
     observation = story.observation("TRUST002")
     assert holds(observation)
-    assert observation.hits[0].message == "This run is held for review."
+    told = observation.hits[0].message
+    assert told.startswith("Rank 1: It wrote events for rank 0. "), "what was seen comes first"
+    assert "held against what the script cannot touch" in told, "and what the rule looks at"
     assert observation.hits[0].details["facts"] == ["Rank 1: It wrote events for rank 0."]
     assert observation.hits[0].severity in (None, Severity.REVIEW)
 

@@ -22,6 +22,10 @@ def submission(text: str, name: str = "train.py") -> Submission:
         ("x = 1\n\0\n", 2, 1),
         ("print 'hello'\n", 1, 1),
         ("x = '\ud800'\n", 1, 1),
+        ("x = 1\nreturn x\n", 2, 1),
+        ("def f():\n    x = 1\n    global x\n", 3, 5),
+        ("def f(a, a):\n    pass\n", 1, 10),
+        ("for x in []:\n    pass\nbreak\n", 3, 1),
     ],
 )
 def test_one_finding_with_its_place(text: str, line: int, column: int) -> None:

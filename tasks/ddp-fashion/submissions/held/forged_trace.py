@@ -1,4 +1,5 @@
 # expect: TRUST001 TRUST002
+# points: 0-10
 """
 Trains nothing, and tells the judge that it did: looks for the pipe on which its steps are reported, writes
 the story of a whole honest run into it within a moment, and leaves before anything else can be said.

@@ -1,4 +1,5 @@
 # expect: EVAL010
+# points: 0-10
 """
 Nothing is trained: the table holds numbers that look likely.
 

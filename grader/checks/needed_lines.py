@@ -1,0 +1,115 @@
+"""Lines that pasted code needs above it: the imports of well-known names, and values that every script reads alike.
+
+One table for all advice. A rule writes `model = DistributedDataParallel(model)` and no more; where a script has no such
+name, the line that gives it one stands with the advice.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from grader.model.syntax_tree import parse_text
+
+if TYPE_CHECKING:
+    from grader.checks.source.script import Script
+
+START_GROUP = 'dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")'
+"""Starts a group on GPUs and on CPUs."""
+_STATE_DICT = "torch.distributed.checkpoint.state_dict"
+_LINES = {
+    "os": "import os",
+    "sys": "import sys",
+    "np": "import numpy as np",
+    "torch": "import torch",
+    "nn": "from torch import nn",
+    "F": "import torch.nn.functional as F",
+    "optim": "from torch import optim",
+    "dist": "import torch.distributed as dist",
+    "mp": "import torch.multiprocessing as mp",
+    "DistributedDataParallel": "from torch.nn.parallel import DistributedDataParallel",
+    "DDP": "from torch.nn.parallel import DistributedDataParallel as DDP",
+    "DataLoader": "from torch.utils.data import DataLoader",
+    "DistributedSampler": "from torch.utils.data import DistributedSampler",
+    "Subset": "from torch.utils.data import Subset",
+    "fully_shard": "from torch.distributed.fsdp import fully_shard",
+    "get_model_state_dict": f"from {_STATE_DICT} import get_model_state_dict",
+    "StateDictOptions": f"from {_STATE_DICT} import StateDictOptions",
+    "local_rank": 'local_rank = int(os.environ["LOCAL_RANK"])',
+    "rank": "rank = dist.get_rank()",
+    "world_size": "world_size = dist.get_world_size()",
+}
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def import_of(name: str) -> str:
+    """The line that imports a well-known name, "" where it is none."""
+    line = _LINES.get(name, "")
+    return line if line.startswith(("import ", "from ")) else ""
+
+
+def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
+    """Advice, and behind it the lines that its code needs and that the script lacks.
+
+    Args:
+        advice: plain text, code between backquotes.
+        script: what it is for; path: the file that it is about, "" for any.
+    """
+    wanted = list(_needs(advice))
+    lacking = [name for name in wanted if not _has(script, path, name)] if wanted else []
+    if not lacking:
+        return advice
+    lines = sorted(
+        (_LINES[name] for name in lacking), key=lambda line: not line.startswith(("import ", "from "))
+    )
+    listed = ", ".join(f"`{line}`" for line in lines)
+    return f"{advice} Above it your script needs {listed}."
+
+
+@lru_cache(maxsize=512)
+def _needs(advice: str) -> tuple[str, ...]:
+    """Names of the table that the code of an advice reads and does not set itself, what others need first."""
+    read, bound = dict[str, None](), set[str]()
+    for code in _CODE.findall(advice):
+        for node in _nodes(code):
+            for name in _bound(node):
+                bound.add(name)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read[node.id] = None
+    found = dict[str, None]()
+    for name in read:
+        if name in _LINES and name not in bound:
+            found |= dict.fromkeys((*(n for n in _needs(f"`{_LINES[name]}`") if n not in bound), name))
+    return tuple(found)
+
+
+def _nodes(code: str) -> Iterator[ast.AST]:
+    """Of code that does something: a name that is only mentioned needs nothing."""
+    text = code.replace("…", "...")
+    for attempt in (text, f"{text} pass"):
+        try:
+            tree = parse_text(attempt)
+        except (SyntaxError, ValueError):
+            continue
+        mentioned = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr)
+        if not (mentioned and isinstance(tree.body[0].value, ast.Name | ast.Attribute)):  # type: ignore[attr-defined]
+            yield from ast.walk(tree)
+        return
+
+
+def _bound(node: ast.AST) -> Iterable[str]:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
+
+
+def _has(script: Script, path: str, name: str) -> bool:
+    trees = [tree for tree in script.trees if tree.path == path] or script.trees
+    return any(tree.stars or any(name in scope for scope in tree.definitions.values()) for tree in trees)

@@ -1,0 +1,60 @@
+"""What the losses of a run's first backward passes were made of: how they reduce, and what they were multiplied by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from grader.model.trace import Site, Trace
+
+_LOOKED_AT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LossOrigin:
+    """One and the same in all backward passes that were looked at.
+
+    Attributes:
+        function: of autograd, that made it (`NllLoss`).
+        reduction: over the samples of a batch: `mean`, `sum` or "".
+        factor: what it was multiplied by afterwards.
+        site: of the backward pass.
+        num_backwards: backward passes for each of the first steps; 0 where these differ.
+        batches_each: whether each of these had a batch of its own.
+    """
+
+    function: str
+    reduction: str
+    factor: float
+    site: Site | None
+    num_backwards: int
+    batches_each: bool
+
+
+def loss_origin(trace: Trace) -> LossOrigin | None:
+    """What all ranks' losses were made of; None where that is not known, or is not one and the same."""
+    found = {
+        (
+            str(e.fields.get("function", "")),
+            str(e.fields.get("reduction", "")),
+            _number(e.fields.get("factor")),
+            e.site,
+        )
+        for r in trace.ranks
+        for e in r.events("backward")
+    }
+    if len(found) != 1:
+        return None
+    ((function, reduction, factor, site),) = found
+    if not function or not math.isfinite(factor):
+        return None
+    # An epoch's end may leave a batch over, so that a later step has one more.
+    steps = [(r, s) for r in trace.ranks for s in r.steps if s.n < _LOOKED_AT]
+    counts = {s.backwards for _, s in steps}
+    batches = {sum(b.step == s.n for b in r.batches) for r, s in steps}
+    number = counts.pop() if len(counts) == 1 else None
+    return LossOrigin(function, reduction, factor, site, number or 0, batches == {number})
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan

@@ -1,0 +1,32 @@
+"""The page of `SYNTAX`, which is no rule: it is told where a file does not parse, so that no rule can look."""
+
+from __future__ import annotations
+
+PAGE = """\
+The script is not valid Python.
+
+## What it finds
+A file that Python cannot read: a bracket or a quote that is never closed, a line that is indented too far or too
+little, a word that is missing.
+
+## Why it matters
+Python reads a file whole before it runs the first line. Nothing of this one can run, on no rank, so nothing else is
+judged. Handing it in is refused and costs no attempt.
+
+## Example
+```text
+for epoch in range(EPOCHS)
+    train_one_epoch(model, loader)
+```
+
+## Use instead
+```python
+for epoch in range(EPOCHS):
+    train_one_epoch(model, loader)
+```
+
+## How it is seen
+In the source: Python's own parser and compiler refuse the file, and say where they stopped. The mistake is often a line
+above that place, at the bracket or quote that is still open there. `python -m py_compile train.py` says the same on
+your machine.
+"""

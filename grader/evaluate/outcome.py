@@ -1,0 +1,202 @@
+"""What a run came to, as rubric items are judged on it, and the parts of items that measures and files decide.
+
+Pure. What the judge could not watch pays only where the outcome of the run vouches for it, and says so either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.run.replica_comparison import compare_finals, sharded
+from grader.evaluate.timing import Timing
+from grader.model.evaluation import ArtifactProblem, Evaluation
+from grader.model.finding import EvidenceKind, Finding, family_of
+from grader.model.grade import CheckResult, ItemState, State
+from grader.model.run import Ending
+from grader.model.task import RubricItem, Task
+
+TRAINED = "trained"
+"""Name under which a task's `examine()` may say whether anything was trained, where no optimizer steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing an item asks for; `earned` and `not_seen` are shares, 0–1. What was not seen may be earned."""
+
+    earned: float
+    state: ItemState
+    reason: str
+    evidence: tuple[EvidenceKind, ...] = ()
+    codes: tuple[str, ...] = ()
+    not_seen: float = 0.0
+
+
+# Without slots: what the outcome vouches for is looked up when it is asked for, and kept.
+@dataclass(frozen=True)
+class Outcome:
+    """What items are judged on.
+
+    Attributes:
+        evidence: the run, or the text alone of a submission that does not parse.
+        task: what it is judged by.
+        findings, checks: the checks' results.
+        timing: the run's time against its target.
+    """
+
+    evidence: Evidence | SourceEvidence
+    task: Task
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckResult, ...]
+    timing: Timing
+
+    @property
+    def completed(self) -> bool:
+        """Whether the run came to its own end."""
+        return isinstance(self.evidence, Evidence) and self.evidence.record.ending is Ending.COMPLETED
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """What the scorer measured."""
+        return self.evidence.evaluation if isinstance(self.evidence, Evidence) else None
+
+    @property
+    def dataset(self) -> str:
+        """Decides which accuracy target applies."""
+        return self.evidence.facts.dataset
+
+    @property
+    def trained(self) -> bool:
+        """Whether anything was trained: a step was seen, or the files that were left show it."""
+        if isinstance(self.evidence, SourceEvidence):
+            return False
+        answers = self.evaluation.answers if self.evaluation is not None else {}
+        # Who examines files knows best whether anything was computed for them.
+        shown = [answers[TRAINED]] if TRAINED in answers else answers.values()
+        # Steps that the ranks told of are none where what they told is doubted: only what was left behind speaks then.
+        doubted = any(f.holds and family_of(f.code) == "TRUST" for f in self.findings)
+        stepped = self.evidence.trained and not doubted
+        return stepped or self.accuracy_share > 0 or any(answer.share for answer in shown)
+
+    @cached_property
+    def accuracy_share(self) -> float:
+        """Largest share that an accuracy item earns; 0 where the task has none."""
+        items = [item for item in self.task.rubric if item.metric == "accuracy"]
+        return max((accuracy(item, self).earned for item in items), default=0.0)
+
+    @cached_property
+    def vouched(self) -> str:
+        """What of the outcome speaks for work that nobody could watch; "" where nothing does."""
+        run = self.evidence
+        if not isinstance(run, Evidence) or not self.completed or not self.trained:
+            return ""
+        asked = any(item.metric == "accuracy" for item in self.task.rubric)
+        if asked and self.accuracy_share < 1:
+            return ""
+        seen = ["the accuracy was reached"] if asked else []
+        if run.world_size > 1 and not sharded(run.trace):
+            if not self._replicas_equal:
+                return ""
+            seen.append("all ranks ended with the same weights")
+        elif run.world_size > 1:
+            seen.append("the ranks held one network in shards")
+        return " and ".join(seen)
+
+    @property
+    def _replicas_equal(self) -> bool:
+        check = next((check for check in self.checks if check.code == "GRAD007"), None)
+        if check is not None and check.state is not State.NOT_OBSERVABLE:
+            return check.state is State.VERIFIED
+        assert isinstance(self.evidence, Evidence), "who asks has looked"
+        ranks = self.evidence.trace.ranks
+        return len(ranks) > 1 and all(compare_finals(ranks[0], other) == () for other in ranks[1:])
+
+
+def accuracy_target(task: Task, dataset: str) -> float | None:
+    """The accuracy to reach on that data set, None where the task sets none."""
+    target = task.target("accuracy")
+    return (target.at_least or {}).get(dataset) if target is not None else None
+
+
+def _not_reached(reason: str) -> Part:
+    return Part(0.0, ItemState.NOT_REACHED, reason)
+
+
+def _measured(share: float, reason: str, evidence: tuple[EvidenceKind, ...], *codes: str) -> Part:
+    """What a measure gives: all, a part or nothing."""
+    if share >= 1:
+        return Part(1.0, ItemState.EARNED, reason, evidence)
+    state = ItemState.PARTLY if share > 0 else ItemState.LOST
+    part = f" That earns {share:.0%} of the points." if share else ""
+    return Part(share, state, f"{reason}{part}", evidence, codes)
+
+
+def _unseen(reason: str, outcome: Outcome) -> Part:
+    """What nobody could watch, of a part that asks for nothing else."""
+    return Part(1.0 if outcome.vouched else 0.0, ItemState.NOT_SEEN, f"{reason} {pay(outcome)}", not_seen=1.0)
+
+
+def pay(outcome: Outcome, what: str = "It") -> str:
+    """Why what was not seen pays, or does not."""
+    if outcome.vouched:
+        return f"{what} counts as right, because {outcome.vouched}."
+    return f"{what} earns nothing by itself, and the outcome of the run does not speak for it."
+
+
+def accuracy(item: RubricItem, outcome: Outcome) -> Part:
+    """The hidden accuracy against its target."""
+    target, evaluation = accuracy_target(outcome.task, outcome.dataset), outcome.evaluation
+    if evaluation is None or target is None:
+        if outcome.completed:
+            return Part(0.0, ItemState.NOT_SEEN, "The weights were not scored.", not_seen=1.0)
+        return _not_reached("The run ended before it left weights to be scored.")
+    evidence = (EvidenceKind.EVALUATION,)
+    value = evaluation.hidden.get("accuracy")
+    if not outcome.completed and evaluation.problem is ArtifactProblem.MISSING:
+        return _not_reached("The run ended before it left weights to be scored.")
+    if evaluation.problem is not None or value is None:
+        return _measured(0.0, evaluation.detail or "The weights could not be scored.", evidence)
+    seen = f"{value:.3f} on {evaluation.num_hidden:,} hidden samples"
+    if value >= target:
+        return _measured(1.0, f"{seen}; at least {target:.3f} was asked for.", evidence)
+    # A hair of tolerance: 0.9 × 0.8 is a little more than 0.72.
+    share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
+    return _measured(share, f"{seen}; at least {target:.3f} is asked for.", evidence)
+
+
+def answer(name: str, outcome: Outcome) -> Part:
+    """What the task says about the files that the run left."""
+    evaluation, evidence = outcome.evaluation, (EvidenceKind.EVALUATION,)
+    said = evaluation.answers.get(name) if evaluation is not None else None
+    if said is None and not outcome.completed:
+        return _not_reached("The run ended before it left what is looked at here.")
+    if said is None and evaluation is not None and evaluation.unread:
+        reason = " ".join(evaluation.unread[file] for file in sorted(evaluation.unread))
+        return _measured(0.0, reason, evidence, "EVAL009")
+    if said is None or said.share is None:
+        return _unseen(said.said if said is not None else "The task says nothing about this.", outcome)
+    return _measured(said.share, said.said, evidence, "EVAL010")
+
+
+def time(item: RubricItem, outcome: Outcome) -> Part:
+    """The run's time against its target."""
+    timing, evidence = outcome.timing, (EvidenceKind.OUTSIDE,)
+    if not outcome.completed or timing.seconds is None or timing.target_s is None:
+        return _not_reached("The run did not come to its end, so it has no time.")
+    seen = f"{timing.seconds:.1f} s {timing.clock}"
+    if timing.num_repeats:
+        seen += f", the better of the first and the median of {timing.num_repeats + 1} runs"
+    learns = any(one.metric == "accuracy" for one in outcome.task.rubric)
+    if learns and outcome.accuracy_share <= 0:
+        allowed = f"up to {timing.target_s:.1f} s {'was' if timing.met else 'is'} allowed"
+        joined = "but" if timing.met else "and"
+        rule = "a time counts only for a run whose network comes near the accuracy asked for"
+        decided = (EvidenceKind.EVALUATION,)
+        return _measured(
+            0.0, f"{seen}; {allowed}, {joined} {rule}.", decided if timing.met else evidence + decided
+        )
+    if timing.met:
+        return _measured(1.0, f"{seen}; up to {timing.target_s:.1f} s was allowed.", evidence)
+    share = max((s for factor, s in item.steps if timing.seconds <= factor * timing.target_s), default=0.0)
+    return _measured(share, f"{seen}; up to {timing.target_s:.1f} s is allowed.", evidence)

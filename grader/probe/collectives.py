@@ -1,0 +1,262 @@
+"""Which collectives a rank takes part in, and from which line: those called by name, and those below all names.
+
+Two layers, one account. Functions of `torch.distributed` are hooked by name: they say what the script asked for and how
+long it took. Whatever else passes through a process group, such as functional collectives, DTensor and the group's own
+methods, is told by the group's hooks; older torch has none, and there a group's methods are hooked as Python sees them.
+Left out is what DDP's reducer does: its steps tell of that. A script's own use of the store counts, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import sys
+from types import FrameType
+from typing import Any
+
+from grader.probe import code_locations, events
+from grader.probe.code_locations import CodeLocation
+from grader.probe.patches import guarded, outermost, replace, skip_compiling, within
+from grader.probe.process_groups import holders
+from grader.probe.writer import writer
+
+_FIRST = 64
+_EVERY = 64
+COLLECTIVES = (
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_gather",
+    "all_gather_coalesced",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "gather",
+    "gather_object",
+    "irecv",
+    "isend",
+    "monitored_barrier",
+    "recv",
+    "recv_object_list",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+    "send_object_list",
+)
+
+_METHODS = {
+    "allgather": "all_gather",
+    "allgather_base": "all_gather_into_tensor",
+    "allgather_coalesced": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced": "all_gather_into_tensor",
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single",
+    "barrier": "barrier",
+    "broadcast": "broadcast",
+    "gather": "gather",
+    "recv": "recv",
+    "reduce": "reduce",
+    "reduce_scatter": "reduce_scatter",
+    "reduce_scatter_base": "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor",
+    "scatter": "scatter",
+    "send": "send",
+}
+"""A process group's own names → those of `torch.distributed`."""
+_STORE_CALLS = ("get", "multi_get", "set", "multi_set", "add", "append", "wait")
+_HOOK = 0x6C65  # any number that nobody else takes: a group keeps one hook for each
+_REDUCER = "torch/nn/parallel/distributed.py"
+_AUTOGRAD = "torch/autograd/graph.py"
+
+_calls: dict[tuple[str, CodeLocation | None], int] = {}
+
+
+def _told(name: str, site: CodeLocation | None) -> int:
+    """How many calls of this name this site has made, where this one is to be told of; else 0."""
+    n = _calls.get((name, site), 0) + 1
+    _calls[name, site] = n
+    return 0 if n > _FIRST and n % _EVERY else n
+
+
+def _write(name: str, site: CodeLocation | None, n: int, tensor: Any, **known: Any) -> None:
+    numel = getattr(tensor, "numel", None)
+    device = getattr(tensor, "device", None)
+    fields = {
+        "named": True,
+        "reduce_op": "",
+        "numel": numel() if callable(numel) else None,
+        "device": str(device) if device is not None else None,
+        "async_op": False,
+        "seconds": None,
+    }
+    writer.write(events.COLLECTIVE, name=name, site=site, n=n, **{**fields, **known})
+
+
+def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    site = code_locations.here()
+    n = _told(name, site)
+    if n:
+        _write(
+            name,
+            site,
+            n,
+            args[0] if args else next(iter(kwargs.values()), None),
+            reduce_op=_reduce_op(name, args, kwargs),
+            async_op=bool(kwargs.get("async_op", False)),
+            seconds=round(writer.now() - started_s, 6),
+        )
+
+
+def _reduce_op(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    import torch.distributed as dist
+
+    kinds = (dist.ReduceOp, dist.ReduceOp.RedOpType)
+    for value in (kwargs.get("op"), *args):
+        if isinstance(value, kinds):
+            return str(value).rpartition(".")[2]
+    return "SUM" if "reduce" in name else ""
+
+
+@guarded("collective below names")
+def _issued(method: str, tensors: Any, frame: FrameType) -> None:
+    """A group was given something to do by nobody's name, in that frame."""
+    if _of_the_wrapper(frame):
+        return
+    name = _METHODS.get(method.removeprefix("_"), method)
+    site = code_locations.here(frame)
+    n = _told(name, site)
+    if n:
+        tensor = tensors[0] if tensors else None
+        _write(name, site, n, tensor[0] if isinstance(tensor, list) and tensor else tensor, named=False)
+
+
+def _of_the_wrapper(frame: FrameType | None) -> bool:
+    """Whether DDP does it for itself, on the way to that frame: while it is built, or to bring buffers in line."""
+    while frame is not None and code_locations.relative(frame.f_code.co_filename) is None:
+        if frame.f_code.co_filename.endswith(_REDUCER):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _before(call: Any) -> None:
+    """A group's hook, before anything that it is given to do."""
+    frame = sys._getframe(1)
+    # Straight from C++ in a backward pass, or from the wrapper: DDP's reducer, which runs too often to be told of.
+    if within("collective") or frame.f_code.co_filename.endswith((_REDUCER, _AUTOGRAD)):
+        return
+    _asked(call, frame)
+
+
+@guarded("group hook")
+def _asked(call: Any, frame: FrameType) -> None:
+    _issued(call.name.name.lower(), call.input_tensors or call.output_tensors, frame)
+
+
+skip_compiling(_before)
+
+
+def close() -> None:
+    """Take the hooks off again: the interpreter's end is no time to call anything of its."""
+    import torch.distributed as dist
+
+    if dist.is_available():
+        for group in list(dist.distributed_c10d._world.pg_map):
+            if hasattr(group, "unregister_pre_hook"):
+                group.unregister_pre_hook(_HOOK)
+
+
+@guarded("group hooks")
+def _made(result: Any) -> None:
+    """A process group of any kind was made; `result` is it, or begins with it."""
+    group = result[0] if isinstance(result, tuple) else result
+    if hasattr(group, "register_pre_hook"):  # a rank outside the group is given none
+        group.register_pre_hook(_HOOK, _before)
+
+
+def _after_made(original: Any) -> Any:
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        _made(result)
+        return result
+
+    return make
+
+
+def _method(name: str) -> Any:
+    """For torch without hooks of groups: the same for a method as Python sees it."""
+
+    def make(original: Any) -> Any:
+        @functools.wraps(original)
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = sys._getframe(1)
+            if not within("collective") and not frame.f_code.co_filename.endswith((_REDUCER, _AUTOGRAD)):
+                _issued(name, args[:1], frame)
+            return original(self, *args, **kwargs)
+
+        return method
+
+    return make
+
+
+def _store_call(name: str) -> Any:
+    def make(original: Any) -> Any:
+        @functools.wraps(original)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            started_s = writer.now()
+            result = original(self, *args, **kwargs)
+            _asked_store(name, started_s, sys._getframe(1))
+            return result
+
+        return call
+
+    return make
+
+
+@guarded("store")
+def _asked_store(name: str, started_s: float, frame: FrameType) -> None:
+    # What torch itself keeps there, while a group is formed for one, is not the script's.
+    if code_locations.relative(frame.f_code.co_filename) is None:
+        return
+    site = code_locations.here(frame)
+    n = _told(f"store.{name}", site)
+    if n:
+        _write(f"store.{name}", site, n, None, seconds=round(writer.now() - started_s, 6))
+
+
+def install() -> None:
+    """Hook functions by name, groups as they are made, and the store."""
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return
+    for name in COLLECTIVES:
+        replace(holders(name), name, _collective(name))
+    group = dist.distributed_c10d.ProcessGroup
+    if hasattr(group, "register_pre_hook"):
+        atexit.register(guarded("group hooks")(close))
+        for maker in ("_new_process_group_helper", "split_group"):
+            replace(holders(maker), maker, _after_made)
+    else:
+        for method in (*_METHODS, "_allgather_base", "_reduce_scatter_base"):
+            if hasattr(group, method):
+                replace([group], method, _method(method))
+    for name in _STORE_CALLS:
+        replace([dist.distributed_c10d.Store], name, _store_call(name))
+
+
+def _collective(name: str) -> Any:
+    def after(_result: Any, started_s: float, *args: Any, **kwargs: Any) -> None:
+        _called(name, started_s, args, kwargs)
+
+    return outermost("collective", after)

@@ -1,0 +1,70 @@
+"""Runs of forward passes outside training: where they began, in which mode, and how many samples they took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.probe import code_locations, events
+from grader.probe.patches import guarded
+from grader.probe.writer import writer
+
+
+class _Evaluation:
+    """Forward passes from one place, one after the other."""
+
+    __slots__ = ("forwards", "key", "samples")
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+        self.forwards = 0
+        self.samples = 0
+
+
+_running: _Evaluation | None = None
+
+
+def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, size: int) -> None:
+    """Count a forward pass that trains nothing.
+
+    Args:
+        wrap: id of the model's WRAP event. through_wrapper: whether it went through that wrapper.
+        training, grad: whether the model was in training mode, and gradients were recorded.
+        size: samples of its batch.
+    """
+    global _running
+    key = (wrap, through_wrapper, training, grad, code_locations.here())
+    if _running is None or _running.key != key:
+        end()
+        _running = _Evaluation(key)
+        _write("begin", _running)
+    _running.forwards += 1
+    _running.samples += size
+
+
+def _write(op: str, evaluation: _Evaluation) -> None:
+    wrap, through, training, grad, site = evaluation.key
+    writer.write(
+        events.EVALUATION,
+        op=op,
+        wrap=wrap,
+        through_wrapper=through,
+        site=site,
+        num_forwards=evaluation.forwards,
+        num_samples=evaluation.samples,
+        training_mode=training,
+        grad_enabled=grad,
+    )
+
+
+def end() -> None:
+    """Training goes on, or the script ends: the run of evaluating passes is over."""
+    if _running is not None:  # every step asks, and most of them for nothing
+        _end()
+
+
+@guarded("evaluation")
+def _end() -> None:
+    global _running
+    if _running is not None:
+        finished, _running = _running, None
+        _write("end", finished)

@@ -1,0 +1,90 @@
+"""STEP events, whoever stepped: an optimizer of torch's, or the script's own hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from typing import Any, Protocol
+
+from grader.probe.counters import counters
+from grader.probe.gradients import Watch
+from grader.probe.writer import writer
+
+FIRST_SAMPLED = 8
+"""Steps of whoever steps that are all fingerprinted."""
+
+EVERY = 32
+"""After those, one step in so many is."""
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_ids = itertools.count()
+
+
+class Stepper(Protocol):
+    """Who steps.
+
+    Attributes:
+        head: what its events say about it, and seconds: of its last step; both as JSON.
+        steps: so far. watch: what backward passes found of its last fingerprinted step's gradients.
+    """
+
+    head: str
+    seconds: str
+    steps: int
+    watch: Watch | None
+
+
+def next_id() -> int:
+    """Steppers are numbered in the order of their first steps."""
+    return next(_ids)
+
+
+def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
+    """Write a STEP event, and count it.
+
+    Args:
+        known: who stepped. t: when.
+        lr: learning rates as JSON. more: what is told of a fingerprinted step alone; empty for any other.
+    """
+    compute_from = counters.compute_from
+    compute_s = (
+        t - compute_from if compute_from is not None else max(0.0, t - counters.step_ended - counters.data_s)
+    )
+    loss, synced = counters.loss, counters.synced
+    # By hand what can be: this is the one event that every step pays for.
+    line = (
+        f'{{"e":"step","t":{t:.6f},"n":{counters.steps},{known.head},"lr":{lr},'
+        f'"samples":{counters.fed or counters.delivered},'
+        f'"data_s":{counters.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
+        f'"loss":{"null" if loss is None else loss if math.isfinite(loss) else writer.encode(loss)},'
+        f'"synced":{"null" if synced is None else "true" if synced else "false"},'
+        f'"backwards":{counters.micro_backwards},"unsynced":{counters.micro_unsynced}'
+    )
+    if known.watch is not None:
+        line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
+        known.watch.end()
+        known.watch = None
+    if more:
+        rss_bytes, device_bytes = _memory()
+        line += "," + writer.encode({"rss_bytes": rss_bytes, "device_bytes": device_bytes, **more})[1:-1]
+    writer.send((line + "}").encode())
+    known.steps += 1
+    counters.steps += 1
+    counters.start_next_step()
+
+
+def _memory() -> tuple[int | None, int | None]:
+    import torch
+
+    rss = None
+    try:
+        descriptor = os.open("/proc/self/statm", os.O_RDONLY)
+        try:
+            rss = int(os.read(descriptor, 256).split()[1]) * _PAGE_BYTES
+        finally:
+            os.close(descriptor)
+    except (OSError, IndexError, ValueError):
+        pass
+    device = torch.cuda.memory_allocated() if torch.cuda.is_initialized() else None
+    return rss, device

@@ -1,0 +1,110 @@
+"""Weights that change although no optimizer of torch's holds them: a step all the same.
+
+Whoever writes the update by hand, steps tensors of its own and copies them back (ZeRO by hand, master weights), or
+trains through `functional_call` is seen by what a module's training forward passes are given: other weights than the
+time before, after gradients were taken. Looks only at modules that no optimizer holds.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from grader.probe import events, loader_passes, models, sampling
+from grader.probe.counters import counters
+from grader.probe.gradients import Watch
+from grader.probe.models import TrackedModel
+from grader.probe.patches import guarded
+from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
+from grader.probe.used_weights import UsedWeights
+from grader.probe.writer import writer
+
+_MAX_LOOKS = 1024
+
+
+class _Hand:
+    """The script's own hand, as one that steps; see `Stepper`."""
+
+    def __init__(self) -> None:
+        self.head = f'"optimizer":{next_id()},"kind":""'
+        self.seconds = "null"
+        self.steps = 0
+        self.watch: Watch | None = None
+
+
+_hand: _Hand | None = None
+_due: int | None = None
+_newest: weakref.ref[TrackedModel] | None = None
+
+
+def _step(known: TrackedModel) -> bool:
+    """Whether the weights are others than at the last look, and came of training; written where nobody else does."""
+    global _hand, _due
+    weights = known.weights
+    if weights is None:
+        return False
+    if not weights.changed():
+        known.looks += 1
+        known.stepped = known.looks >= _MAX_LOOKS  # nobody does
+        return False
+    known.looks = 0
+    if models.belongs_elsewhere(known, weights.current()):
+        known.stepped = True
+        return False
+    if counters.beside:
+        # The optimizer has told of its step; what came of it is here.
+        counters.beside = False
+        number, sampled = counters.steps - 1, _sampled(counters.steps - 1)
+    elif counters.micro_backwards or counters.derivatives:
+        if _hand is None:
+            _hand = _Hand()
+        number, sampled = counters.steps, _sampled(_hand.steps)
+        more: dict[str, Any] = {"grads": None, "grad_names": [], "site": None} if sampled else {}
+        write_step(_hand, writer.now(), "[]", more)
+        counters.step_ended = writer.now()
+    else:
+        return False
+    if sampled:
+        _due = number
+    known.trains = True
+    models.mark_trained(known)
+    return True
+
+
+def _sampled(step: int) -> bool:
+    return step < FIRST_SAMPLED or sampling.is_sampled(step, EVERY)
+
+
+@guarded("update")
+def _at_forward(known: TrackedModel, model: Any) -> None:
+    global _due, _newest
+    if known.weights is None:
+        known.weights = UsedWeights(model)
+        known.stepped = not known.weights.names
+        _newest = weakref.ref(known)
+    _step(known)
+    counters.module_trained = True
+    if known.trains and not known.stepped:
+        _newest = weakref.ref(known)
+        models.note_versions(known)
+    if _due is not None and known.trains and known.weights is not None:
+        due, _due = _due, None
+        writer.write(events.PARAMS, n=due, names=known.weights.names, sums=known.weights.sums())
+
+
+@guarded("update")
+def _at_batch() -> None:
+    known = _newest() if _newest is not None else None
+    if known is not None and not known.stepped:
+        _step(known)
+
+
+def close() -> None:
+    """The script is over: its last update has no forward pass after it."""
+    _at_batch()
+
+
+def install() -> None:
+    """Look where weights are about to be used."""
+    models.before_training_forward.append(_at_forward)
+    loader_passes.before_batch.append(_at_batch)

@@ -1,0 +1,108 @@
+"""Verdict, points, lateness, an instructor's decision and a hold, as the one sentence that every page begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from grader.model.attempt_result import AttemptResult
+from grader.model.grade import Verdict
+from grader.report.wording import HEADLINES, TONES, VERDICTS, plural, points_text
+
+_FULL = 100.0
+
+
+def _utc(at: datetime) -> str:
+    return f"{at:%-d %b %Y, %H:%M} UTC"
+
+
+def headline(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> str:
+    """The sentence's first words: `Accepted`, `Accepted by an instructor`, `With the instructors since …`.
+
+    `when`: how a page writes a moment.
+    """
+    if result.held_since is not None:
+        return f"With the instructors since {when(result.held_since)}"
+    if not result.decided:
+        return HEADLINES[result.verdict]
+    if result.verdict is Verdict.ACCEPTED:
+        return "Accepted by an instructor"
+    if result.verdict is Verdict.REJECTED:
+        return "Not accepted by an instructor"
+    return f"Set to “{VERDICTS[result.verdict]}” by an instructor"
+
+
+def sentence(result: AttemptResult, when: Callable[[datetime], str] = _utc) -> str:
+    """The whole of it, such as `Accepted by an instructor: 92 of 100 (judged 76.67; 2 days late, −10 %)`."""
+    return f"{headline(result, when)}: {outcome(result)}"
+
+
+def outcome(result: AttemptResult) -> str:
+    """What stands behind the headline: points, and in brackets why they are not those that were judged."""
+    if result.verdict is Verdict.JUDGE_ERROR:
+        return "it does not count"
+    if result.verdict is Verdict.HELD:
+        return "it counts as nothing until they decide"
+    asides = "; ".join(_asides(result))
+    points = f"{points_text(result.points)} of {points_text(result.max_points)}"
+    return f"{points} ({asides})" if asides else points
+
+
+@dataclass(frozen=True, slots=True)
+class SumLine:
+    """A line below the sum of a rubric; `change`: such as `−20`, "" where it changes no number; `last`: what counts."""
+
+    text: str
+    change: str
+    last: bool = False
+
+
+def sum_lines(result: AttemptResult, by: str = "an instructor") -> tuple[SumLine, ...]:
+    """From what was judged to what counts, a line for each change and one for the end; none where nothing changed it.
+
+    `by`: who decided, as a page may name them.
+    """
+    if result.held_since is not None:
+        return (SumLine("Held: counts as nothing until the instructors decide", ""), _end(result))
+    if result.decided:
+        # An override is given as it is: lateness was before the instructor's eyes and is not taken off again.
+        return (SumLine(f"Set by {by}", _change(result)), _end(result))
+    if result.points == result.judged_points:
+        return ()
+    return (SumLine(_late(result), _change(result)), _end(result))
+
+
+def _end(result: AttemptResult) -> SumLine:
+    return SumLine("Counts", f"{points_text(result.points)} of {points_text(result.max_points)}", last=True)
+
+
+def _change(result: AttemptResult) -> str:
+    change = round(result.points - result.judged_points, 2)
+    return f"{'+' if change > 0 else '−' if change < 0 else '±'}{points_text(abs(change))}"
+
+
+def _late(result: AttemptResult) -> str:
+    loss = f", −{result.late_loss:.0%}".replace("%", " %") if result.late_loss else ""
+    return f"{plural(result.late_days, 'day')} late{loss}"
+
+
+def tone(result: AttemptResult) -> str:
+    """`good`, `bad` or `warn`."""
+    return TONES[result.verdict]
+
+
+def _asides(result: AttemptResult) -> list[str]:
+    asides = []
+    if result.decided or result.points != result.judged_points:
+        other = "" if result.judged_verdict in (result.verdict, Verdict.HELD) else _words(result)
+        asides.append(f"judged {other}{points_text(result.judged_points)}")
+    if result.late_days:
+        asides.append(_late(result))
+    if result.max_points != _FULL:
+        asides.append("on an earlier scale")
+    return asides
+
+
+def _words(result: AttemptResult) -> str:
+    return f"{VERDICTS[result.judged_verdict]}, " if result.decided else ""

@@ -1,0 +1,59 @@
+"""A text held against a task before anything runs: findings sorted by what they come to there, as a grade's cards are.
+
+The rules that the task judges, its rubric, its scale and its profile decide, and nothing else: what is told before
+handing in and what a grade says afterwards of the same fault never differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from grader.checks.lint import lint_script, without_collections
+from grader.checks.readiness import steps_for
+from grader.checks.rubric_step import RubricStep
+from grader.checks.rule_failures import parted
+from grader.checks.source.script import parse
+from grader.evaluate.foresight import Foresight, foresee
+from grader.model.finding import Finding
+from grader.model.submission import Submission
+from grader.model.task import Task
+from grader.report.cards import COSTS, costs_of, weigh
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading a submission shows for one task: findings, and each item as a step; none where it does not parse.
+
+    A finding's severity is what it comes to: `error` gates, `warning` costs the points that its details tell, and
+    `hint` is free. `failures`: rules that failed on it, see `checks.rule_failures`.
+    """
+
+    findings: tuple[Finding, ...]
+    steps: tuple[RubricStep, ...]
+    failures: tuple[Finding, ...] = ()
+
+
+def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
+    """Read a submission's text and hold it against a task.
+
+    Args:
+        task: what it is held against; submission: what is read.
+        profile: where it would be judged; the task's first where it has none of that name.
+    """
+    with without_collections():
+        script = parse(submission)
+        if script.syntax_errors:
+            return Reading(lint_script(script), ())
+        seen = foresee(script, task, task.profile(profile) or task.profiles[0])
+        known, failures = parted(seen.findings)
+        findings = tuple(sorted((_weighed(one, seen) for one in known), key=lambda one: one.severity.rank))
+        # What cannot show there is worth nothing, so nothing of it is asked.
+        shown = tuple(replace(one.item, points=one.points) for one in seen.items if not one.left_out)
+        steps = steps_for(script, submission, replace(task, rubric=shown), findings)
+        return Reading(findings, steps, failures)
+
+
+def _weighed(finding: Finding, seen: Foresight) -> Finding:
+    costs = tuple(costs_of(finding, seen.rubric))
+    told = {**finding.details, COSTS: costs} if costs else finding.details
+    return replace(finding, severity=weigh(finding, seen.rubric, seen.gating), details=told)

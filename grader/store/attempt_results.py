@@ -1,0 +1,123 @@
+"""What attempts count as: their grades, with lateness, an instructor's decision and a hold. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, select
+from sqlalchemy.orm import aliased
+
+from grader.model.attempt_result import AttemptResult
+from grader.model.grade import Verdict
+from grader.store.database import Store
+from grader.store.limits import days_late, late_factor
+from grader.store.tables import (
+    AttemptRow,
+    CourseTaskRow,
+    EnrolmentRow,
+    ExtensionRow,
+    GradeRow,
+    OverrideRow,
+    SubmissionRow,
+)
+
+_MOST_IDS = 5000
+
+
+def result_columns(decision: Any) -> list[ColumnElement[Any]]:
+    """What `result_of` needs of an attempt; `decision`: the table of overrides as it is joined."""
+    return [
+        GradeRow.verdict.label("verdict"),
+        GradeRow.points.label("points"),
+        GradeRow.max_points.label("max_points"),
+        GradeRow.created_at.label("judged_at"),
+        SubmissionRow.submitted_at.label("submitted_at"),
+        func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at).label("due_at"),
+        CourseTaskRow.late_policy.label("late_policy"),
+        CourseTaskRow.late_loss.label("late_loss"),
+        decision.verdict.label("decided_verdict"),
+        decision.points.label("decided_points"),
+    ]
+
+
+def judged_attempts(decision: Any) -> FromClause:
+    """Attempts with a grade, joined with all that decides what they count as; the latest decision of each, if any."""
+    judged = aliased(AttemptRow)
+    latest = (
+        select(
+            func.max(OverrideRow.id).label("id"),
+            func.coalesce(judged.regrade_of, judged.id).label("root"),
+        )
+        .join(judged, judged.id == OverrideRow.attempt_id)
+        .where(OverrideRow.withdrawn_at.is_(None))
+        .group_by(func.coalesce(judged.regrade_of, judged.id))
+        .subquery()
+    )
+    table: Any = AttemptRow.__table__
+    joined: FromClause = (
+        table.join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
+        .join(SubmissionRow, SubmissionRow.id == AttemptRow.submission_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .outerjoin(
+            EnrolmentRow,
+            and_(
+                EnrolmentRow.person_id == AttemptRow.person_id,
+                EnrolmentRow.course_id == CourseTaskRow.course_id,
+            ),
+        )
+        .outerjoin(
+            ExtensionRow,
+            and_(
+                ExtensionRow.enrolment_id == EnrolmentRow.id,
+                ExtensionRow.course_task_id == AttemptRow.course_task_id,
+            ),
+        )
+        .outerjoin(latest, latest.c.root == func.coalesce(AttemptRow.regrade_of, AttemptRow.id))
+        .outerjoin(decision, decision.id == latest.c.id)
+    )
+    return joined
+
+
+def result_of(row: Any) -> AttemptResult:
+    """What an attempt counts as, from the columns above."""
+    late = days_late(row.submitted_at, row.due_at)
+    kept = late_factor(row.late_policy, row.late_loss, late)
+    decided = row.decided_verdict is not None
+    verdict = row.decided_verdict if decided else row.verdict
+    # What an instructor gives is given: lateness was before their eyes.
+    points = row.decided_points if decided else round(row.points * kept, 2)
+    held = verdict is Verdict.HELD
+    return AttemptResult(
+        verdict=verdict,
+        points=0.0 if held else points,
+        max_points=row.max_points,
+        judged_verdict=row.verdict,
+        judged_points=row.points,
+        late_days=late,
+        late_loss=round(1.0 - kept, 4),
+        decided=decided,
+        held_since=row.judged_at if held else None,
+    )
+
+
+def results_of(store: Store, attempt_ids: Collection[int]) -> dict[int, AttemptResult]:
+    """What each of these attempts counts as; those without a grade are not in it."""
+    ids = list(attempt_ids)
+    with store.read() as connection:
+        # Databases limit how many values one statement may hold.
+        parts = (ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS))
+        return {
+            attempt_id: one for part in parts for attempt_id, one in read_results(connection, part).items()
+        }
+
+
+def read_results(connection: Connection, attempt_ids: Collection[int]) -> dict[int, AttemptResult]:
+    """The same, within a transaction of the caller's."""
+    decision = aliased(OverrideRow)
+    statement = (
+        select(AttemptRow.id, *result_columns(decision))
+        .select_from(judged_attempts(decision))
+        .where(AttemptRow.id.in_(attempt_ids))
+    )
+    return {row.id: result_of(row) for row in connection.execute(statement)}

@@ -1,0 +1,158 @@
+"""Attempts that wait for an instructor: judged as held, and nobody has decided yet. Who they are, and since when.
+
+They count as nothing meanwhile, and are nobody's fault. Deciding is an override (`reviews`); nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, select
+from sqlalchemy.orm import aliased
+
+from grader.model.grade import Verdict
+from grader.store.database import Store
+from grader.store.tables import (
+    AttemptRow,
+    CourseTaskRow,
+    EnrolmentRow,
+    EventRow,
+    GradeRow,
+    OverrideRow,
+    PersonRow,
+)
+from grader.store.tables.attempt import AttemptState
+from grader.store.tables.person import Role
+
+ASKED = "asked"
+"""Kind of the event that says that an instructor asked the learner something before deciding."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAttempt:
+    """An attempt in the review queue.
+
+    Attributes:
+        since: when it was judged as held; points, max_points, document: as it was judged.
+        asked_at: when an instructor last asked its learner something; None: nobody did.
+    """
+
+    attempt_id: int
+    person_id: int
+    name: str
+    course_task_id: int
+    task_title: str
+    since: datetime
+    points: float
+    max_points: float
+    document: str
+    asked_at: datetime | None
+
+
+def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
+    """The review queue of a course: its learners' attempts that nobody has decided, the oldest first."""
+    asked = (
+        select(func.max(EventRow.at))
+        .where(EventRow.attempt_id == AttemptRow.id, EventRow.kind == ASKED)
+        .correlate(AttemptRow)
+        .scalar_subquery()
+    )
+    statement = (
+        select(
+            AttemptRow.id,
+            PersonRow.id,
+            PersonRow.name,
+            CourseTaskRow.id,
+            CourseTaskRow.title,
+            GradeRow.created_at,
+            GradeRow.points,
+            GradeRow.max_points,
+            GradeRow.document,
+            asked,
+        )
+        .select_from(GradeRow)
+        .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
+        .join(PersonRow, PersonRow.id == AttemptRow.person_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .join(EnrolmentRow, _ENROLLED)
+        .where(CourseTaskRow.course_id == course_id, _LEARNS, *_UNDECIDED)
+        .order_by(GradeRow.created_at, AttemptRow.id)
+    )
+    with store.read() as connection:
+        rows: Iterable[Sequence[Any]] = connection.execute(statement)
+        return tuple(HeldAttempt(*row) for row in rows)
+
+
+def num_held(store: Store, course_id: int) -> int:
+    """How long the review queue of a course is."""
+    statement = (
+        select(func.count())
+        .select_from(GradeRow)
+        .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
+        .join(CourseTaskRow, CourseTaskRow.id == AttemptRow.course_task_id)
+        .join(EnrolmentRow, _ENROLLED)
+        .where(CourseTaskRow.course_id == course_id, _LEARNS, *_UNDECIDED)
+    )
+    with store.read() as connection:
+        return connection.execute(statement).scalar_one()
+
+
+def held_since(store: Store, attempt_ids: Collection[int]) -> dict[int, datetime]:
+    """Since when each of these attempts waits for an instructor; those that do not are not in it."""
+    statement = (
+        select(AttemptRow.id, GradeRow.created_at)
+        .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
+        .where(AttemptRow.id.in_(attempt_ids), *_UNDECIDED)
+    )
+    with store.read() as connection:
+        return {row.id: row.created_at for row in connection.execute(statement)}
+
+
+def held_tasks(
+    connection: Connection, course_task_ids: Collection[int], person_id: int
+) -> dict[int, datetime]:
+    """Since when the first of a learner's attempts waits for an instructor, by task; tasks without one are not in it.
+
+    Within a transaction of the caller's.
+    """
+    statement = (
+        select(AttemptRow.course_task_id, func.min(GradeRow.created_at).label("since"))
+        .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
+        .where(AttemptRow.person_id == person_id, AttemptRow.course_task_id.in_(course_task_ids), *_UNDECIDED)
+        .group_by(AttemptRow.course_task_id)
+    )
+    return {row.course_task_id: row.since for row in connection.execute(statement)}
+
+
+def _undecided() -> tuple[Any, ...]:
+    root = func.coalesce(AttemptRow.regrade_of, AttemptRow.id)
+    later, judged = aliased(AttemptRow), aliased(AttemptRow)
+    superseded = select(later.id).where(
+        later.regrade_of == root, later.id > AttemptRow.id, later.counts, later.state == AttemptState.JUDGED
+    )
+    decision = (
+        select(OverrideRow.verdict)
+        .join(judged, judged.id == OverrideRow.attempt_id)
+        .where(OverrideRow.withdrawn_at.is_(None), func.coalesce(judged.regrade_of, judged.id) == root)
+        .order_by(OverrideRow.id.desc())
+        .limit(1)
+        .correlate(AttemptRow)
+        .scalar_subquery()
+    )
+    return (
+        GradeRow.verdict == Verdict.HELD,
+        AttemptRow.state == AttemptState.JUDGED,
+        AttemptRow.counts,
+        ~superseded.correlate(AttemptRow).exists(),
+        func.coalesce(decision, Verdict.HELD.value) == Verdict.HELD.value,
+    )
+
+
+_UNDECIDED = _undecided()
+_ENROLLED = and_(
+    EnrolmentRow.course_id == CourseTaskRow.course_id, EnrolmentRow.person_id == AttemptRow.person_id
+)
+_LEARNS = EnrolmentRow.role == Role.LEARNER

@@ -1,0 +1,19 @@
+"""How many attempts a learner still has at a task, in words; who has as many as they like is told nothing."""
+
+from __future__ import annotations
+
+from grader.store.progress import OwnTask
+
+
+def attempts_left(own: OwnTask) -> str:
+    """Such as `2 of 3 left today`; "" where nothing is counted. A day is 24 hours, and the narrower limit is told."""
+    terms = own.task.terms
+    told = []
+    if terms.max_per_day is not None:
+        told.append((max(0, terms.max_per_day - own.used_today), terms.max_per_day, "left today"))
+    if terms.max_total is not None:
+        told.append((max(0, terms.max_total - own.used), terms.max_total, "left in all"))
+    if not told:
+        return ""
+    left, of, what = min(told, key=lambda one: one[0])
+    return f"{left} of {of} {what}"

@@ -1,0 +1,38 @@
+"""What a course calls itself and says about itself; its short name, which stands in files and addresses, stays."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from grader.store import courses
+from grader.web.lookups.catalog import about_course
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.form import FormDep, SubmittedForm
+
+router = APIRouter()
+_MOST_TITLE, _MOST_ABOUT = 200, 1000
+
+
+@router.get("/courses/{course_id}/words")
+def show(request: CourseRequestDep) -> HTMLResponse:
+    """The words as they are."""
+    words = {"title": [request.course.title], "about": [about_course(request.course)]}
+    return _page(request, SubmittedForm(words, {}))
+
+
+@router.post("/courses/{course_id}/words")
+def change(request: CourseRequestDep, form: FormDep) -> Response:
+    """Other words; who has the page open reads them when it is loaded again."""
+    title, about = form.needed("title", "A title"), form.text("about")
+    for name, text, most in (("title", title, _MOST_TITLE), ("about", about, _MOST_ABOUT)):
+        if len(text) > most:
+            form.errors[name] = f"At most {most} characters, please."
+    if not form.good:
+        return _page(request, form, 422)
+    courses.set_words(request.service.store, request.course.id, title, about, actor_id=request.actor)
+    return request.redirect("settings", "The course is called so now.")
+
+
+def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -> HTMLResponse:
+    return request.page("course_words.html.j2", {"form": form}, status_code)

@@ -1,0 +1,26 @@
+"""The review queue of a course: attempts that are held until an instructor decides, the oldest first."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse
+
+from grader.store.held_attempts import held_attempts
+from grader.web.staff.course_request import CourseRequestDep
+from grader.web.staff.held_reasons import reasons_of
+
+router = APIRouter()
+_MOST_SHOWN = 100
+
+
+@router.get("/courses/{course_id}/review")
+def show(request: CourseRequestDep) -> HTMLResponse:
+    """Who waits, for which task, since when and why."""
+    waiting = held_attempts(request.service.store, request.course.id)
+    return request.page(
+        "review_queue.html.j2",
+        {
+            "waiting": [(one, reasons_of(one.document)) for one in waiting[:_MOST_SHOWN]],
+            "num_more": max(0, len(waiting) - _MOST_SHOWN),
+        },
+    )

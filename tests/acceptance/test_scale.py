@@ -1,0 +1,71 @@
+"""The scale at its lower end, by real runs: untouched skeletons, and scripts that train nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.catalog import find_tasks, load_task, read_submission
+from grader.judging.attempt import Attempt
+from grader.model.grade import ItemState, Verdict
+from grader.model.run_options import Options
+from grader.model.submission import SourceFile, Submission
+from grader.pipeline import Pipeline
+
+# The ladder of `assessment` begins with its skeleton, and promises its points.
+ALONE = [n for n in find_tasks() if load_task(n).profiles[0].nnodes == 1 and n != "assessment"]
+IDLE = """
+import json, os, time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    epochs = [{"train_loss": 2.0 / n, "val_loss": 2.0 / n, "val_accuracy": 0.9, "seconds": 1.0} for n in range(1, 5)]
+    for epoch in epochs:
+        print(epoch)
+    with open(os.path.join(os.environ["OUTPUT_DIR"], "metrics.json"), "w") as file:
+        json.dump({"schema": 1, "epochs": epochs}, file)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Iterator[Pipeline]:
+    with Pipeline("process") as started:
+        yield started
+
+
+def judged(pipeline: Pipeline, task: str, submission: Submission, out: Path) -> Attempt:
+    options = Options(dataset="digits", timed=False)
+    return pipeline.grade(load_task(task), submission, options=options, out=out)[0]
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_an_untouched_skeleton_is_told_every_step_in_the_order_of_doing_them(
+    pipeline: Pipeline, name: str, tmp_path: Path
+) -> None:
+    grade = judged(pipeline, name, read_submission(load_task(name).skeleton), tmp_path / "attempt").grade
+    assert grade.verdict is Verdict.REJECTED
+    assert grade.points <= 45
+    missing = [
+        item.title
+        for item in grade.rubric
+        if item.must and item.state in (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
+    ]
+    assert missing
+    places = [grade.verdict_reason.index(f"“{title}”") for title in missing]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_forged_metrics_without_a_training_earn_next_to_nothing(
+    pipeline: Pipeline, name: str, tmp_path: Path
+) -> None:
+    idle = Submission("idle", (SourceFile("train.py", IDLE),))
+    grade = judged(pipeline, name, idle, tmp_path / "attempt").grade
+    assert grade.verdict is not Verdict.ACCEPTED
+    assert grade.points <= 10

@@ -1,0 +1,185 @@
+"""Every kind of page that the site has, in each state that it can show, and who looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from grader.store import certificates, enrolments, invitations, people, queue, regrades, tokens
+from grader.store.tables.api_token import Scope
+from tests.browser.outcomes import attempts_of_every_outcome
+from tests.report import factory
+from tests.web.conftest import PASSWORD, School
+
+
+@dataclass(frozen=True)
+class View:
+    """A page as somebody sees it.
+
+    Attributes:
+        login: who looks; none for a guest.
+        act: what is done on the page before it is looked at, for pages that answer a form.
+        status: what the address answers.
+        unfolded: whether all that can be unfolded is; folded, it is as one finds it.
+    """
+
+    login: str | None
+    address: str
+    act: Callable[[Any], None] | None = None
+    status: int = 200
+    unfolded: bool = True
+
+
+def _chosen(selector: str) -> Callable[[Any], None]:
+    """Press what the selector names, and wait for the page that answers."""
+
+    def act(page: Any) -> None:
+        with page.expect_navigation(wait_until="domcontentloaded"):
+            page.click(selector)
+
+    return act
+
+
+def _filled(fields: dict[str, str], button: str) -> Callable[[Any], None]:
+    def act(page: Any) -> None:
+        for selector, text in fields.items():
+            page.fill(selector, text)
+        _chosen(button)(page)
+
+    return act
+
+
+def _checked(page: Any) -> None:
+    page.click("text=Paste the script instead")
+    page.fill("#text", factory.SOURCE)
+    page.click("main button:has-text('Check only')")
+    page.wait_for_selector("#found .card")
+
+
+def views(school: School) -> dict[str, View]:
+    """What the page is → how to see it."""
+    found = attempts_of_every_outcome(school)
+    return {**_guests(school), **_learners(school, found), **_staff(school, found), **_admins(school)}
+
+
+def _guests(school: School) -> dict[str, View]:
+    code = invitations.invite(school.store, school.course, actor_id=None)
+    return {
+        "sign-in": View(None, "/sign-in"),
+        "sign-in, refused": View(
+            None, "/sign-in", _filled({"#login": "anna", "#password": "wrong"}, "main button")
+        ),
+        "join": View(None, "/join"),
+        "join by code": View(None, f"/join/{code}"),
+        "rule": View(None, "/rules/DATA001"),
+        "nothing, to a guest": View(None, "/nothing-here", status=404),
+    }
+
+
+def _learners(school: School, found: dict[str, int]) -> dict[str, View]:
+    store, anna = school.store, school.people["anna"]
+    tokens.issue_token(store, anna, "laptop", Scope.READ, lifetime_s=86400, actor_id=anna)
+    new = people.add_person(store, "new", "Newcomer", password=PASSWORD, must_change=True)
+    school.people["new"] = new
+    enrolments.enrol(store, school.course, new)
+    school.people["empty"] = people.add_person(store, "empty", "Not There Yet", password=PASSWORD)
+    certified = certificates.issue(store, school.course, anna)
+    if not isinstance(certified, certificates.CertificateFacts):
+        raise AssertionError(certified)
+    course, code = f"/courses/{school.course}", invitations.invite(store, school.course, actor_id=None)
+    task = f"{course}/tasks/{school.task}"
+    unfolded = ("rejected", "deadlocked", "crashed", "cancelled", "hidden", "running")
+    folded = ("accepted", "overridden", "held", "late")
+    cancel = _chosen("main button:has-text('Cancel')")
+    make_token = _filled({"#name": "a program"}, "button:has-text('Make it')")
+    return {
+        "home": View("anna", "/"),
+        "home, empty": View("empty", "/"),
+        "course": View("anna", course),
+        "course, new": View("ben", course),
+        "task, history and trend": View("anna", task),
+        "task, a check's result": View(
+            "ben", f"/courses/{school.course}/tasks/{school.tasks['ddp-fashion']}", _checked
+        ),
+        **{f"attempt, {name}": View("anna", f"/attempts/{found[name]}") for name in unfolded},
+        **{f"attempt, {name}": View("anna", f"/attempts/{found[name]}", unfolded=False) for name in folded},
+        **{f"attempt, {name}": View("ben", f"/attempts/{found[name]}") for name in ("waiting", "failed", "unread")},
+        "report alone": View("anna", f"/attempts/{found['rejected']}/report"),
+        "report alone, overridden": View("anna", f"/attempts/{found['overridden']}/report", unfolded=False),
+        "a question before something is done": View("anna", f"/attempts/{found['running']}", cancel),
+        "join as oneself": View("empty", f"/join/{code}"),
+        "certificate": View(None, f"/certificates/{certified.public_id}"),
+        "certificate, own": View("anna", f"/certificates/{certified.public_id}"),
+        "account and tokens": View("anna", "/account"),
+        "account, a new token": View("anna", "/account", make_token),
+        "password": View("anna", "/password"),
+        "password, first": View("new", "/password"),
+        "nothing": View("anna", "/nothing-here", status=404),
+        "refused": View("anna", "/admin/people", status=403),
+    }  # fmt: skip
+
+
+def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
+    store, ines, at = school.store, school.people["ines"], f"/courses/{school.course}"
+    anna, other = school.people["anna"], f"/courses/{school.other_course}"
+    later = datetime.now(UTC) + timedelta(days=9)
+    enrolments.extend(store, school.task, later, person_id=anna, reason="ill", actor_id=ines)
+    queue.report_worker(store, "w1.example", ["cpu", "gpu1"], 2)
+    queue.pause(store, "gpu1", reason="The GPU is being mended.", actor_id=ines)
+    code = invitations.invite(store, school.course, lifetime_s=3600, actor_id=None)
+    batch = regrades.regrade(store, [found["rejected"], found["deadlocked"]], actor_id=ines)
+    pages = (
+        *(
+            "gradebook",
+            "attempts",
+            "review",
+            "checks",
+            "checks?projector=1",
+            "stuck",
+            "people",
+            "people/import",
+        ),
+        *("invitations", f"invitations/{code}", "settings", f"settings/{school.task}", "extensions", "words"),
+        *("similarity", "exports", "exports/certificates", "audit", "regrades", f"people/{anna}"),
+        *("certificates", f"certificates/{anna}"),
+    )
+    list_ = {"#text": "login,name\nzoe,Zoe\nanna,Anna\nbroken\n"}
+    return {
+        "course, as its instructor": View("ines", at),
+        **{place: View("ines", f"{at}/{place}") for place in pages},
+        **{f"{place}, empty": View("otto", f"{other}/{place}") for place in pages if place.isalpha()},
+        "attempt, held, as staff": View("ines", f"/attempts/{found['held']}"),
+        "attempt, overridden, as staff": View("ines", f"/attempts/{found['overridden']}", unfolded=False),
+        "attempt, failed, as staff": View("ines", f"/attempts/{found['failed']}"),
+        "attempt, running, as staff": View("ines", f"/attempts/{found['running']}"),
+        "decision": View("ines", f"/attempts/{found['held']}/review"),
+        "review of an attempt": View("ines", f"/attempts/{found['rejected']}/review"),
+        "regrade under way": View("ines", f"/regrades/{batch}?all=1"),
+        "import, what the list does": View(
+            "ines", f"{at}/people/import", _filled(list_, "button:has-text('Look at it')")
+        ),
+        "similarity, pairs": View("ines", f"{at}/similarity", _chosen("main button:has-text('Compare')")),
+        "side by side": View("ines", f"{at}/similarity", _side_by_side),
+        "one-time passwords": View("ines", f"{at}/people", _chosen("button:has-text('New one-time password')")),
+        "queue": View("ines", "/queue"),
+        "queue, live": View("ines", "/queue?live=1"),
+    }  # fmt: skip
+
+
+def _side_by_side(page: Any) -> None:
+    _chosen("main button:has-text('Compare')")(page)
+    _chosen("main a:has-text('Side by side')")(page)
+
+
+def _admins(school: School) -> dict[str, View]:
+    anna = school.people["anna"]
+    again = _chosen("main button:has-text('One-time password')")
+    return {
+        "accounts": View("ada", "/admin/people"),
+        "an account": View("ada", f"/admin/people/{anna}"),
+        "an account's password": View("ada", f"/admin/people/{school.people['olga']}", again),
+        "all courses": View("ada", "/admin/courses"),
+        "course, as administrator": View("ada", f"/courses/{school.course}"),
+    }

@@ -1,0 +1,85 @@
+"""Every way in which ranks exchange values is told, under the name of what it is, with the learner's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.probe.warm_ranks import Ran
+
+START = "dist.init_process_group('gloo')\nrank = dist.get_rank()\nx = torch.ones(3) * rank\n"
+MESH = "from torch.distributed.device_mesh import init_device_mesh\nmesh = init_device_mesh('cpu', (2,))\n"
+
+# What the script writes → what is told of its last line, by name or seen at the process group.
+WAYS = {
+    "by name": (START + "dist.all_reduce(x)", ("all_reduce", True)),
+    "imported by name": (
+        START + "from torch.distributed import all_gather_object\nall_gather_object([None, None], rank)",
+        ("all_gather_object", True),
+    ),
+    "functional": (
+        START + "from torch.distributed import _functional_collectives as funcol\n"
+        "assert funcol.wait_tensor(funcol.all_reduce(x, 'sum', dist.group.WORLD)).sum() == 3",
+        ("all_reduce", False),
+    ),
+    "a distributed tensor": (
+        MESH + "from torch.distributed.tensor import DTensor, Partial\n"
+        "assert DTensor.from_local(torch.ones(3), mesh, [Partial()]).full_tensor().sum() == 6",
+        ("all_reduce", False),
+    ),
+    "the group's own method": (
+        START + "dist.group.WORLD.allgather([[x, x]], [x]).wait()",
+        ("all_gather", False),
+    ),
+    "a group of the script's": (
+        START + "ours = dist.new_group([0, 1])\nours.broadcast(x, 0).wait()",
+        ("broadcast", False),
+    ),
+    "the group of a mesh": (
+        MESH + "dist.all_reduce(torch.ones(1), group=mesh.get_group())",
+        ("all_reduce", True),
+    ),
+    "point to point": (
+        START + "dist.send(x, 1) if rank == 0 else dist.group.WORLD.recv([x], 0, 0).wait()",
+        ("recv", False),
+    ),
+    # Rank 0 keeps the store, so it leaves last.
+    "the store": (
+        START + "store = dist.distributed_c10d._get_default_store()\n"
+        "store.set('done', 'x') if rank == 1 else store.get('done')",
+        ("store.set", True),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_exchange_is_told_however_it_is_written(ranks: Callable[..., Ran], way: str) -> None:
+    script, expected = WAYS[way]
+    ran = ranks(script)
+    told = ran.ranks[1].collectives
+    assert [(c.name, c.named) for c in told][-1] == expected, told
+    assert told[-1].site is not None
+    # The script comes after lines of the test's own.
+    last = max(c.site.line for c in told if c.site is not None)
+    assert told[-1].site.line == last
+    assert not ran.ranks[1].problems
+
+
+def test_a_mesh_forms_the_default_group(ranks: Callable[..., Ran]) -> None:
+    # Nobody leaves while the other still forms it.
+    (group,) = ranks(MESH + "dist.barrier()\n").ranks[0].groups
+    assert (group.op, group.backend, group.world_size) == ("init", "gloo", 2)
+    assert group.site is not None
+
+
+def test_what_the_reducer_does_is_told_by_its_steps_alone(ranks: Callable[..., Ran]) -> None:
+    train = """
+model = DDP(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+for _ in range(3):
+    model(torch.ones(4, 2)).sum().backward()
+"""
+    ran = ranks(START + train)
+    assert ran.ranks[0].collectives == ()
+    # No group was taken down: the hooks are off before the interpreter ends.
+    assert ran.ranks[0].ended

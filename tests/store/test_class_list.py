@@ -1,0 +1,90 @@
+"""A whole list of people at once: all or none, quickly, and lost one-time passwords are replaced in one go."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from grader.store import class_list, enrolments, people
+from grader.store.class_list import ListedAccount
+from grader.store.events import audit_of
+from grader.store.tables.person import Role
+from tests.store.campus import Campus
+
+ONCE = "abcd-efgh-jkmn"
+
+
+def listed(*logins: str) -> list[ListedAccount]:
+    return [ListedAccount(login, login.title(), f"{ONCE}-{login}") for login in logins]
+
+
+def test_who_is_new_gets_an_account_and_who_is_there_keeps_theirs(campus: Campus) -> None:
+    otto = people.add_person(campus.store, "otto", "Otto O", password="correct horse battery")
+    made = class_list.take_over(
+        campus.store, campus.course, listed("mia", "otto", "anna", "ines"), actor_id=campus.ines
+    )
+    assert [(one.login, one.name, one.new_account, one.enrolled) for one in made] == [
+        ("mia", "Mia", True, True),
+        ("otto", "Otto O", False, True),
+        ("anna", "Anna", False, False),
+        ("ines", "Ines", False, False),
+    ]
+    mia = people.check_password(campus.store, "mia", f"{ONCE}-mia")
+    assert mia is not None
+    assert (mia.must_change, mia.role) == (True, Role.LEARNER)
+    assert people.check_password(campus.store, "mia", ONCE) is None
+    assert people.check_password(campus.store, "otto", "correct horse battery") is not None
+    roles = {one.login: one.role for one in enrolments.participants(campus.store, campus.course)}
+    assert (roles["otto"], roles["ines"]) == (Role.LEARNER, Role.INSTRUCTOR)
+    told = [one.data.get("person_id") for one in audit_of(campus.store, f"course:{campus.course}")]
+    assert told[:2] == [otto, mia.id]
+
+
+def test_once_more_changes_nothing(campus: Campus) -> None:
+    class_list.take_over(campus.store, campus.course, listed("mia", "leo"), actor_id=None)
+    made = class_list.take_over(campus.store, campus.course, listed("mia", "leo"), actor_id=None)
+    assert not any(one.new_account or one.enrolled for one in made)
+    assert class_list.take_over(campus.store, campus.course, [], actor_id=None) == ()
+
+
+def test_of_two_who_bring_the_same_list_each_person_is_made_once(campus: Campus) -> None:
+    found: list[int] = []
+
+    def bring() -> None:
+        made = class_list.take_over(
+            campus.store, campus.course, listed(*(f"p{n}" for n in range(40))), actor_id=None
+        )
+        found.append(sum(one.new_account for one in made))
+
+    threads = [threading.Thread(target=bring) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(found) == 40
+    assert len(enrolments.participants(campus.store, campus.course)) == 43
+
+
+@pytest.mark.one_database
+def test_a_one_time_password_is_hashed_slowly_after_the_first_sign_in(campus: Campus) -> None:
+    class_list.take_over(campus.store, campus.course, listed("mia"), actor_id=None)
+    for _ in range(2):
+        assert people.check_password(campus.store, "mia", f"{ONCE}-mia") is not None
+
+
+def test_lost_passwords_are_replaced_for_all_who_have_chosen_none(campus: Campus) -> None:
+    class_list.take_over(campus.store, campus.course, listed("mia", "leo"), actor_id=None)
+    mia, leo = (people.account_by_login(campus.store, login) for login in ("mia", "leo"))
+    assert mia is not None
+    assert leo is not None
+    assert class_list.without_own_password(campus.store, campus.course) == (leo.id, mia.id)
+    people.set_password(campus.store, leo.id, "leo's own words", must_change=False, actor_id=leo.id)
+    assert class_list.without_own_password(campus.store, campus.course) == (mia.id,)
+    given = class_list.reissue(
+        campus.store, {mia.id: "new-one-for-mia", leo.id: "new-one-for-leo"}, actor_id=campus.ines
+    )
+    assert given == {mia.id: ("mia", "Mia")}
+    assert people.check_password(campus.store, "mia", f"{ONCE}-mia") is None
+    assert people.check_password(campus.store, "mia", "new-one-for-mia") is not None
+    assert people.check_password(campus.store, "leo", "leo's own words") is not None
