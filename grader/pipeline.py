@@ -17,6 +17,7 @@ from typing import Self
 from grader.catalog import find_dataset
 from grader.checks.diagnosis import load_explanations
 from grader.checks.rule import load_rules
+from grader.checks.source.hash_order import may_follow_hash_order
 from grader.checks.source.script import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
@@ -44,6 +45,13 @@ OnProgress = Callable[[Progress], None]
 
 def _silent(_sign: Progress) -> None:
     """Nobody waits for a sign of life."""
+
+
+def _launcher(facts: AttemptFacts) -> str:
+    # Both are clocked alike; an interpreter for every rank costs imports, so only scripts that may need it get it.
+    if facts.launcher == "fork" and may_follow_hash_order(facts.submission):
+        return "interpreter"
+    return facts.launcher
 
 
 def _announce(on_progress: OnProgress, name: str, number: int, total: int) -> None:
@@ -266,7 +274,7 @@ class Pipeline:
             nnodes=facts.nnodes,
             limits=setting.profile.limits,
             model_size=setting.profile.model_size,
-            launcher=facts.launcher,
+            launcher=_launcher(facts),
             seed=facts.seed,
             # NCCL wants a device for every rank.
             gpus_per_node=facts.nproc_per_node if setting.profile.backend == "nccl" else 0,

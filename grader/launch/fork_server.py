@@ -10,8 +10,6 @@ keeps no secret, because ranks inherit its memory. Reads one `LaunchSpec` per li
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import json
 import math
 import os
@@ -20,53 +18,18 @@ import signal
 import sys
 import time
 import traceback
-import weakref
 from typing import Any, NoReturn
 
 from grader.launch.ending import end_descendants
-from grader.launch.gc_freeze import gc_frozen
 from grader.launch.machine import environment_facts
 from grader.launch.network import LOOPBACK
 from grader.launch.processes import adopt_orphans, die_with_parent, send, usage
 from grader.launch.rendezvous_store import start_store
 from grader.launch.spec import LaunchSpec
+from grader.launch.warm_imports import import_everything
 
 _LOOK_S = 0.5
 _STOP_S = 5.0
-
-
-# Whatever a training script is likely to import, as long as importing it starts nothing.
-_WARM = (
-    "numpy",
-    "torch",
-    "torch._dynamo",
-    "torch.distributed",
-    "torch.distributed.launcher.api",
-    "torch.nn.parallel",
-    "torch.optim",
-    "torch.utils.data.distributed",
-    "torchvision",
-    "torchvision.datasets",
-    "torchvision.transforms",
-    "grader.launch.supervisor",
-    "grader.probe.install",
-)
-_WARM_IF_THERE = ("safetensors.torch",)
-
-
-def _import_everything() -> None:
-    for name in _WARM:
-        importlib.import_module(name)
-    for name in _WARM_IF_THERE:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-
-
-def _forget_teardown() -> None:
-    # Libraries unregister their operators when the interpreter ends: 30 ms and more per rank, for memory that the
-    # kernel takes back at once. What a script registers later still runs.
-    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
-        finalizer.atexit = False
 
 
 class ForkServer:
@@ -107,9 +70,7 @@ class ForkServer:
     def serve(self) -> None:
         """Answer requests one after the other."""
         adopt_orphans()
-        with gc_frozen():
-            _import_everything()
-            _forget_teardown()
+        import_everything("grader.launch.supervisor")
         threads = len(os.listdir("/proc/self/task"))
         if threads != 1:
             raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")

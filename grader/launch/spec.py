@@ -15,7 +15,8 @@ class LaunchSpec:
 
     Attributes:
         attempt: name of the attempt, letters, digits and dashes.
-        launcher: `fork` (from the warm process) or `torchrun` (the command).
+        launcher: `fork` (from the warm process), `interpreter` (one per rank, made warm before the clock starts, with
+            a hash seed of its own) or `torchrun` (the command).
         nproc_per_node: ranks to start on each node.
         entry_point: script below `submission_dir`; argv: its arguments.
         submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,

@@ -21,6 +21,7 @@ from grader.launch.cpu import CpuWatch
 from grader.launch.deadlock import StandstillWatch
 from grader.launch.ending import end_descendants, judge_ending, stop_ranks, sweep
 from grader.launch.environment import prepare_folders
+from grader.launch.interpreter import InterpreterLauncher
 from grader.launch.launcher import ForkLauncher, Launcher
 from grader.launch.machine import environment_facts
 from grader.launch.memory import MemoryWatch
@@ -65,11 +66,7 @@ class Supervisor:
         for folder in ("trace", "logs", "stacks"):
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
         self._ranks = [RankProcess(spec, rank) for rank in spec.ranks]
-        self._launcher: Launcher = (
-            TorchrunLauncher(spec, self._ranks)
-            if spec.launcher == "torchrun"
-            else ForkLauncher(spec, self._ranks, store_port)
-        )
+        self._launcher = _launcher(spec, self._ranks, store_port)
         self._memory = MemoryWatch(contained=spec.contained)
         self._origin = 0.0
         self._interrupted = False
@@ -95,10 +92,11 @@ class Supervisor:
         self._watch_signals()
         facts = environment_facts()
         own_network = spec.contained or spec.own_network
-        traffic = TrafficWatch(spec.interface, contained=own_network)
-        self._cpu = CpuWatch(whole_group=spec.contained and spec.launcher == "fork")
         try:
             self._launcher.prepare()
+            # What was imported until here is nobody's time.
+            traffic = TrafficWatch(spec.interface, contained=own_network)
+            self._cpu = CpuWatch(whole_group=spec.contained and spec.launcher != "torchrun")
             self._origin = self._start()
             facts["started_unix_s"] = round(time.time(), 3)
             self._launcher.start(self._origin)
@@ -274,6 +272,14 @@ class Supervisor:
     def _report_progress(self, now: float) -> None:
         self._reported_s = now
         self._report(progress_event(self._ranks, now))
+
+
+def _launcher(spec: LaunchSpec, ranks: list[RankProcess], store_port: int) -> Launcher:
+    if spec.launcher == "torchrun":
+        return TorchrunLauncher(spec, ranks)
+    if spec.launcher == "interpreter":
+        return InterpreterLauncher(spec, ranks, store_port)
+    return ForkLauncher(spec, ranks, store_port)
 
 
 def supervise(spec: LaunchSpec, store_port: int, events: int, orders: int | None = None) -> None:

@@ -29,7 +29,7 @@ class Job:
         gpus_per_node: devices that ranks of one node get to themselves; 0: none.
         hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
-        launcher: `fork` or `torchrun`.
+        launcher: `fork`, `interpreter` or `torchrun`, as `LaunchSpec` says.
         model_size: becomes $MODEL_SIZE; "": the variable is not there.
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
         secret: decides which steps the probe looks at closely and seals what it tells; the same on all

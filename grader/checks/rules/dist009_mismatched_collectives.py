@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, places, ranks
@@ -155,7 +156,7 @@ def _unordered(script: Script) -> Iterable[Hit]:
                 f"to process, and runs `{inside[0].name}` for each entry ({script.at(inside[0].via)}). Collectives are "
                 "matched by their order alone, so ranks mix up each other's values or wait for ever.",
                 hint="Go through it in an order that all ranks share: `for name in sorted(names):`.",
-                where=(script.location(inside[0].via),),
+                where=(script.location(loop.iter), script.location(inside[0].via)),
             )
 
 
@@ -194,10 +195,10 @@ def check_run(evidence: Evidence) -> Observation:
     if stuck and guarded_ranks(stuck):
         return not_observable("The run was stuck in a collective under a test of the rank (DIST003).")
     if stuck:
-        return flagged(_deadlock_hit(stuck))
+        return flagged(_caused(_deadlock_hit(stuck), evidence.script))
     crashed = [(r, mismatch(r)) for r in evidence.record.ranks if mismatch(r)]
     if crashed:
-        return flagged(_crash_hit(crashed))
+        return flagged(_caused(_crash_hit(crashed), evidence.script))
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
         if not called:
@@ -207,6 +208,20 @@ def check_run(evidence: Evidence) -> Observation:
             f"Every collective found its partners ({count(called, 'call')} by name).", EvidenceKind.OUTSIDE
         )
     return not_observable("The run did not reach its end, so later collectives were not seen.")
+
+
+def _caused(hit: Hit, script: Script) -> Hit:
+    """With what the text shows to have led to it, where it shows one thing."""
+    causes = [cause for cause in check_source(script) if cause.severity is None]
+    if len(causes) != 1:
+        return hit
+    (cause,) = causes
+    return replace(
+        hit,
+        message=f"{hit.message} {cause.message}",
+        hint=cause.hint,
+        where=tuple(dict.fromkeys((*cause.where, *hit.where))),
+    )
 
 
 def _deadlock_hit(stuck: tuple[StuckRank, ...]) -> Hit:
@@ -238,7 +253,7 @@ def _crash_hit(crashed: list[tuple[RankRecord, str]]) -> Hit:
     who = [r.rank for r, _ in crashed]
     return Hit(
         message=(
-            f"{ranks(who)} crashed at {at(sites[0] if sites else None, 'an unknown line')} because the ranks' "
+            f"{ranks(who)} crashed{f' at {at(sites[0])}' if any(sites) else ''} because the ranks' "
             f"collectives did not fit together: “{words.strip().splitlines()[0][:160]}”. "
             "What one rank sends another must expect, in kind, order and size."
         ),

@@ -53,7 +53,7 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("The run did not come to its end.")
     if ranks < 2:
         return not_observable("Fewer than two ranks trained.")
-    if evidence.record.launcher != "fork":
+    if evidence.record.launcher == "torchrun":
         return not_observable(
             "The ranks started cold: starting Python and importing costs each of them what it costs one alone."
         )

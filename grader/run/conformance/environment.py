@@ -41,6 +41,20 @@ class EnvironmentConformance:
         )
         assert ran.out() == "read me 7 ['train.py', '--epochs', '3']\n"
 
+    def test_interpreters_of_their_own_have_hash_seeds_of_their_own_and_imports_are_nobodys_time(
+        self, run: RunScript
+    ) -> None:
+        ran = run(
+            "import sys, time; print(hash('weight'), 'torchvision' in sys.modules, time.process_time())",
+            launcher="interpreter",
+            probe=True,
+        )
+        assert ran.exit_codes == [0, 0], ran.err()
+        (first, warm, used_s), (second, *_) = (ran.out(rank).split() for rank in range(2))
+        assert first != second
+        assert warm == "True"
+        assert ran.record.ranks[0].cpu_s < float(used_s) / 2
+
     def test_own_modules_come_before_warm_ones_of_the_same_name(self, run: RunScript) -> None:
         # Both names are imported by torch itself, so a warm process has them already.
         ran = run(

@@ -15,7 +15,7 @@ from grader.run.record_reader import read_record
 from grader.run.runtime import Job, Progress, Runtime
 from grader.run.workspace import Workspace
 
-LIMITS = Limits(wall_s=60.0, memory_bytes=4 << 30, output_bytes=1 << 20, log_bytes=1 << 16)
+LIMITS = Limits(wall_s=180.0, memory_bytes=4 << 30, output_bytes=1 << 20, log_bytes=1 << 16)
 
 
 @dataclass(frozen=True)

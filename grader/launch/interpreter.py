@@ -1,0 +1,111 @@
+"""The third launcher: an interpreter of its own for every rank, which has imported everything before the clock starts.
+
+Ranks that fork from one process share its hash seed: a set of strings has the same order in all of them. Under
+torchrun it has not, and a script that reduces tensors in that order fails there. So a script in which such an order
+may matter gets ranks like torchrun's, which cost an import of torch each, and are clocked like forked ones.
+
+The other half is `interpreter_entry`, which runs in each of them.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from typing import Any
+
+from grader.launch import interpreter_entry
+from grader.launch.environment import rank_environment
+from grader.launch.rank_process import RankProcess
+from grader.launch.spec import LaunchSpec
+
+_READY_S = 120.0
+
+
+class InterpreterLauncher:
+    """Starts an interpreter per rank, waits until all are ready, and turns each into its rank."""
+
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int) -> None:
+        self._spec = spec
+        self._port = port
+        self._ranks = ranks
+        self._calls: list[socket.socket] = []
+        self._import_s: dict[int, tuple[float, float]] = {}
+        self.own_pids: set[int] = set()
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Nothing beyond the signal of an ended child."""
+        return []
+
+    @property
+    def over(self) -> bool:
+        """Whether all ranks were reaped."""
+        return not any(rank.alive for rank in self._ranks)
+
+    def prepare(self) -> None:
+        """Start the interpreters and wait for their imports; raises OSError where one does not get ready."""
+        for rank in self._ranks:
+            ours, theirs = socket.socketpair()
+            ours.settimeout(_READY_S)
+            interpreter = subprocess.Popen(
+                [sys.executable, "-u", interpreter_entry.__file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+            )
+            theirs.close()
+            rank.pid = interpreter.pid
+            # Reaped by the supervisor's own loop, as forked ranks are.
+            interpreter.returncode = 0
+            self._calls.append(ours)
+        for rank, call in zip(self._ranks, self._calls, strict=True):
+            try:
+                told = json.loads(call.recv(1 << 12))
+            except ValueError as error:
+                raise OSError(f"the interpreter of rank {rank.rank} ended while it was importing") from error
+            self._import_s[rank.rank] = (told["user_s"], told["system_s"])
+
+    def start(self, origin: float) -> None:
+        """Let each become its rank."""
+        port = self._spec.master_port or self._port
+        for rank, call in zip(self._ranks, self._calls, strict=True):
+            request: dict[str, Any] = {
+                "spec": asdict(self._spec),
+                "rank": rank.rank,
+                "environment": rank_environment(self._spec, rank.rank, port),
+                "origin": origin,
+                "parent": os.getpid(),
+            }
+            ends = rank.ends
+            rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
+            text = json.dumps(request).encode() + b"\n"
+            sent = call.sendmsg([text], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            if sent < len(text):
+                call.sendall(text[sent:])
+            call.close()
+            rank.started_s = time.monotonic() - origin
+            rank.hand_over()
+
+    def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
+        """Nothing to look after."""
+
+    def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
+        """Note a rank's end, with what it used since it became the rank."""
+        rank = next((rank for rank in self._ranks if rank.pid == pid), None)
+        if rank is None:
+            return False
+        user_s, system_s = self._import_s[rank.rank]
+        rank.ended(exit_code, now_s)
+        rank.cpu_user_s += max(0.0, used.ru_utime - user_s)
+        rank.cpu_system_s += max(0.0, used.ru_stime - system_s)
+        rank.peak_rss_bytes = used.ru_maxrss * 1024
+        return True
+
+    def close(self, now_s: float) -> None:
+        """Nothing is held."""

@@ -1,0 +1,53 @@
+"""What `interpreter` starts: imports what scripts need, waits to be told which rank it is, and becomes it.
+
+Run as `python -u interpreter_entry.py <descriptor of a socket>`, never imported to be used.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import resource
+import socket
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+_NUM_ENDS = 5
+
+
+def main() -> NoReturn:
+    """Get ready, say so, become the rank; ends where nobody is there to say what to become."""
+    # As a script this file's own folder comes first; the package does instead, until the rank has its own path.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
+    from grader.launch.rank import RankEnds, become_rank
+    from grader.launch.spec import LaunchSpec
+    from grader.launch.warm_imports import import_everything
+
+    import_everything()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    with socket.socket(fileno=int(sys.argv[1])) as call:
+        call.sendall(json.dumps({"user_s": used.ru_utime, "system_s": used.ru_stime}).encode())
+        request, ends = _receive(call)
+    spec = LaunchSpec.from_json(json.dumps(request.pop("spec")))
+    rank, environment = request["rank"], request["environment"]
+    origin, parent = request["origin"], request["parent"]
+    request.clear()  # the secret lies in the spec alone, which forgets it
+    become_rank(spec, rank, RankEnds(*ends), environment, origin, parent)
+
+
+def _receive(call: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    ends = array.array("i")
+    text, rights, _flags, _address = call.recvmsg(1 << 16, socket.CMSG_SPACE(_NUM_ENDS * ends.itemsize))
+    for _level, _kind, data in rights:
+        ends.frombytes(data)
+    while not text.endswith(b"\n"):
+        more = call.recv(1 << 16)
+        if not more:
+            sys.exit("nobody is there to say which rank to become")
+        text += more
+    return json.loads(text), list(ends)
+
+
+if __name__ == "__main__":
+    main()
