@@ -1,4 +1,7 @@
-"""A run is held against runs that were started as it was: imports count in both, or in neither."""
+"""The torchrun command comes to the same verdicts as warm ranks, and its time is held against its own.
+
+A run is held against runs that were started as it was: imports count in both, or in neither.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from grader.catalog import load_task, reference
+from grader.catalog.submission_selection import load_selected
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.measurement_files import write_stored
 from grader.judging.judge import regrade
@@ -15,6 +19,7 @@ from grader.model.grade import ItemState
 from grader.model.run_options import Options
 from grader.model.task import RubricItem, Target, Task
 from grader.pipeline import Pipeline
+from grader.promises.verification import Reuse, Verification, verify
 from grader.settings import settings
 
 COLD = Options(dataset="digits", launcher="torchrun")
@@ -53,3 +58,21 @@ def test_a_cold_run_is_held_against_cold_ones_alone(task: Task, tmp_path: Path) 
     assert again.calibration is None
     assert again.grade.metrics["time_target_s"] is None
     assert next(item for item in again.grade.rubric if item.id == "speed").state is ItemState.NOT_SHOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "promise"),
+    [
+        ("ddp-toy", "accepted/flat_script"),
+        ("ddp-toy", "rejected/never_wrapped"),
+        ("ddp-toy", "crashed/exception_on_one_rank"),
+        ("ddp-toy", "deadlocked/collective_on_rank_zero"),
+        ("gradient-averaging", "crashed/order_of_a_set"),
+    ],
+)
+def test_promises_hold_however_ranks_start(name: str, promise: str) -> None:
+    """One of each ending; `grader verify --cold` tries all."""
+    todo = [(task, promised) for task, promised in load_selected((name,)) if promised.name == promise]
+    how = Verification(replace(COLD, timed=False), "process", Reuse.NEVER)
+    (case,) = verify(todo, how, lambda _sign: None, lambda _case: None)
+    assert case.ok, case.message

@@ -48,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_jobs_argument(parser)
     parser.add_argument(
+        "--cold",
+        action="store_true",
+        help="launch with the torchrun command, not from a warm process; promises hold however ranks start",
+    )
+    parser.add_argument(
         "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
     )
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
@@ -83,7 +88,12 @@ def run(args: argparse.Namespace) -> int:
         shard=parse_shard(args.shard) if args.shard is not None else None,
     )
     how = Verification(
-        options=Options(nproc_per_node=args.nproc_per_node, dataset=args.dataset, timed=not args.no_time),
+        options=Options(
+            nproc_per_node=args.nproc_per_node,
+            dataset=args.dataset,
+            timed=not args.no_time,
+            launcher="torchrun" if args.cold else None,
+        ),
         runtime=args.runtime,
         reuse=Reuse.ONLY if args.replay else Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
         jobs=jobs,
