@@ -47,11 +47,14 @@ class ScorerServer:
         self._cache = ScoringCache()
 
     def serve(self) -> None:
-        """Import torch, say so, answer."""
+        """Get ready, say so, answer."""
         sys.dont_write_bytecode = True
-        with gc_frozen():
-            # Imported, not used: thread pools do not survive a fork.
-            import torch  # noqa: F401
+        # Without hidden data nothing will be scored, only handed out.
+        hidden = Path(HIDDEN)
+        if hidden.is_dir() and any(hidden.iterdir()):
+            with gc_frozen():
+                # Imported, not used: thread pools do not survive a fork.
+                import torch  # noqa: F401
 
         self._reply({"event": "ready"})
         parent = os.getppid()

@@ -69,7 +69,7 @@ class Proving:
             env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
             capture_output=True,
             text=True,
-            timeout=2400,
+            timeout=3600,
             check=False,
         )
         assert done.returncode in (0, 1), done.stderr[-4000:]
