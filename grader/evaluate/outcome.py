@@ -10,6 +10,7 @@ from functools import cached_property
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.run.replica_comparison import compare_finals, sharded
+from grader.checks.run.score_reasons import reason_of
 from grader.evaluate.timing import Timing
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.finding import EvidenceKind, Finding, family_of
@@ -19,6 +20,9 @@ from grader.model.task import RubricItem, Task
 
 TRAINED = "trained"
 """Name under which a task's `examine()` may say whether anything was trained, where no optimizer steps."""
+
+PREPARED_OTHERWISE = "EVAL011"
+"""What explains a missed accuracy costs the points for the accuracy, and no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,10 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
         return _measured(1.0, f"{seen}; at least {target:.3f} was asked for.", evidence)
     # A hair of tolerance: 0.9 × 0.8 is a little more than 0.72.
     share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
-    return _measured(share, f"{seen}; at least {target:.3f} is asked for.", evidence)
+    why = reason_of(evaluation)
+    because = f" {why.sentence}" if why is not None and why.gain > 0 else ""
+    codes = (PREPARED_OTHERWISE,) if why is not None and why.about_images else ()
+    return _measured(share, f"{seen}; at least {target:.3f} is asked for.{because}", evidence, *codes)
 
 
 def answer(name: str, outcome: Outcome) -> Part:

@@ -13,8 +13,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.evaluate.reported_metrics import strict_json
-from grader.evaluate.weight_files import RefusedError, load_tensors, read_plain_file
+from grader.evaluate.weight_files import load_tensors
 
 MAX_BYTES = 1 << 20
 MAX_TENSOR_BYTES = 256 << 20

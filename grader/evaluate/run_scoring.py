@@ -16,8 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from grader.evaluate import reported_metrics
+from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.evaluate.results import Row, read_results
-from grader.evaluate.weight_files import RefusedError, fingerprint, load_weights, not_finite, read_plain_file
+from grader.evaluate.weight_files import fingerprint, load_weights, not_finite
 from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class ScoringRequest:
 
     `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
     are any. `model_size`: what `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with
-    the columns of a table and their kinds; `run`: facts of the run that the task's `examine()` is told.
+    the columns of a table and their kinds; `run`: facts of the run that the task's `examine()` is told; `target`:
+    hidden accuracy that the task asks for.
     """
 
     op: str
@@ -49,6 +51,7 @@ class ScoringRequest:
     model_size: str = ""
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
     run: dict[str, float] = field(default_factory=dict)
+    target: float | None = None
 
 
 class TaskFaultError(Exception):
@@ -90,7 +93,7 @@ class ScoringCache:
 def score_run(
     request: ScoringRequest, cache: ScoringCache, mark: Callable[[bytes], object]
 ) -> dict[str, Any]:
-    """Score one run and return the answer to its request.
+    """Score one run and return the answer to its request, and whether the score has to be explained.
 
     Args:
         request: what to score; cache: modules and splits.
@@ -101,8 +104,7 @@ def score_run(
     try:
         # A task that is about tables alone may have no network.
         if hasattr(module, "build_model"):
-            size = (request.model_size,) if request.model_size else ()
-            model = _author(lambda: module.build_model(*size), "`build_model()`")
+            model = fresh_network(module, request.model_size)
             expected = _author(model.state_dict, "`build_model().state_dict()`")
     except TaskFaultError as error:
         return {"task_error": str(error)}
@@ -123,7 +125,12 @@ def score_run(
             found = replace(found, answers=_answers(module, results, request.run))
     except TaskFaultError as error:
         return {"task_error": str(error)}
-    return {"evaluation": asdict(found)}
+    return {"evaluation": asdict(found), "unexplained": found.unexplained(request.target)}
+
+
+def fresh_network(module: ModuleType, size: str) -> Any:
+    """What the task's `build_model()` makes, of that size where one is named."""
+    return _author(lambda: module.build_model(*(size,) if size else ()), "`build_model()`")
 
 
 def _weights(
@@ -151,8 +158,8 @@ def _weights(
 def _scored(
     module: ModuleType, model: Any, request: ScoringRequest, cache: ScoringCache, found: Evaluation
 ) -> Evaluation:
-    hidden, num_hidden = _metrics(module, model, cache.split(request.hidden, request.data_version))
-    validation, num_validation = _metrics(module, model, cache.split(request.visible, request.data_version))
+    hidden, num_hidden = metrics_of(module, model, cache.split(request.hidden, request.data_version))
+    validation, num_validation = metrics_of(module, model, cache.split(request.visible, request.data_version))
     return replace(
         found, hidden=hidden, validation=validation, num_hidden=num_hidden, num_validation=num_validation
     )
@@ -179,9 +186,17 @@ def _pair(given: Any) -> tuple[Any, Any]:
     return (given[0], given[1]) if isinstance(given, tuple) and len(given) == 2 else (None, None)
 
 
-def _metrics(
+def metrics_of(
     module: ModuleType, model: Any, split: tuple[NDArray[np.uint8], NDArray[np.int64]]
 ) -> tuple[dict[str, float], int]:
+    """What the task's `evaluate()` says of a network, and the number of samples.
+
+    Args:
+        split: images (N, H, W) and labels (N,).
+
+    Raises:
+        TaskFaultError: it fails, or names no accuracy.
+    """
     import torch
 
     images, labels = torch.from_numpy(split[0].copy()), torch.from_numpy(split[1].copy())

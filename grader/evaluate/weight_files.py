@@ -1,4 +1,4 @@
-"""Read weights that a stranger wrote: opened without following anything, checked before memory is given, tensors only.
+"""Read weights that a stranger wrote: checked before memory is given, tensors only.
 
 Used in a child of the scorer that may be killed without loss. Never unpickles anything but tensors and never trusts a
 size that a file claims about itself.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import os
 import re
-import stat
 import struct
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.model.evaluation import ArtifactProblem
 
 if TYPE_CHECKING:
@@ -31,17 +31,6 @@ _WRAPPERS = ("module.", "_orig_mod.", "_forward_module.")
 _SAVE = "`torch.save(model.module.state_dict(), path)`"
 
 
-class RefusedError(Exception):
-    """An artifact cannot be scored; data for the learner, never a fault of ours."""
-
-    def __init__(self, problem: ArtifactProblem, detail: str, artifact: str = "", size: int = 0) -> None:
-        super().__init__(detail)
-        self.problem = problem
-        self.detail = detail
-        self.artifact = artifact
-        self.size = size
-
-
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Tensors by name without prefix, and where they came from."""
@@ -50,45 +39,6 @@ class Weights:
     size: int
     prefix: str
     tensors: dict[str, Tensor]
-
-
-def read_plain_file(folder: Path, name: str, max_bytes: int) -> bytes | None:
-    """Content of a regular file directly in `folder`; None where there is none.
-
-    Raises:
-        RefusedError: it is anything but a plain file of at most `max_bytes` with one name.
-    """
-    try:
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        descriptor = os.open(
-            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory
-        )
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        # ELOOP is how O_NOFOLLOW says symbolic link; ENXIO how a socket says no.
-        raise RefusedError(
-            ArtifactProblem.REFUSED, f"{name} is not a plain file ({error.strerror}).", name
-        ) from None
-    finally:
-        os.close(directory)
-    status = os.fstat(descriptor)
-    # `fdopen` refuses a folder with an exception of its own.
-    if stat.S_ISDIR(status.st_mode):
-        os.close(descriptor)
-        raise RefusedError(ArtifactProblem.REFUSED, f"{name} is not a plain file but a folder.", name)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(ArtifactProblem.REFUSED, f"{name} is not a plain file.", name)
-        if status.st_nlink != 1:
-            raise RefusedError(ArtifactProblem.REFUSED, f"{name} is a hard link to another file.", name)
-        if status.st_size > max_bytes:
-            said = f"{name} has {status.st_size:,} bytes; at most {max_bytes:,} are read."
-            raise RefusedError(ArtifactProblem.REFUSED, said, name, status.st_size)
-        return file.read(max_bytes)
 
 
 def load_weights(folder: Path, expected: dict[str, Tensor]) -> Weights:
@@ -108,11 +58,23 @@ def load_weights(folder: Path, expected: dict[str, Tensor]) -> Weights:
     else:
         raise RefusedError(ArtifactProblem.MISSING, _missing(folder))
     try:
-        prefix, tensors = _strip(load_tensors(content, name), expected)
-        _compare(tensors, expected, name)
+        return _fitting(load_tensors(content, name), name, len(content), expected)
     except RefusedError as refused:
         raise RefusedError(refused.problem, refused.detail, name, len(content)) from None
-    return Weights(name, len(content), prefix, tensors)
+
+
+def load_checkpoint(content: bytes, name: str, expected: dict[str, Tensor]) -> Weights:
+    """The network's weights of any file: its state dict, or a dictionary in which that lies beside other things.
+
+    Raises:
+        RefusedError: it holds none.
+    """
+    loaded, first = _loaded(content, name), next(iter(expected), "")
+    for value in loaded.values() if isinstance(loaded, dict) else ():
+        if isinstance(value, dict) and any(str(key).endswith(first) for key in value):
+            loaded = value
+            break
+    return _fitting(_named_tensors(loaded, name), name, len(content), expected)
 
 
 def load_tensors(content: bytes, name: str) -> dict[str, Tensor]:
@@ -121,8 +83,7 @@ def load_tensors(content: bytes, name: str) -> dict[str, Tensor]:
     Raises:
         RefusedError: it holds anything else.
     """
-    loaded = _safetensors(content, name) if name.endswith(".safetensors") else _torch_file(content, name)
-    return _named_tensors(loaded, name)
+    return _named_tensors(_loaded(content, name), name)
 
 
 def fingerprint(tensors: dict[str, Tensor]) -> tuple[float, ...]:
@@ -162,6 +123,16 @@ def _refuse(text: str) -> RefusedError:
 
 def _mismatch(text: str) -> RefusedError:
     return RefusedError(ArtifactProblem.MISMATCH, text)
+
+
+def _loaded(content: bytes, name: str) -> Any:
+    return _safetensors(content, name) if name.endswith(".safetensors") else _torch_file(content, name)
+
+
+def _fitting(tensors: dict[str, Tensor], name: str, size: int, expected: dict[str, Tensor]) -> Weights:
+    prefix, tensors = _strip(tensors, expected)
+    _compare(tensors, expected, name)
+    return Weights(name, size, prefix, tensors)
 
 
 def _safetensors(content: bytes, name: str) -> Any:

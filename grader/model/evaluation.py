@@ -32,6 +32,40 @@ class Answer:
     file: str = ""
 
 
+class Change(StrEnum):
+    """What was different when the weights were scored once more."""
+
+    NOTHING = "nothing"
+    """The task's own way, on the same sample: what the other ways are held against."""
+    RANGE = "range"
+    """The numbers that black and white become."""
+    LAYOUT = "layout"
+    """Images turned over, or black for white."""
+    MODE = "mode"
+    """Training mode: BatchNorm by each batch's own statistics."""
+    WEIGHTS = "weights"
+    """Another file that the run left."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherScore:
+    """A score of the same run on a sample of the validation split, in the task's way or with one thing changed.
+
+    Attributes:
+        change: the one thing; way: which change it was, in a few words, or the other file's path in the output folder.
+        accuracy: 0–1; num_samples: of how many samples.
+        black, white: what the darkest and the brightest pixel become before the network sees them; None where the
+            task's `evaluate()` does not prepare images by one factor and one offset.
+    """
+
+    change: Change
+    way: str
+    accuracy: float
+    num_samples: int
+    black: float | None = None
+    white: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """Result of scoring one run's artifacts.
@@ -51,6 +85,8 @@ class Evaluation:
         seconds: time of scoring.
         answers: by name, of the task's `examine()`; unread: artifacts that are missing or unreadable, each with the
             reason as a sentence.
+        others: where the score is not what the script reports or far from the target: the task's own way first, then
+            each with one thing changed. Empty where nothing had to be explained.
     """
 
     problem: ArtifactProblem | None
@@ -68,10 +104,38 @@ class Evaluation:
     seconds: float = 0.0
     answers: dict[str, Answer] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    others: tuple[OtherScore, ...] = ()
+
+    @property
+    def tolerance(self) -> float:
+        """How far a reported accuracy may lie from the measured one: two samples, or a percentage point (rounding)."""
+        return max(2 / max(1, self.num_validation), 0.01)
+
+    def unexplained(self, target: float | None) -> bool:
+        """Whether the score is not what the script reports or, where it reports none, below the target, 0–1."""
+        measured, hidden = self.validation.get("accuracy"), self.hidden.get("accuracy")
+        if measured is None or hidden is None:
+            return False
+        claims = self.reported.claims if self.reported is not None else ()
+        if claims:
+            return all(abs(claim - measured) > self.tolerance for claim in claims)
+        return target is not None and hidden < target
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedMetrics:
-    """`metrics.json` as the script wrote it; display and EVAL001/EVAL007 only. Values are finite floats."""
+    """`metrics.json` as the script wrote it; for display and cross-checks only. Values are finite floats."""
 
     epochs: tuple[dict[str, float], ...]
+
+    @property
+    def accuracies(self) -> tuple[float, ...]:
+        """Validation accuracies, 0–1, of the epochs that have one; what is above 1 was written in percent."""
+        values = (epoch["val_accuracy"] for epoch in self.epochs if "val_accuracy" in epoch)
+        return tuple(value / 100 if value > 1 else value for value in values)
+
+    @property
+    def claims(self) -> tuple[float, ...]:
+        """Accuracies that speak for the saved weights: that of the last epoch and the best one, 0–1."""
+        found = self.accuracies
+        return tuple(dict.fromkeys((found[-1], max(found)))) if found else ()

@@ -30,10 +30,12 @@ torch.save(model.module.state_dict(), path)
 
 ## How it is seen
 In the source: an accuracy or a loss of an epoch that has no part but literals and counters of loops. In the run by the
-trusted scorer: it loads the saved weights and scores every sample of the validation set once. Any
-epoch's reported value may be the saved one's. Two samples or one percentage point are tolerated (autocast rounds),
-three where ranks scored their parts with BatchNorm statistics of their own. A script that validates on samples which it
-sets aside from the training split reports another figure and is not judged.
+trusted scorer: it loads the saved weights and scores every sample of the validation set once. The last epoch, the best
+one or the one behind which the weights were saved must have that score; where it is neither the last nor the best,
+that is said. Where none has it, the scorer tries what may be meant: training mode, other files that the run left. Two
+samples or one percentage point are tolerated (autocast rounds), three where ranks scored their parts with BatchNorm
+statistics of their own. A script that validates on samples which it sets aside from the training split reports another
+figure and is not judged.
 """
 
 from __future__ import annotations
@@ -45,9 +47,11 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.loader_passes import passes_of
+from grader.checks.run.score_reasons import reason_of
 from grader.checks.run.validation_passes import divided_passes
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of
+from grader.model.evaluation import Change, Evaluation
 from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
@@ -127,61 +131,119 @@ def check_run(evidence: Evidence) -> Observation:
     if evaluation.reported is None:
         why = f": {evaluation.reported_problem}" if evaluation.reported_problem else ""
         return not_observable(f"No metrics were reported{why}.")
-    values = [e["val_accuracy"] for e in evaluation.reported.epochs if "val_accuracy" in e]
-    if not values:
+    epochs = [e for e in evaluation.reported.epochs if "val_accuracy" in e]
+    if not epochs:
         return not_observable("The reported metrics hold no `val_accuracy`.")
     if {s.split for s in evidence.ledger.validation} == {"train"}:
         return not_observable(
             "The script validates on samples that it sets aside from the training split, so what it reports is another "
             "figure than the one measured here."
         )
-    trusted = evaluation.validation["accuracy"]
-    tolerance = _tolerance(evidence)
-    # Some write percentages; the unit is not what this rule is about.
-    gaps = [min(abs(v - trusted), abs(v / 100 - trusted) if v > 1 else 1.0) for v in values]
+    return _compared(evidence, evaluation, epochs)
+
+
+_SLIGHTLY = 0.05
+"""Accuracy by which an older checkpoint may be worse than the report before it is more than a hint."""
+_HINTS = {
+    Change.NOTHING: "Count correct predictions and samples over all ranks, in `model.eval()` mode, with the same "
+    "weights that are saved.",
+    Change.MODE: "Call `model.eval()` before the validation pass and `model.train()` behind it: what is reported is "
+    "then the score of the network that is saved.",
+    Change.WEIGHTS: "Overwrite the file when the last weights are there, or the best ones by the report: no earlier "
+    "file may stay in their place.",
+}
+
+
+def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str, float]]) -> Observation:
+    assert evaluation.reported is not None, "who asks has looked"
+    trusted, values = evaluation.validation["accuracy"], evaluation.reported.accuracies
+    gaps = [abs(value - trusted) for value in values]
     # An epoch that the saved weights cannot be of fits by chance alone.
-    likely = _likely_epochs(evidence, [e for e in evaluation.reported.epochs if "val_accuracy" in e])
-    closest = min(likely, key=lambda i: (gaps[i], -i))
-    if gaps[closest] <= tolerance:
+    claimed, saved = _claimed_epochs(epochs), _saved_epochs(evidence, len(epochs))
+    closest = min(claimed | saved, key=lambda i: (gaps[i], i not in claimed, -i))
+    tolerance = _tolerance(evidence)
+    fits = gaps[closest] <= tolerance
+    reason = reason_of(evaluation)
+    if fits and closest in claimed:
         return verified(
             f"Reported {values[closest]:.4g} (epoch {closest}), measured {trusted:.4f} with the saved weights.",
             EvidenceKind.EVALUATION,
         )
-    last, best = values[-1], max(values)
-    reported = f"{last:.4g}" if last == best else f"{last:.4g} at the end and {best:.4g} at best"
+    if reason is not None and reason.about_images:
+        return verified(
+            f"Reported {values[-1]:.4g}, which the saved weights come near to on images prepared as the script "
+            "prepares them. EVAL011 tells of those that are scored.",
+            EvidenceKind.EVALUATION,
+        )
+    said = _older(evaluation, closest) if fits else _contradicted(evaluation, tolerance)
+    older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
     return flagged(
         Hit(
-            message=(
-                f"`metrics.json` reports a validation accuracy of {reported}, but the saved weights score "
-                f"{trusted:.4f} on the same {count(evaluation.num_validation, 'sample')}; nothing that is reported of "
-                f"the last epoch, the best one or the one that was saved is within {tolerance:.3g} of that. The curve "
-                "describes other weights or another count."
-            ),
-            hint=(
-                "Count correct predictions and samples over all ranks, in `model.eval()` mode, "
-                "with the same weights that are saved."
-            ),
-            details={"reported": values, "measured": trusted, "tolerance": tolerance},
+            message=f"{said} {reason.sentence}" if reason is not None else said,
+            hint=_HINTS[
+                Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
+            ],
+            where=evidence.written(evaluation.artifact) if older else (),
+            details={"reported": list(values), "measured": trusted, "tolerance": tolerance},
+            severity=Severity.HINT if fits and max(values) - trusted < _SLIGHTLY else None,
             evidence=EvidenceKind.EVALUATION,
         )
     )
 
 
-def _likely_epochs(evidence: Evidence, epochs: list[dict[str, float]]) -> set[int]:
-    """Epochs whose weights a script saves: the last, the best by its own report, those before a file was written."""
+def _older(evaluation: Evaluation, epoch: int) -> str:
+    assert evaluation.reported is not None, "who asks has looked"
+    return (
+        f"`{evaluation.artifact}` holds the weights of epoch {epoch}: they score "
+        f"{evaluation.validation['accuracy']:.4f}, as was reported of that epoch, and `metrics.json` goes on to "
+        f"{_reported(evaluation.reported.accuracies)}. The curve ends with weights that were not saved."
+    )
+
+
+def _reported(values: tuple[float, ...]) -> str:
+    last, best = values[-1], max(values)
+    return f"{last:.4g}" if last == best else f"{last:.4g} at the end and {best:.4g} at best"
+
+
+def _contradicted(evaluation: Evaluation, tolerance: float) -> str:
+    assert evaluation.reported is not None, "who asks has looked"
+    return (
+        f"`metrics.json` reports a validation accuracy of {_reported(evaluation.reported.accuracies)}, but the saved "
+        f"weights score {evaluation.validation['accuracy']:.4f} on the same "
+        f"{count(evaluation.num_validation, 'sample')}; nothing that is reported of the last epoch, the best one or "
+        f"the one that was saved is within {tolerance:.3g} of that. The curve describes other weights or another count."
+    )
+
+
+def _claimed_epochs(epochs: list[dict[str, float]]) -> set[int]:
+    """Epochs that a report stands for: the last, and the best by what it says."""
     every = range(len(epochs))
     found = {len(epochs) - 1, max(every, key=lambda i: epochs[i]["val_accuracy"])}
     if all("val_loss" in epoch for epoch in epochs):
         found.add(min(every, key=lambda i: epochs[i]["val_loss"]))
+    return found
+
+
+def _saved_epochs(evidence: Evidence, num_epochs: int) -> set[int]:
+    """Epochs behind which the scored weights were written, by their fingerprint; else behind which any file was."""
+    assert evidence.evaluation is not None, "who asks has looked"
+    sums = evidence.evaluation.sums
+    found: set[int] = set()
+    scored: set[int] = set()
     for rank in evidence.trace.ranks:
         begun = [p.batches[0].t for p in passes_of(rank) if p.kind == "training"]
-        found |= {sum(t < save.t for t in begun) - 1 for save in rank.saves if save.out}
-    return found.intersection(every)
+        for save in rank.saves:
+            epoch = sum(t < save.t for t in begun) - 1
+            if save.out and 0 <= epoch < num_epochs:
+                found.add(epoch)
+                if sums and save.sums == sums:
+                    scored.add(epoch)
+    return scored or found
 
 
 def _tolerance(evidence: Evidence) -> float:
     assert evidence.evaluation is not None
-    base = max(2 / max(1, evidence.evaluation.num_validation), 0.01)
+    base = evidence.evaluation.tolerance
     # Statistics of BatchNorm are each rank's own unless the wrapper sends rank 0's around before a forward pass.
     own_statistics = any(
         w.num_batchnorm > w.num_sync_batchnorm for r in evidence.trace.ranks for w in r.wraps

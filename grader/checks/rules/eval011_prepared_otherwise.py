@@ -1,0 +1,118 @@
+"""The network reads images prepared otherwise than the task prepares them.
+
+## What it finds
+Saved weights that score badly on images as the task prepares them, and well on the same images prepared in another way:
+without normalisation, from 0 to 255, with another mean and standard deviation, black for white, turned over.
+
+## Why it matters
+A network knows numbers, not pictures. One that was trained on pixels from 0 to 1 sees something it has never seen when
+the same pixels come from -1 to 1, and whoever is handed the weights has no way of knowing. The preparation is a part of
+what is handed in, like the names of the weights.
+
+## Example
+```python
+from torchvision import datasets, transforms
+
+transform = transforms.ToTensor()  # from 0 to 1, where the task says Normalize((0.5,), (0.5,))
+train_set = datasets.FashionMNIST(root, train=True, transform=transform)
+val_set = datasets.FashionMNIST(root, train=False, transform=transform)
+```
+
+## Use instead
+```python
+from torchvision import datasets, transforms
+
+transform = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])  # from -1 to 1
+train_set = datasets.FashionMNIST(root, train=True, transform=transform)
+val_set = datasets.FashionMNIST(root, train=False, transform=transform)
+```
+
+## How it is seen
+By the trusted scorer. Where the hidden score is below the target, or not what the script reports, it scores the same
+weights on a sample of the validation split in other ways, one change at a time. A change that brings much, and comes
+near to what was reported, is named. The points are those for the accuracy; nothing else is taken for it.
+"""
+
+from __future__ import annotations
+
+from grader.checks.evidence import Evidence
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.score_reasons import ScoreReason, in_range, reason_of
+from grader.checks.source.image_preparation import Preparation, preparations
+from grader.checks.source.script import Script
+from grader.model.evaluation import Change, OtherScore
+from grader.model.finding import EvidenceKind, Severity
+
+SEVERITY = Severity.WARNING
+_GRAVE = 0.1
+"""Accuracy below which what the other preparation brings is a hint."""
+_SAME = 0.02
+
+
+def check_run(evidence: Evidence) -> Observation:
+    """Flag weights that do well on images of another preparation."""
+    evaluation = evidence.evaluation
+    if evaluation is None or "accuracy" not in evaluation.validation:
+        return not_observable("The saved weights were not scored.")
+    reason = reason_of(evaluation)
+    if reason is None or not reason.about_images:
+        claims = evaluation.reported.claims if evaluation.reported is not None else ()
+        if claims and not evaluation.unexplained(None):
+            return verified(
+                "What the script measured is what the saved weights score on images as the task prepares them.",
+                EvidenceKind.EVALUATION,
+            )
+        return not_observable("No other preparation of the images explains the score.")
+    return flagged(_hit(evidence.script, reason))
+
+
+def _hit(script: Script, reason: ScoreReason) -> Hit:
+    own, other = reason.own, reason.other
+    place = _place(script, own)
+    said = f" {script.at(place.node)} prepares them: {script.quote(place.node)}." if place is not None else ""
+    claim = f" The script reports {reason.claim:.2f}." if reason.claim is not None else ""
+    return Hit(
+        message=f"{reason.sentence}{claim}{said}",
+        hint=_hint(place, own, other),
+        where=(script.location(place.node),) if place is not None else (),
+        details={
+            "scored": {"black": own.black, "white": own.white, "accuracy": own.accuracy},
+            "other": {
+                "way": other.way,
+                "black": other.black,
+                "white": other.white,
+                "accuracy": other.accuracy,
+            },
+            "samples": own.num_samples,
+        },
+        severity=Severity.HINT if reason.gain < _GRAVE else None,
+        evidence=EvidenceKind.EVALUATION,
+    )
+
+
+def _place(script: Script, own: OtherScore) -> Preparation | None:
+    """The first place that can be to blame: one that normalises as the task does is not."""
+    return next((one for one in preparations(script) if not _as_scored(one, own)), None)
+
+
+def _as_scored(place: Preparation, own: OtherScore) -> bool:
+    if place.black is None or place.white is None or own.black is None or own.white is None:
+        return False
+    return abs(place.black - own.black) + abs(place.white - own.white) < _SAME * abs(own.white - own.black)
+
+
+def _hint(place: Preparation | None, own: OtherScore, other: OtherScore) -> str:
+    """What to write for images as the task scores them."""
+    if other.change is Change.LAYOUT or own.black is None or own.white is None:
+        return "Leave the images as they are stored, neither turned over nor inverted, for training and validation."
+    deviation = 1 / (own.white - own.black)
+    mean = -own.black * deviation
+    plain = abs(mean) < _SAME and abs(deviation - 1) < _SAME
+    if place is None or place.is_transform:
+        numbers = f"Normalize(({mean:g},), ({deviation:g},))"
+        whole = "ToTensor()" if plain else f"Compose([transforms.ToTensor(), transforms.{numbers}])"
+        code, without = f"transforms.{whole}", " with no `Normalize` behind it" if plain else ""
+    else:
+        code = "images.float() / 255" if plain else f"(images.float() / 255 - {mean:g}) / {deviation:g}"
+        without = ""
+    return f"Write `{code}`{without}, for training and validation alike: images {in_range(own)}."

@@ -1,0 +1,148 @@
+"""Which change explains a score, in which words, at which line; and when nothing is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grader.checks.run.score_reasons import reason_of
+from grader.model.evaluation import Change, Evaluation, OtherScore, ReportedMetrics
+from grader.model.finding import Severity
+from grader.model.grade import State
+
+N = 500
+OWN = OtherScore(Change.NOTHING, "the task's own way", 0.1, N, -1.0, 1.0)
+
+
+def evaluation(*changed: OtherScore, reported: tuple[float, ...] = (), own: OtherScore = OWN) -> Evaluation:
+    epochs = tuple({"val_accuracy": value} for value in reported)
+    return Evaluation(
+        None,
+        artifact="model.pt",
+        hidden={"accuracy": own.accuracy},
+        validation={"accuracy": own.accuracy},
+        num_hidden=900,
+        num_validation=1000,
+        reported=ReportedMetrics(epochs) if epochs else None,
+        others=(own, *changed),
+    )
+
+
+def without_normalisation(accuracy: float) -> OtherScore:
+    return OtherScore(Change.RANGE, "no normalisation", accuracy, N, 0.0, 1.0)
+
+
+def in_training_mode(accuracy: float) -> OtherScore:
+    return OtherScore(Change.MODE, "training mode", accuracy, N, -1.0, 1.0)
+
+
+def chosen(found: Evaluation) -> Change | None:
+    reason = reason_of(found)
+    return reason.other.change if reason is not None else None
+
+
+def test_without_a_report_a_clear_margin_decides() -> None:
+    assert chosen(evaluation(without_normalisation(0.24))) is None
+    assert chosen(evaluation(without_normalisation(0.26))) is Change.RANGE
+    assert chosen(evaluation()) is None
+    assert reason_of(Evaluation(None)) is None
+    assert reason_of(None) is None
+
+
+def test_training_mode_hides_how_images_are_prepared_and_comes_second() -> None:
+    for reported in ((), (0.97,)):
+        both = evaluation(in_training_mode(0.98), without_normalisation(0.96), reported=reported)
+        assert chosen(both) is Change.RANGE
+        assert chosen(evaluation(in_training_mode(0.97), without_normalisation(0.8))) is Change.MODE
+
+
+def test_with_a_report_the_change_must_come_near_to_it() -> None:
+    assert chosen(evaluation(without_normalisation(0.9), reported=(0.5, 0.98))) is Change.RANGE
+    assert chosen(evaluation(without_normalisation(0.6), reported=(0.5, 0.98))) is None
+    # The best epoch may be the one that was saved.
+    assert chosen(evaluation(without_normalisation(0.9), reported=(0.91, 0.4))) is Change.RANGE
+
+
+def test_a_report_that_is_too_low_is_not_explained_by_a_worse_preparation() -> None:
+    own = OtherScore(Change.NOTHING, "the task's own way", 0.98, N, -1.0, 1.0)
+    assert chosen(evaluation(without_normalisation(0.49), reported=(0.49,), own=own)) is None
+    assert chosen(evaluation(in_training_mode(0.955), reported=(0.95,), own=own)) is Change.MODE
+    assert chosen(evaluation(in_training_mode(0.6), reported=(0.5,), own=own)) is None
+
+
+SCRIPT = "from torchvision import transforms\n\ntransform = {}\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "hint"),
+    [
+        ("transforms.ToTensor()", 3, "transforms.Normalize((0.5,), (0.5,))"),
+        ("transforms.Normalize((0.0,), (1.0,))", 3, "transforms.Normalize((0.5,), (0.5,))"),
+        ("transforms.Normalize(mean=[0.1307], std=[0.3081])", 3, "transforms.Normalize((0.5,), (0.5,))"),
+        ("images.float() / 255", 3, "`(images.float() / 255 - 0.5) / 0.5`"),
+        ("images.float().div(255)", 3, "`(images.float() / 255 - 0.5) / 0.5`"),
+        ("images.float()", 3, "`(images.float() / 255 - 0.5) / 0.5`"),
+        # What normalises as the task does is not to blame.
+        ("transforms.Normalize((0.5,), (0.5,))", 0, "transforms.Normalize((0.5,), (0.5,))"),
+    ],
+)
+def test_the_line_that_prepares_images_is_named(tell: Any, written: str, line: int, hint: str) -> None:
+    story = tell.honest()
+    story.text = SCRIPT.format(written)
+    story.evaluation = evaluation(without_normalisation(0.98), reported=(0.98,))
+    look = story.observation("EVAL011")
+    (hit,) = look.hits
+    assert look.state is State.CONTRADICTED
+    assert [place.line for place in hit.where] == ([line] if line else [])
+    assert "On images from 0 to 1 (no normalisation) the same weights get 0.98 of 500" in hit.message
+    assert "0.10 on images from -1 to 1" in hit.message
+    assert "The script reports 0.98." in hit.message
+    assert hint in hit.hint
+    assert story.observation("EVAL007").state is State.VERIFIED
+
+
+def test_a_task_that_normalises_nothing(tell: Any) -> None:
+    story = tell.honest()
+    story.text = SCRIPT.format("transforms.Compose([transforms.ToTensor(), transforms.Normalize(0.5, 0.5)])")
+    own = OtherScore(Change.NOTHING, "the task's own way", 0.1, N, 0.0, 1.0)
+    other = OtherScore(Change.RANGE, "a mean and a standard deviation of 0.5", 0.98, N, -1.0, 1.0)
+    story.evaluation = evaluation(other, own=own)
+    (hit,) = story.observation("EVAL011").hits
+    assert "`transforms.ToTensor()` with no `Normalize` behind it" in hit.hint
+    assert "transforms.Normalize(0.5, 0.5)" in hit.message
+
+
+def test_what_brings_little_is_a_hint(tell: Any) -> None:
+    story = tell.honest()
+    own = OtherScore(Change.NOTHING, "the task's own way", 0.9, N, -1.0, 1.0)
+    story.evaluation = evaluation(without_normalisation(0.95), reported=(0.95,), own=own)
+    assert story.observation("EVAL011").hits[0].severity is Severity.HINT
+    turned = OtherScore(Change.LAYOUT, "rows for columns", 0.95, N)
+    story.evaluation = evaluation(turned, reported=(0.95,), own=own)
+    assert "neither turned over nor inverted" in story.observation("EVAL011").hits[0].hint
+
+
+def test_a_measure_that_agrees_shows_that_images_are_prepared_alike(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = evaluation(reported=(0.1,))
+    assert story.observation("EVAL011").state is State.VERIFIED
+    story.evaluation = evaluation()
+    assert story.observation("EVAL011").state is State.NOT_OBSERVABLE
+    story.evaluation = None
+    assert story.observation("EVAL011").state is State.NOT_OBSERVABLE
+
+
+def test_a_report_is_told_why_it_differs(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = evaluation(in_training_mode(0.96), reported=(0.97,))
+    (hit,) = story.observation("EVAL007").hits
+    assert (
+        "In training mode, where BatchNorm takes each batch's own statistics, the same weights" in hit.message
+    )
+    assert hit.hint.startswith("Call `model.eval()`")
+    older = OtherScore(Change.WEIGHTS, "epoch_9.pt", 0.97, N, -1.0, 1.0)
+    story.evaluation = evaluation(older, reported=(0.97,))
+    (hit,) = story.observation("EVAL007").hits
+    assert "The weights in `epoch_9.pt` get 0.97 of 500 validation samples right" in hit.message
+    assert hit.hint.startswith("Overwrite the file")
