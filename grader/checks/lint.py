@@ -117,6 +117,7 @@ def _finding(rule: Rule, hit: Hit) -> Finding:
         hint=hit.hint,
         where=hit.where,
         details=dict(hit.details),
+        fix=hit.fix,
     )
 
 

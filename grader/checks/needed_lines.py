@@ -51,6 +51,29 @@ def import_of(name: str) -> str:
     return line if line.startswith(("import ", "from ")) else ""
 
 
+def import_for(dotted: str) -> tuple[str, str] | None:
+    """How code writes a library's name where only a line of the table imports it, and that line; None: no line does.
+
+    `dist.get_rank` and `import torch.distributed as dist` for `torch.distributed.get_rank`.
+    """
+    found = [
+        (full, name) for name in _LINES if (full := _imported(name)) and f"{dotted}.".startswith(f"{full}.")
+    ]
+    if not found:
+        return None
+    full, name = max(found, key=lambda pair: len(pair[0]))
+    return name + dotted[len(full) :], _LINES[name]
+
+
+def _imported(name: str) -> str:
+    """The full name of what a line of the table imports, "" where it imports nothing."""
+    line = import_of(name)
+    if line.startswith("from "):
+        module, _, what = line.removeprefix("from ").partition(" import ")
+        return f"{module}.{what.partition(' as ')[0]}"
+    return line.removeprefix("import ").partition(" as ")[0]
+
+
 def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
     """Advice, and behind it the lines that its code needs and that the script lacks.
 

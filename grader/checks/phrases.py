@@ -72,3 +72,9 @@ def share(part: int, whole: int) -> str:
 def first_known(sites: Sequence[Site | None]) -> Site | None:
     """The first site that is known."""
     return next((s for s in sites if s is not None), None)
+
+
+def continued(sentence: str) -> str:
+    """A sentence after a colon."""
+    plain = sentence[1:2].islower() or sentence[1:2] == " "
+    return sentence[:1].lower() + sentence[1:] if plain else sentence

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.rule import Hit, Observation, Rule, load_rules
+from grader.checks.phrases import continued
+from grader.checks.rule import Hit, Observation, Rule, fix_for, load_rules
 from grader.checks.rule_failures import check_of, failure_of
 from grader.checks.source.script import Script
 from grader.errors import GraderError
@@ -162,6 +163,7 @@ def _from_run(
                 ranks=tuple(sorted(set(hit.ranks))),
                 details=dict(hit.details),
                 confirmed=bool(hits) and number == 0,
+                fix=fix_for(hit, hits) if number == 0 else None,
             )
         )
     kinds = {*observation.evidence, *((EvidenceKind.SOURCE,) if hits else ())}
@@ -171,7 +173,7 @@ def _from_run(
 def _refuted(rule: Rule, hit: Hit, observation: Observation) -> Finding:
     """Policy 2 and 5."""
     severity = Severity.REVIEW if rule.severity is Severity.REVIEW else Severity.HINT
-    return replace(_source_finding(rule, hit, severity), refuted=observation.reason)
+    return replace(_source_finding(rule, hit, severity), refuted=observation.reason, fix=None)
 
 
 def _from_source(
@@ -193,7 +195,7 @@ def _from_source(
     )
     if weakened:
         # What was not sure enough to be said at its own severity must not cost points either.
-        text = f"The source suggests it, but the run could not confirm it: {_continued(reason)}"
+        text = f"The source suggests it, but the run could not confirm it: {continued(reason)}"
         return findings, CheckResult(rule.code, untold, (EvidenceKind.SOURCE,), text)
     return findings, CheckResult(rule.code, State.CONTRADICTED, (EvidenceKind.SOURCE,), findings[0].message)
 
@@ -220,6 +222,7 @@ def _source_finding(rule: Rule, hit: Hit, severity: Severity) -> Finding:
         where=_places(hit.where),
         ranks=tuple(sorted(set(hit.ranks))),
         details=dict(hit.details),
+        fix=hit.fix,
     )
 
 
@@ -291,10 +294,3 @@ def _places(places: Iterable[Location]) -> tuple[Location, ...]:
 
 def _ordered(kinds: Iterable[EvidenceKind]) -> tuple[EvidenceKind, ...]:
     return tuple(sorted(set(kinds), key=_STRENGTH.index))
-
-
-def _continued(sentence: str) -> str:
-    """A sentence after a colon."""
-    return (
-        sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
-    )

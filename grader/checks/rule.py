@@ -29,6 +29,7 @@ from grader.catalog.rule_codes import code_of, known_codes
 from grader.checks.needed_lines import with_needed_lines
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.fix import Fix
 from grader.model.grade import State
 from grader.model.precondition import Precondition
 from grader.plugins.loader import Plugin, failure, load, taken_twice
@@ -46,7 +47,7 @@ class Hit:
     """One place where a rule found its fault; the engine turns it into a Finding.
 
     Attributes are those of `Finding`; `severity` None means the rule's default. `evidence` matters for observations
-    (`TRACE`, `OUTSIDE` or `EVALUATION`); source hits are always `SOURCE`.
+    (`TRACE`, `OUTSIDE` or `EVALUATION`); source hits are always `SOURCE`. `fix`: see `source.edits`.
     """
 
     message: str
@@ -56,6 +57,7 @@ class Hit:
     details: dict[str, Any] = field(default_factory=dict)
     severity: Severity | None = None
     evidence: EvidenceKind = EvidenceKind.TRACE
+    fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,14 @@ class Observation:
     reason: str
     hits: tuple[Hit, ...] = ()
     evidence: tuple[EvidenceKind, ...] = (EvidenceKind.TRACE,)
+
+
+def fix_for(seen: Hit, hits: tuple[Hit, ...]) -> Fix | None:
+    """The source's fix for what was seen in a run: of a hit on the same line, else of the first that has one."""
+    lines = {(place.path, place.line) for place in seen.where}
+    having = [h for h in hits if h.fix is not None]
+    same = [h for h in having if lines & {(p.path, p.line) for p in h.where}]
+    return next((h.fix for h in (*same, *having)), None)
 
 
 def verified(reason: str, *evidence: EvidenceKind) -> Observation:

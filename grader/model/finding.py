@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from grader.model.fix import Fix
+
 
 class Severity(StrEnum):
     """How grave a finding is; `error` gates acceptance, `review` is shown to staff only."""
@@ -78,6 +80,7 @@ class Finding:
         details: JSON-able facts behind "how was this seen" (first shared indices, differing fingerprints, …).
         confirmed: True when a second kind of evidence says the same.
         refuted: text of what the run showed instead, where a source finding was contradicted by the trace; else "".
+        fix: the hint as edits, where it is certain what to write.
     """
 
     code: str
@@ -90,6 +93,7 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
     confirmed: bool = False
     refuted: str = ""
+    fix: Fix | None = None
 
     @property
     def holds(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
+from grader.model.fix import Edit, Fix
 from grader.model.grade import SCHEMA, CheckResult, Grade, ItemState, RubricResult, State, Verdict
 from grader.report.audience import Audience, for_audience
 
@@ -67,9 +68,12 @@ def from_json(text: str) -> Grade:
 
 
 def finding_out(finding: Finding) -> dict[str, Any]:
-    """One finding; `path`, `line`, `column`, `end_line` are those of the first place, null where there is none."""
+    """One finding; `path`, `line`, `column`, `end_line` are those of the first place, null where there is none.
+
+    `fix` is there only where there is one: what it does, and edits as `grader.model.fix` counts their places.
+    """
     first = finding.location
-    return {
+    out: dict[str, Any] = {
         "code": finding.code,
         "severity": finding.severity.value,
         "evidence": finding.evidence.value,
@@ -85,6 +89,32 @@ def finding_out(finding: Finding) -> dict[str, Any]:
         "refuted": finding.refuted,
         "details": _facts(finding.details),
     }
+    if finding.fix is not None:
+        out["fix"] = _fix_out(finding.fix)
+    return out
+
+
+def _fix_out(fix: Fix) -> dict[str, Any]:
+    edits = [
+        {
+            "path": edit.path,
+            "line": edit.line,
+            "column": edit.column,
+            "end_line": edit.end_line,
+            "end_column": edit.end_column,
+            "text": edit.text,
+        }
+        for edit in fix.edits
+    ]
+    return {"summary": fix.summary, "edits": edits}
+
+
+def _fix_in(item: dict[str, Any]) -> Fix:
+    edits = (
+        Edit(e["path"], e["line"], e["column"], e["end_line"], e["end_column"], e["text"])
+        for e in item["edits"]
+    )
+    return Fix(item["summary"], tuple(edits))
 
 
 def _place_out(place: Location) -> dict[str, Any]:
@@ -185,6 +215,7 @@ def _finding_in(item: dict[str, Any]) -> Finding:
         details=dict(item["details"]),
         confirmed=item["confirmed"],
         refuted=item["refuted"],
+        fix=_fix_in(found) if (found := item.get("fix")) is not None else None,
     )
 
 

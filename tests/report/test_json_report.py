@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
+from grader.model.fix import Edit, Fix
 from grader.model.grade import CheckResult, State, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
@@ -30,6 +31,20 @@ class _Place(_Strict):
     end_line: int
 
 
+class _Edit(_Strict):
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class _Fix(_Strict):
+    summary: str
+    edits: list[_Edit]
+
+
 class _Finding(_Strict):
     code: str
     severity: Literal["error", "warning", "hint", "review"]
@@ -45,6 +60,7 @@ class _Finding(_Strict):
     confirmed: bool
     refuted: str
     details: dict[str, Any]
+    fix: _Fix | None = None
 
 
 class _Rubric(_Strict):
@@ -137,6 +153,25 @@ def test_a_grade_survives_the_way_to_json_and_back(name: str) -> None:
     assert again.diagnosis == grade.diagnosis
     assert [f.message for f in again.findings] == [f.message for f in grade.findings]
     assert [f.where for f in again.findings] == [f.where for f in grade.findings]
+
+
+def test_a_fix_is_told_where_there_is_one_and_survives_the_way_back() -> None:
+    fix = Fix("Leaves it out.", (Edit("train.py", 3, 5, 4, 1, ""), Edit("train.py", 9, 1, 9, 1, "x = 1\n")))
+    grade = factory.grade(findings=(replace(factory.DATA001, fix=fix), factory.DATA001))
+    document = json.loads(to_json(grade))
+    document["schema_"] = document.pop("schema")
+    _Grade.model_validate(document)
+    with_fix, without = document["findings"]
+    assert with_fix["fix"]["edits"][1] == {
+        "path": "train.py",
+        "line": 9,
+        "column": 1,
+        "end_line": 9,
+        "end_column": 1,
+        "text": "x = 1\n",
+    }
+    assert "fix" not in without, "grades without fixes are the bytes that they were"
+    assert [one.fix for one in from_json(to_json(grade)).findings] == [fix, None]
 
 
 def test_the_order_in_which_facts_were_gathered_does_not_show() -> None:

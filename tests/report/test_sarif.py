@@ -20,6 +20,7 @@ from grader.report.annotations import to_annotations
 from grader.report.exports.sarif import of_lint
 from tests.report.factory import HOSTILE, SOURCE
 
+FIXTURES = Path(__file__).parents[1] / "checks" / "fixtures"
 # What the standard's sections 3.13 to 3.52 require of the objects we write, and the types of what they allow.
 REQUIRED: dict[str, dict[str, type]] = {
     "document": {"version": str, "runs": list},
@@ -55,6 +56,24 @@ def check_place(place: dict[str, Any], folder: Path) -> None:
         assert (region["endLine"], region["endColumn"]) > (region["startLine"], region["startColumn"])
 
 
+def check_fix(fix: dict[str, Any], folder: Path) -> None:
+    """Sections 3.55 to 3.57: changes of files, each with replacements of regions; an empty region is an insertion."""
+    assert set(fix) == {"description", "artifactChanges"}
+    has("message", fix["description"])
+    assert fix["artifactChanges"]
+    for change in fix["artifactChanges"]:
+        assert set(change) == {"artifactLocation", "replacements"}
+        check_place({"artifactLocation": change["artifactLocation"]}, folder)
+        assert change["replacements"]
+        for replacement in change["replacements"]:
+            assert set(replacement) == {"deletedRegion", "insertedContent"}
+            region = replacement["deletedRegion"]
+            has("region", region)
+            first = (region["startLine"], region["startColumn"])
+            assert (1, 1) <= first <= (region["endLine"], region["endColumn"])
+            assert set(replacement["insertedContent"]) == {"text"}
+
+
 def check(document: dict[str, Any], folder: Path) -> None:
     """Hold a document against the standard, as far as we use it."""
     has("document", document)
@@ -82,6 +101,8 @@ def check(document: dict[str, Any], folder: Path) -> None:
         for place in (*result["locations"], *result.get("relatedLocations", ())):
             check_place(place["physicalLocation"], folder)
         assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
+        for fix in result.get("fixes", ()):
+            check_fix(fix, folder)
     for invocation in run["invocations"]:
         assert isinstance(invocation["executionSuccessful"], bool)
 
@@ -154,6 +175,45 @@ def test_columns_are_counted_in_utf16_units(here: Path) -> None:
         "endLine": 1,
         "endColumn": len(line.encode("utf-16-le")) // 2,
     }
+
+
+def applied(text: str, fix: dict[str, Any]) -> str:
+    """The text as a viewer changes it that knows the standard and nothing of us."""
+    (change,) = fix["artifactChanges"]
+    lines = [line.encode("utf-16-le") for line in text.splitlines(keepends=True)]
+    starts = [sum(map(len, lines[:n])) for n in range(len(lines) + 1)]
+    data = b"".join(lines)
+    for replacement in sorted(
+        change["replacements"],
+        key=lambda r: (r["deletedRegion"]["startLine"], r["deletedRegion"]["startColumn"]),
+    )[::-1]:
+        region = replacement["deletedRegion"]
+        first = starts[region["startLine"] - 1] + 2 * (region["startColumn"] - 1)
+        last = starts[region["endLine"] - 1] + 2 * (region["endColumn"] - 1)
+        data = data[:first] + replacement["insertedContent"]["text"].encode("utf-16-le") + data[last:]
+    return data.decode("utf-16-le")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_fix_can_be_made_by_whoever_reads_the_file(here: Path, end: str) -> None:
+    text = (FIXTURES / "DATA009" / "flagged_keywords.py").read_text(encoding="utf-8")
+    text = text.replace("loader = DataLoader(", 's = "äß𝄞"; loader = DataLoader(').replace("\n", end)
+    (here / "one.py").write_bytes(text.encode())
+    (result,) = sarif(linted("one.py"), here)["runs"][0]["results"]
+    (fix,) = result["fixes"]
+    assert applied(text, fix) == text.replace(", shuffle=True", "")
+    (here / "two.py").write_bytes((FIXTURES / "DATA001" / "flagged_plain_shuffle.py").read_bytes())
+    text = (here / "two.py").read_text(encoding="utf-8").replace("\n", end)
+    (here / "two.py").write_bytes(text.encode())
+    results = sarif(linted("two.py"), here)["runs"][0]["results"]
+    (fix,) = next(r["fixes"] for r in results if r["ruleId"] == "DATA001")
+    assert f"{end}    loader.sampler.set_epoch(epoch){end}" in applied(text, fix)
+    assert (end == "\r\n") == ("\r" in applied(text, fix))
+
+
+def test_what_needs_a_decision_has_no_fix(here: Path) -> None:
+    (result,) = [r for r in sarif(linted("broken.py"), here)["runs"][0]["results"] if r["ruleId"] == "SYNTAX"]
+    assert "fixes" not in result
 
 
 def fingerprints(folder: Path, text: str) -> dict[str, str]:

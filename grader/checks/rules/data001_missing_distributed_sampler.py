@@ -55,6 +55,7 @@ sampler in a script that divides its data nowhere.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
@@ -63,10 +64,14 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
 from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.edits import Edits
+from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
+from grader.checks.source.written_ranks import held_name, in_group
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
@@ -102,7 +107,39 @@ def check_source(script: Script) -> Iterable[Hit]:
             "do the same work N times.",
             hint=_DIVIDE if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
+            fix=_fix(script, loader, idle),
         )
+
+
+def _fix(script: Script, loader: ast.Call, idle: list[ast.Call]) -> Fix | None:
+    """A sampler that divides the set: one that is there already and goes unused, else a new one."""
+    edits = Edits(script)
+    dataset, sampler = script.argument(loader, "dataset"), script.argument(loader, "sampler")
+    plain = isinstance(dataset, ast.Name | ast.Attribute) and script.sharding.iterable(loader) is None
+    if (
+        not plain
+        or dataset is None
+        or not in_group(script, loader)
+        or script.argument(loader, "batch_sampler")
+    ):
+        return None
+    same = [n for s in idle if ast.unparse(s.args[0] if s.args else s) == ast.unparse(dataset)
+            if (n := held_name(script, s, loader))]  # fmt: skip
+    if idle and not same:
+        return None
+    made = same[0] if same else f"{edits.name(SAMPLER, loader)}({ast.unparse(dataset)})"
+    if sampler is None:
+        edits.exchange(loader, "shuffle", "sampler", made)
+    elif (
+        isinstance(sampler, ast.Call)
+        and script.names.qualified(sampler.func) == "torch.utils.data.RandomSampler"
+    ):
+        edits.replace(sampler, made) if len(sampler.args) == 1 and not sampler.keywords else edits.give_up()
+    else:
+        edits.give_up()
+    if not script.mentioned("set_epoch") and drawn_again(script, loader):
+        tell_epoch(script, edits, loader)
+    return edits.fix("Gives each rank its share of the samples, shuffled anew in each epoch.")
 
 
 def check_run(evidence: Evidence) -> Observation:

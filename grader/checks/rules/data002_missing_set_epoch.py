@@ -67,8 +67,11 @@ from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import Shard
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.edits import Edits
+from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
 from grader.checks.source.script import UNKNOWN, Script
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
@@ -91,7 +94,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
     for loader in training.loaders():
         role = training.roles(loader)
-        if not role.trains or not _again(script, loader):
+        if not role.trains or not drawn_again(script, loader):
             continue
         for sampler in training.distributed_samplers(loader):
             shuffles = script.argument(sampler, "shuffle")
@@ -99,22 +102,8 @@ def check_source(script: Script) -> Iterable[Hit]:
                 continue
             calls = [n for n in told if _may_mean(script, n, sampler)]
             if not any(_tells(script, n) for n in calls):
-                yield _source_hit(script, sampler, calls, told)
-
-
-def _again(script: Script, loader: ast.Call) -> bool:
-    """Whether training goes over a loader more than once.
-
-    In a loop over epochs, in a generator that begins again, or by an iterator that is made anew.
-    """
-    training = script.training
-    for draw in training.roles(loader).draws:
-        tree = script.names.tree(draw.loop)
-        endless = tree.function(draw.loop) in tree.yields
-        if draw.iterates and (draw.trains or endless) and training.repeated(draw.loop):
-            return True
-    walks = [c for c in script.calls("iter") if c.args and training.repeated(c)]
-    return any(loader in script.values.origins(c.args[0]) for c in walks)
+                fix = _fix(script, loader, sampler, calls)
+                yield _source_hit(script, sampler, calls, told, fix)
 
 
 def _may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:
@@ -140,7 +129,7 @@ def _tells(script: Script, node: ast.Attribute) -> bool:
 
 
 def _source_hit(
-    script: Script, sampler: ast.Call, calls: list[ast.Attribute], told: list[ast.Attribute]
+    script: Script, sampler: ast.Call, calls: list[ast.Attribute], told: list[ast.Attribute], fix: Fix | None
 ) -> Hit:
     vain, where, hint = "nothing calls `set_epoch` on it", script.location(sampler), _TELL
     others = [n for n in told if n not in calls]
@@ -163,7 +152,17 @@ def _source_hit(
         "ever.",
         hint=hint,
         where=(where,),
+        fix=fix,
     )
+
+
+def _fix(script: Script, loader: ast.Call, sampler: ast.Call, calls: list[ast.Attribute]) -> Fix | None:
+    edits = Edits(script)
+    if calls:
+        retell_epoch(script, edits, calls)
+    else:
+        tell_epoch(script, edits, loader, sampler)
+    return edits.fix("Tells the sampler at the start of each epoch which one begins.")
 
 
 def check_run(evidence: Evidence) -> Observation:

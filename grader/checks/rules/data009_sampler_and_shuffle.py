@@ -42,9 +42,11 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exception_places import exception_places
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.model.finding import Location, Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.ERROR
 _SAID = "mutually exclusive with shuffle"
@@ -65,7 +67,14 @@ def check_source(script: Script) -> Iterable[Hit]:
             "decide on the order, so PyTorch refuses with a `ValueError` and no rank trains.",
             hint=_ONE,
             where=(script.location(loader),),
+            fix=_fix(script, loader),
         )
+
+
+def _fix(script: Script, loader: ast.Call) -> Fix | None:
+    edits = Edits(script)
+    edits.take_away(loader, "shuffle", "False")
+    return edits.fix("Leaves the order to the sampler alone.")
 
 
 def _is_sampler(script: Script, node: ast.expr) -> bool:

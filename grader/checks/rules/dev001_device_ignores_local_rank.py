@@ -57,12 +57,14 @@ from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
 from grader.checks.source.cuda_indices import device_numbers
+from grader.checks.source.device_pinning import pinning
 from grader.checks.source.literal_ranks import environment_writes
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import DDP
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.trace import RankTrace
 
@@ -98,7 +100,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     wrong.sort(key=lambda n: (script.location(n).path, start(n)))
     if not wrong:
         return
-    first = wrong[0]
+    first, by_hand = wrong[0], _started_by_hand(script)
     yield Hit(
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
         "machine then share one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
@@ -106,8 +108,18 @@ def check_source(script: Script) -> Iterable[Hit]:
         "`if torch.cuda.is_available(): torch.cuda.set_device(local_rank)`, "
         '`device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")`.',
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
-        severity=Severity.HINT if _started_by_hand(script) else None,
+        severity=Severity.HINT if by_hand else None,
+        fix=None if by_hand else _fix(script, wrong),
     )
+
+
+def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:
+    named = [(node, value, _device(script, value)) for node, value in _devices(script) if node in wrong]
+    numbers = [o for _, value, what in named if value is not None and what is _Named.FIXED
+               for o in script.values.origins(value)]  # fmt: skip
+    current = [node for node, _, what in named if what is _Named.CURRENT]
+    setters = [node for node, _, what in named if what is _Named.FIXED and _sets_current(script, node)]
+    return pinning(script, list(dict.fromkeys(numbers)), current, bool(setters))
 
 
 def _started_by_hand(script: Script) -> bool:

@@ -50,10 +50,12 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, start
+from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, start, walk
 from grader.checks.source.tensor_placement import Placement
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
@@ -91,6 +93,7 @@ def check_source(script: Script) -> Iterable[Hit]:
                 f"{script.quote(wrap)}. The wrapper finds its parameters on the CPU and stops with an error.",
                 hint=_HINT,
                 where=(script.location(wrap),),
+                fix=_moving_first(script, wrap, module),
             )
 
 
@@ -108,7 +111,46 @@ def _moved(script: Script, wrap: ast.Call, move: ast.Call, placement: Placement)
         if away
         else _HINT,
         where=(script.location(move),),
+        fix=None if away else _moved_earlier(script, wrap, move),
     )
+
+
+def _moving_first(script: Script, wrap: ast.Call, module: ast.expr) -> Fix | None:
+    """The model moved to the one device that its wrapper is told."""
+    edits, ids = Edits(script), script.argument(wrap, "device_ids")
+    if not isinstance(ids, ast.List) or len(ids.elts) != 1:
+        return None
+    edits.append(module, f".to({edits.text(ids.elts[0])})")
+    return edits.fix("Moves the model to its device before it is wrapped.")
+
+
+def _moved_earlier(script: Script, wrap: ast.Call, move: ast.Call) -> Fix | None:
+    """A move taken from the wrapper to the model inside it."""
+    edits, tree, module = Edits(script), script.names.tree(wrap), script.argument(wrap, "module")
+    func, statement = move.func, tree.statement(move)
+    if (
+        module is None
+        or not isinstance(func, ast.Attribute)
+        or tree.function(move) is not tree.function(wrap)
+    ):
+        return None
+    arguments = ", ".join(edits.text(part) for part in (*move.args, *move.keywords))
+    names = {n.id for part in (*move.args, *move.keywords) for n in walk(part) if isinstance(n, ast.Name)}
+    if func.value is wrap:
+        edits.cut(wrap, move)
+    elif isinstance(statement, ast.Expr) and statement.value is move and _known_before(script, names, wrap):
+        edits.remove(statement)
+    else:
+        return None
+    edits.append(module, f".{func.attr}({arguments})")
+    return edits.fix("Moves the model to its device before it is wrapped.")
+
+
+def _known_before(script: Script, names: set[str], wrap: ast.Call) -> bool:
+    """Whether names mean at the wrap what they mean later."""
+    tree = script.names.tree(wrap)
+    found = [d for name in names for d in script.names.lookup(name, wrap)]
+    return all(d.since <= start(wrap) or tree.function(d.node) is not tree.function(wrap) for d in found)
 
 
 def _later(script: Script, move: ast.Call, wrap: ast.Call) -> bool:

@@ -47,9 +47,11 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.edits import Edits
 from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -86,8 +88,17 @@ def check_source(script: Script) -> Iterable[Hit]:
             "memory they share.",
             hint=_HINT,
             where=(script.location(call),),
+            fix=_fix(script, call),
             severity=Severity.HINT if given is None and of_others(script, call) else None,
         )
+
+
+def _fix(script: Script, call: ast.Call) -> Fix | None:
+    edits = Edits(script)
+    if not _reaches_model(script, call):
+        edits.give_up()
+    edits.give(call, "map_location", '"cpu"')
+    return edits.fix("Loads to the CPU, from where `load_state_dict` copies to each rank's own device.")
 
 
 def _uses_gpus(script: Script) -> bool:
@@ -112,11 +123,8 @@ def _fixed(script: Script, given: ast.expr) -> bool:
 
 def _is_checkpoint(script: Script, call: ast.Call) -> bool:
     """What is loaded reaches `load_state_dict`, or is called a checkpoint; tensors of a data set lie on the CPU."""
-    for load in script.called("load_state_dict"):
-        if isinstance(load.func, ast.Attribute):
-            parts = [*load.args, *(k.value for k in load.keywords)]
-            if any(call in script.values.closure(p) for p in parts):
-                return True
+    if _reaches_model(script, call):
+        return True
     tree = script.names.tree(call)
     above = tree.parent.get(call)
     names = [ast.unparse(t) for t in above.targets] if isinstance(above, ast.Assign) else []
@@ -126,6 +134,15 @@ def _is_checkpoint(script: Script, call: ast.Call) -> bool:
         and path is not None
         and bool(_WEIGHTS.search(ast.unparse(path)))
     )
+
+
+def _reaches_model(script: Script, call: ast.Call) -> bool:
+    for load in script.called("load_state_dict"):
+        if isinstance(load.func, ast.Attribute):
+            parts = [*load.args, *(k.value for k in load.keywords)]
+            if any(call in script.values.closure(p) for p in parts):
+                return True
+    return False
 
 
 def _only_some_ranks(script: Script, call: ast.Call) -> bool:

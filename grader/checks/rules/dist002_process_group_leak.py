@@ -45,13 +45,18 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.missing_modules import may_set_up
+from grader.checks.source.reaching_assignments import is_main_block, leaves
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import Function, start
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
+_MAX_DEPTH = 4
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -72,7 +77,47 @@ def check_source(script: Script) -> Iterable[Hit]:
         "PyTorch warns about it at exit, and with NCCL a run that has done its work may still hang there.",
         hint="End with `dist.destroy_process_group()` on every rank, best in a `finally:`.",
         where=tuple(script.location(s) for s in starts),
+        fix=_fix(script, starts),
     )
+
+
+def _fix(script: Script, starts: list[ast.Call]) -> Fix | None:
+    """The group's end as the last line of the function that trains in it, or of the module."""
+    edits = Edits(script)
+    last = _last_line(script, starts[0], 0) if len({_function(script, s) for s in starts}) == 1 else None
+    if last is None:
+        return None
+    edits.after(last, f"{edits.name('torch.distributed.destroy_process_group', starts[0])}()")
+    return edits.fix("Takes the process group down when its work is done.")
+
+
+def _last_line(script: Script, call: ast.Call, depth: int) -> ast.stmt | None:
+    """The last statement of the block in which a group's work is done; None where it may be left before."""
+    tree, function = script.names.tree(call), _function(script, call)
+    if function is None:
+        above = next((i for i in tree.root.body if is_main_block(i) and tree.inside(call, i)), None)
+        body = above.body if isinstance(above, ast.If) else tree.root.body
+    elif script.training.trains and not script.training.runs_backward(function):
+        sites = script.graph.sites(function)
+        single = len(sites) == 1 and not sites[0].spawned and depth < _MAX_DEPTH
+        return _last_line(script, sites[0].call, depth + 1) if single else None
+    elif tree.returns.get(function) or function in tree.yields or _used_after(script, function):
+        return None
+    else:
+        body = function.body
+    plain = not leaves(script.names, body) and not isinstance(body[-1], ast.FunctionDef | ast.ClassDef)
+    return body[-1] if plain else None
+
+
+def _used_after(script: Script, function: Function) -> bool:
+    """Whether a group is still asked after the function that would end it."""
+    ends = [(_function(script, site.call), start(site.call)) for site in script.graph.sites(function)]
+    uses = [(_function(script, c), start(c)) for _, c in script.calls_under("torch.distributed.")]
+    return any(inside is around and begins > end for inside, begins in uses for around, end in ends)
+
+
+def _function(script: Script, node: ast.AST) -> Function | None:
+    return script.names.tree(node).function(node)
 
 
 def _may_run(script: Script, node: ast.AST) -> bool:

@@ -37,6 +37,7 @@ https://pytorch.org/docs/stable/elastic/run.html.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
@@ -44,9 +45,15 @@ from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import Literal, literals
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.training_loops import SAMPLER
+from grader.checks.source.written_ranks import in_group
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 from grader.model.run import Ending
 from grader.model.trace import Loader
 
@@ -69,7 +76,54 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=_HINT,
             where=(script.location(found.node),),
             severity=found.severity,
+            fix=_fix(script, found.node),
         )
+
+
+def _fix(script: Script, node: ast.AST) -> Fix | None:
+    """The number asked of the launcher, or of the group where it has been joined."""
+    edits, tree = Edits(script), script.names.tree(node)
+    if script.graph.spawn_sites():
+        return None
+    name = script.names.qualified(node.func) if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]
+        if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
+            return None
+        setter = edits.name("os.environ.setdefault", node)
+        edits.rewrite(node, f"{setter}({edits.text(target.slice)}, {edits.text(node.value)})")
+        return edits.fix("Keeps what the launcher has set.")
+    if isinstance(node, ast.Call) and name == INIT:
+        environ = edits.name("os.environ", node)
+        for argument, variable in (("world_size", "WORLD_SIZE"), ("rank", "RANK")):
+            if _is_number(script, script.argument(node, argument)):
+                edits.give(node, argument, f'int({environ}["{variable}"])')
+        return edits.fix("Asks the launcher.")
+    if not in_group(script, tree.statement(node)):
+        return None
+    if isinstance(node, ast.Call) and name == SAMPLER:
+        for argument, function in (("num_replicas", "get_world_size"), ("rank", "get_rank")):
+            if _is_number(script, script.argument(node, argument)):
+                edits.give(node, argument, f"{edits.name(f'torch.distributed.{function}', node)}()")
+    else:
+        number = _counted(node)
+        edits.replace(number, f"{edits.name('torch.distributed.get_world_size', node)}()") if number else None
+    return edits.fix("Asks the group.")
+
+
+def _is_number(script: Script, given: ast.expr | None) -> bool:
+    return given is not None and given is not UNKNOWN and isinstance(script.values.constant(given), int)
+
+
+def _counted(node: ast.AST) -> ast.expr | None:
+    """The number of ranks in a stride or a division."""
+    if isinstance(node, ast.AugAssign):
+        return node.value
+    if isinstance(node, ast.BinOp):
+        return node.right
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return node.slice.step
+    return node.args[-1] if isinstance(node, ast.Call) and len(node.args) >= 3 else None
 
 
 def _why(found: Literal) -> str:

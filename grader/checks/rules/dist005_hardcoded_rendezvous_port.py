@@ -46,10 +46,12 @@ from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import environment_writes, falls_back
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, start
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 from grader.model.run import Ending
 
 SEVERITY = Severity.HINT
@@ -75,7 +77,33 @@ def check_source(script: Script) -> Iterable[Hit]:
         "torchrun this overrides the store that the launcher keeps, and two jobs on one machine clash over the port.",
         hint=_HINT,
         where=tuple(dict.fromkeys(script.location(n) for n in found)),
+        fix=_fix(script, found),
     )
+
+
+def _fix(script: Script, found: list[ast.AST]) -> Fix | None:
+    """Addresses that count only where the launcher has set none."""
+    edits = Edits(script)
+    for node in found:
+        statement = script.names.tree(node).statement(node)
+        pairs = list(_settings(script, edits, node))
+        if not pairs or not isinstance(statement, ast.Assign | ast.Expr):
+            return None
+        setdefault = edits.name("os.environ.setdefault", node)
+        edits.rewrite(statement, *(f"{setdefault}({key}, {value})" for key, value in pairs))
+    return edits.fix("Keeps the meeting point that the launcher has set.")
+
+
+def _settings(script: Script, edits: Edits, node: ast.AST) -> Iterable[tuple[str, str]]:
+    """Names and values of the variables that a line sets, as they are written."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+        yield edits.text(node.targets[0].slice), edits.text(node.value)
+    elif isinstance(node, ast.Call) and script.names.qualified(node.func) == "os.environ.update":
+        display = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        if isinstance(display, ast.Dict):
+            yield from (
+                (edits.text(k), edits.text(v)) for k, v in zip(display.keys, display.values, strict=True) if k
+            )
 
 
 def _written(script: Script) -> list[ast.AST]:

@@ -49,9 +49,11 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.removed_apis import Removed, removed
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 from grader.model.run import Frame, RankRecord
 
 SEVERITY = Severity.WARNING
@@ -81,6 +83,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             f"{script.quote(argument)}. torchrun passes no such argument: {outcome}.",
             hint='Read what torchrun sets: `local_rank = int(os.environ["LOCAL_RANK"])`, and drop the argument.',
             where=(script.location(argument),),
+            fix=_reading(script, argument),
         )
     seen: set[int] = set()
     for use in removed(script):
@@ -97,7 +100,50 @@ def _gone(script: Script, use: Removed) -> Hit:
         "The line stops the rank with an error, and the others wait for it.",
         hint=f"Use {use.instead} instead.",
         where=(script.location(use.node),),
+        fix=_replaced(script, use.node),
     )
+
+
+def _reading(script: Script, argument: ast.Call) -> Fix | None:
+    """What torchrun sets as the argument's default."""
+    edits, default = Edits(script), script.argument(argument, "default")
+    environ = edits.name("os.environ", argument)
+    if default is not None:
+        edits.give(argument, "default", f'int({environ}.get("LOCAL_RANK", {edits.text(default)}))')
+    elif any(k.arg == "required" for k in argument.keywords):
+        edits.exchange(argument, "required", "default", f'int({environ}["LOCAL_RANK"])')
+    else:
+        edits.give_up()
+    return edits.fix("Takes the local rank that torchrun has set.")
+
+
+def _replaced(script: Script, node: ast.AST) -> Fix | None:
+    """What took the place of something, where one thing did."""
+    edits, above = Edits(script), script.names.tree(node).parent.get(node)
+    if (
+        isinstance(node, ast.Attribute)
+        and node.attr == "next"
+        and isinstance(above, ast.Call)
+        and not above.args
+    ):
+        edits.replace(above, f"next({edits.text(node.value)})")
+    elif isinstance(node, ast.Import) and [a.name for a in node.names] == ["torch.distributed.deprecated"]:
+        name = node.names[0].asname
+        edits.rewrite(node, f"import torch.distributed as {name}" if name else "import torch.distributed")
+        if name is None:
+            edits.give_up()
+    elif isinstance(node, ast.Call):
+        given = {k.arg: k.value for k in node.keywords}
+        if "fsdp_auto_wrap_policy" in given:
+            value = edits.text(given["fsdp_auto_wrap_policy"])
+            edits.exchange(node, "fsdp_auto_wrap_policy", "auto_wrap_policy", value)
+        elif "delay_allreduce" in given:
+            edits.take_away(node, "delay_allreduce", "False")
+        elif "group" in given:
+            edits.take_away(node, "group", "None")
+        elif "device_ids" in given and script.names.qualified(node.func) == "torch.distributed.barrier":
+            edits.replace(given["device_ids"], f"[{edits.text(given['device_ids'])}]")
+    return edits.fix("Writes what today's torch has instead.")
 
 
 def _argument(script: Script) -> ast.Call | None:

@@ -40,10 +40,13 @@ from collections.abc import Iterable
 
 from grader.checks.rule import Hit
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start, walk
 from grader.checks.source.training_loops import SAMPLER
+from grader.checks.source.written_ranks import global_rank
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.HINT
 
@@ -67,7 +70,17 @@ def check_source(script: Script) -> Iterable[Hit]:
             "same place and others stay empty.",
             hint='Use `dist.get_rank()` or `int(os.environ["RANK"])` here, and keep the local rank for the device.',
             where=tuple(dict.fromkeys(script.location(c) for c in wrong)),
+            fix=_fix(script, wrong),
         )
+
+
+def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:
+    edits = Edits(script)
+    for call in wrong:
+        starts = script.names.qualified(call.func) == INIT
+        variable = f'int({edits.name("os.environ", call)}["RANK"])' if starts else ""
+        edits.give(call, "rank", variable or global_rank(script, edits, call))
+    return edits.fix("Counts by the rank among all processes.") if not script.graph.spawn_sites() else None
 
 
 def _of_one_machine(script: Script, size: ast.expr | None) -> bool:

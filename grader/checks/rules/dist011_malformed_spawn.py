@@ -48,9 +48,11 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.ERROR
 _SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
@@ -74,7 +76,23 @@ def check_source(script: Script) -> Iterable[Hit]:
                 "before its first line.",
                 hint=_HINT,
                 where=(script.location(call),),
+                fix=_fix(script, call),
             )
+
+
+def _fix(script: Script, call: ast.Call) -> Fix | None:
+    """A tuple of the one value that was meant to be one."""
+    edits, args, target = Edits(script), script.argument(call, "args"), script.argument(call, "fn")
+    function = script.graph.definition(target) if target is not None else None
+    if (
+        args is None
+        or not _is_single(script, args)
+        or not isinstance(function, FUNCTIONS)
+        or _counted(function, 2)
+    ):
+        return None
+    edits.make_tuple(args)
+    return edits.fix("Hands the one value over as a tuple.")
 
 
 def _trouble(script: Script, call: ast.Call) -> str:

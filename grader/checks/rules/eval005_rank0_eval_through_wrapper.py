@@ -64,11 +64,13 @@ from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.evaluation_passes import through_wrapper
 from grader.checks.run.stuck_ranks import StuckRank, stuck_ranks
+from grader.checks.source.edits import Edits
 from grader.checks.source.networks import Holds
 from grader.checks.source.partial_forwards import PartialForward, partial_forward
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace, Wrap
@@ -127,7 +129,27 @@ def _hit(script: Script, path: PartialForward) -> Hit | None:
         hint=_HINT,
         where=tuple(script.location(c) for c in dict.fromkeys((first, last))),
         severity=None if held is Holds.YES else Severity.HINT,
+        fix=_fix(script, path),
     )
+
+
+def _fix(script: Script, path: PartialForward) -> Fix | None:
+    """The network inside, where the one rank runs or hands on what can be nothing but the wrapper."""
+    edits, last = Edits(script), path.steps[-1]
+    func = (
+        last.func.value if isinstance(last.func, ast.Attribute) and last.func.attr == "forward" else last.func
+    )
+    handed = func if path.steps[0] is last else path.network
+    origins = script.values.origins(handed)
+    sure = (
+        isinstance(handed, ast.Name | ast.Attribute)
+        and origins
+        and all(o in script.training.wraps for o in origins)
+    )
+    if not sure or not script.names.tree(handed).inside(handed, path.steps[0]):
+        return None
+    edits.append(handed, ".module")
+    return edits.fix("Runs the network inside the wrapper.")
 
 
 def _evaluates(script: Script, call: ast.Call) -> bool:

@@ -68,12 +68,14 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.evaluation_passes import during_validation, validated_as_training
+from grader.checks.source.edits import Edits
 from grader.checks.source.evaluation_mode import callers, mode_switches, reaches
 from grader.checks.source.networks import Holds
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop, name_of
+from grader.checks.source.syntax_nodes import Loop, name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
@@ -96,7 +98,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         around = {script.names.tree(loop).function(loop), *(f for f, _ in leading)}
         off = script.training.gradients_off(call) or any(script.training.gradients_off(c) for _, c in leading)
         if not any(reaches(script, switch, loop, around) for switch in switches):
-            yield _mode_hit(script, loop, call, network)
+            yield _mode_hit(script, loop, call, network, _in_evaluation_mode(script, loop, network, off))
         elif not off and not _gradients_named(script) and not _in_own_context(script, call):
             yield Hit(
                 message=f"{script.at(loop)} evaluates {script.quote(call)} with gradients on: every batch builds a "
@@ -104,10 +106,42 @@ def check_source(script: Script) -> Iterable[Hit]:
                 hint=_GRAD_HINT,
                 where=(script.location(loop),),
                 severity=Severity.HINT,
+                fix=_without_gradients(script, loop),
             )
 
 
-def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr) -> Hit:
+def _without_gradients(script: Script, loop: Loop) -> Fix | None:
+    edits = Edits(script)
+    edits.wrap([loop], f"with {edits.name('torch.no_grad', loop)}():")
+    return edits.fix("Evaluates without gradients.")
+
+
+def _in_evaluation_mode(script: Script, loop: Loop, network: ast.expr, off: bool) -> Fix | None:
+    """The mode switched before a loop and back after it, and gradients switched off where they are on."""
+    edits, name, tree = Edits(script), ast.unparse(network), script.names.tree(loop)
+    leaves = [r for r in tree.returns.get(tree.function(loop) or tree.root, ()) if tree.inside(r, loop)]
+    if (
+        not isinstance(network, ast.Name | ast.Attribute)
+        or leaves
+        or _gradients_named(script)
+        or _changes(loop, name)
+    ):
+        return None
+    if off:
+        edits.before(loop, f"{name}.eval()")
+    else:
+        edits.wrap([loop], f"with {edits.name('torch.no_grad', loop)}():", f"{name}.eval()")
+    edits.after(loop, f"{name}.train()")
+    return edits.fix("Evaluates in evaluation mode, and goes back to training mode.")
+
+
+def _changes(loop: Loop, name: str) -> bool:
+    """Whether a loop gives what it evaluates another meaning on its way."""
+    first = name.partition(".")[0]
+    return any(isinstance(n, ast.Name) and n.id == first and isinstance(n.ctx, ast.Store) for n in walk(loop))
+
+
+def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr, fix: Fix | None) -> Hit:
     minds = script.networks.minds_mode(network)
     today = " (The layers of this network compute alike in both modes; the next one may not.)"
     return Hit(
@@ -117,6 +151,7 @@ def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr) -> 
         hint=_MODE_HINT,
         where=(script.location(loop),),
         severity=Severity.HINT if minds is Holds.NO else None,
+        fix=fix,
     )
 
 

@@ -57,9 +57,12 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
+from grader.checks.source.written_ranks import held_name
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
@@ -93,7 +96,29 @@ def check_source(script: Script) -> Iterable[Hit]:
             "of its own.",
             hint="Call the wrapper in training: `model(x)`. The inner `model.module` is for evaluation and saving.",
             where=tuple(script.location(c) for c in unique),
+            fix=_fix(script, unique),
         )
+
+
+def _fix(script: Script, calls: list[ast.Call]) -> Fix | None:
+    """`model(x)` for `model.module(x)`, and the wrapper's name for that of the model inside it."""
+    edits = Edits(script)
+    for call in calls:
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "module":
+            edits.replace(func, ast.unparse(func.value))
+        else:
+            own = isinstance(func, ast.Name) and script.names.lookup(func.id, func)[0].kind == "assign"
+            wrapper = _wrapper_of(script, func) if own and isinstance(func, ast.Name) else ""
+            edits.replace(func, wrapper) if wrapper else edits.give_up()
+    return edits.fix("Calls the wrapper, which averages the gradients.")
+
+
+def _wrapper_of(script: Script, name: ast.Name) -> str:
+    """What the one wrap of a model is called where the model itself is called."""
+    made = set(script.values.origins(name, returns=False))
+    around = [w for w in script.training.wraps if made & set(_module_origins(script, w))]
+    return held_name(script, around[0], name) if len(around) == 1 else ""
 
 
 def _module_origins(script: Script, wrap: ast.Call) -> tuple[ast.AST, ...]:

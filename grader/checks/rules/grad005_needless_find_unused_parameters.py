@@ -60,9 +60,11 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import walk
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.HINT
 _HINT = "Leave the argument out; put it back only when DDP reports parameters that were not used."
@@ -99,7 +101,14 @@ def check_source(script: Script) -> Iterable[Hit]:
                 "but the model uses all it has in every pass, so there is nothing to find.",
                 hint=_HINT,
                 where=(script.location(flag),),
+                fix=_fix(script, wrap),
             )
+
+
+def _fix(script: Script, wrap: ast.Call) -> Fix | None:
+    edits = Edits(script)
+    edits.take_away(wrap, "find_unused_parameters", "False")
+    return edits.fix("Leaves the search for unused parameters out.")
 
 
 def _uses_everything(script: Script, origin: ast.AST) -> bool:

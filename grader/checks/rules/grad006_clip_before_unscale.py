@@ -59,9 +59,11 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, start
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.trace import RankTrace, Step
 
 SEVERITY = Severity.WARNING
@@ -96,7 +98,23 @@ def _never_cleared(script: Script) -> Iterable[Hit]:
             hint="Call `optimizer.zero_grad()` once per step, before `backward` or right after `optimizer.step()`.",
             where=(script.location(backward),),
             severity=Severity.ERROR,
+            fix=_clearing(script),
         )
+
+
+def _clearing(script: Script) -> Fix | None:
+    """Gradients cleared right after the one step of the script."""
+    edits, steps = Edits(script), script.updates.steps
+    optimizer = script.updates.stepped(steps[0]) if len(steps) == 1 else None
+    statement = script.names.tree(steps[0]).statement(steps[0]) if optimizer is not None else None
+    if (
+        optimizer is None
+        or not isinstance(statement, ast.Expr)
+        or not isinstance(optimizer, ast.Name | ast.Attribute)
+    ):
+        return None
+    edits.after(statement, f"{ast.unparse(optimizer)}.zero_grad()")
+    return edits.fix("Clears the gradients after each step.")
 
 
 def _may_clear(script: Script, loop: Loop) -> bool:
@@ -133,7 +151,24 @@ def _clipped_scaled(script: Script) -> Iterable[Hit]:
             hint="Call `scaler.unscale_(optimizer)` after `backward` and before the clip; `scaler.step` then knows "
             "that it was done.",
             where=(script.location(clip),),
+            fix=_unscaling(script, clip, before[-1], late),
         )
+
+
+def _unscaling(script: Script, clip: ast.Call, backward: ast.Call, late: ast.Call | None) -> Fix | None:
+    """`scaler.unscale_(optimizer)` before a clip, and no longer after it."""
+    tree, edits = script.names.tree(clip), Edits(script)
+    value = backward.func.value if isinstance(backward.func, ast.Attribute) else backward
+    scaled = [o.func.value for o in script.values.origins(value)
+              if isinstance(o, ast.Call) and isinstance(o.func, ast.Attribute) and o.func.attr == "scale"]  # fmt: skip
+    beside = [s for s in script.updates.steps if tree.function(s) is tree.function(clip)]
+    optimizer = script.updates.stepped(beside[0]) if len(beside) == 1 else None
+    if len(scaled) != 1 or optimizer is None:
+        return None
+    edits.before(tree.statement(clip), f"{ast.unparse(scaled[0])}.unscale_({ast.unparse(optimizer)})")
+    if late is not None:
+        edits.remove(tree.statement(late))
+    return edits.fix("Brings the gradients back to their own scale before they are clipped.")
 
 
 def _called(script: Script, calls: list[ast.Call]) -> frozenset[ast.AST]:

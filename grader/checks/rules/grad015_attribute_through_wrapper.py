@@ -61,9 +61,11 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exception_places import exception_places
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.ERROR
 
@@ -106,7 +108,14 @@ def check_source(script: Script) -> Iterable[Hit]:
                         "AttributeError.",
                         hint=_HINT.format(name=name),
                         where=(script.location(load),),
+                        fix=_fix(script, load),
                     )
+
+
+def _fix(script: Script, load: ast.Attribute) -> Fix | None:
+    edits = Edits(script)
+    edits.append(load.value, ".module")
+    return edits.fix("Reads the attribute of the network inside the wrapper.")
 
 
 def _wrapper(script: Script, value: ast.expr) -> ast.Call | None:

@@ -53,9 +53,11 @@ from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exception_places import exception_places
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.ERROR
 
@@ -83,7 +85,14 @@ def check_source(script: Script) -> Iterable[Hit]:
                 "and stops.",
                 hint=_HINT,
                 where=(script.location(call),),
+                fix=_fix(script, call),
             )
+
+
+def _fix(script: Script, call: ast.Call) -> Fix | None:
+    edits = Edits(script)
+    edits.give(call, "use_reentrant", "False")
+    return edits.fix("Checkpoints without a second backward pass.")
 
 
 def _flag(script: Script, call: ast.Call, name: str) -> object:

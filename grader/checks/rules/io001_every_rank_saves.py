@@ -53,11 +53,14 @@ from grader.checks.phrases import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import sharded
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.file_writes import checkpoints, files
+from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import RankTrace, Save, Site
@@ -81,6 +84,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             "rank writes the same file at the same time, and whoever reads it may find pieces of two copies.",
             hint=f"Save once: `{_ONE_COPY}` around the call (and `dist.barrier()` before anyone reads the file).",
             where=tuple(script.location(c) for c in saves),
+            fix=_fix(script, saves),
         )
     opened = _reached(script, files(script))
     if opened:
@@ -90,8 +94,15 @@ def check_source(script: Script) -> Iterable[Hit]:
             "ranks overwrite each other, and the last or the slowest of them decides what is in it.",
             hint=f"Write it once (`{_ONE_COPY}`), or give each rank a file of its own with the rank in its name.",
             where=tuple(script.location(c) for c in opened),
+            fix=_fix(script, opened),
             severity=Severity.WARNING,
         )
+
+
+def _fix(script: Script, writes: list[ast.Call]) -> Fix | None:
+    edits = Edits(script)
+    put_under_main_rank(script, edits, writes)
+    return edits.fix("Writes on rank 0 alone.")
 
 
 def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]]) -> list[ast.Call]:

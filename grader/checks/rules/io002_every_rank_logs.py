@@ -53,11 +53,15 @@ from dataclasses import replace
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.edits import Edits
+from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
+from grader.checks.source.written_ranks import global_rank
 from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
@@ -100,7 +104,18 @@ def check_source(script: Script) -> Iterable[Hit]:
         hint="Put it under `if dist.get_rank() == 0:`, or name the rank in the line where every rank's own "
         "value matters.",
         where=tuple(script.location(c) for c in found),
+        fix=_fix(script, found),
     )
+
+
+def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
+    edits, bars = Edits(script), [c for c in found if c in script.calls(*_BARS)]
+    if set(found) & set(script.calls(*_WRITERS)):
+        edits.give_up()  # every use of a writer would need the test, too
+    put_under_main_rank(script, edits, [c for c in found if c not in bars])
+    for bar in bars:
+        edits.give(bar, "disable", f"{global_rank(script, edits, bar)} != 0")
+    return edits.fix("Says it on rank 0 alone.")
 
 
 def _outputs(script: Script) -> Iterable[ast.Call]:
@@ -149,10 +164,8 @@ def _log_lines(script: Script) -> Iterable[ast.Call]:
 
 
 def _is_logger(script: Script, node: ast.expr) -> bool:
-    if script.names.qualified(node) == "logging":
-        return True
-    origins = [o for o in script.values.origins(node) if isinstance(o, ast.Call)]
-    return any(script.names.qualified(o.func) == "logging.getLogger" for o in origins)
+    made = [script.names.qualified(o.func) for o in script.values.origins(node) if isinstance(o, ast.Call)]
+    return script.names.qualified(node) == "logging" or "logging.getLogger" in made
 
 
 def _speaks_of_rank(script: Script, node: ast.expr) -> bool:

@@ -53,10 +53,13 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.nodes import ranks_by_node
+from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
+from grader.checks.source.written_ranks import in_group, local_rank
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.trace import Event, RankTrace
 
@@ -99,7 +102,29 @@ def check_source(script: Script) -> Iterable[Hit]:
         hint="Let one rank per machine go first: `if local_rank == 0:` download, then `dist.barrier()`, then "
         "build the data set on all ranks with `download=False`.",
         where=tuple(script.location(c) for c in found),
+        fix=_fix(script, found),
     )
+
+
+def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
+    """Each download made by one rank per machine while the others wait; what is built from it is built after that."""
+    edits = Edits(script)
+    for call in found:
+        statement = script.names.tree(call).statement(call)
+        wanted = next((k.value for k in call.keywords if k.arg == "download"), None)
+        test = f"if {local_rank(script, edits, call)} == 0:"
+        meet = f"{edits.name('torch.distributed.barrier', call)}()"
+        if wanted is not None and isinstance(statement, ast.Assign) and statement.value is call:
+            edits.before(statement, test, f"    {edits.text(call)}", meet)
+            edits.replace(wanted, "False")
+        elif wanted is None and isinstance(statement, ast.Expr) and statement.value is call:
+            edits.wrap([statement], test)
+            edits.after(statement, meet)
+        else:
+            return None
+        if not in_group(script, call):
+            return None
+    return edits.fix("Downloads on one rank per machine, while the others wait.")
 
 
 def _downloads(script: Script) -> Iterable[ast.Call]:

@@ -54,11 +54,13 @@ from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.rank_failure import RankFailure, rank_failures
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.trace import FileWrite
 
@@ -116,6 +118,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             "`FileExistsError`, now and then, whatever test stands before it.",
             hint="`os.makedirs(path, exist_ok=True)`, or make it on rank 0 alone and let the others wait at a barrier.",
             where=tuple(script.location(c) for c in made),
+            fix=_fix(script, made),
         )
     work = list(_work(script))
     racing = _reached(script, work)
@@ -141,6 +144,17 @@ def _folders(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
             continue
         if script.names.qualified(func) is None and not _exist_ok(script, call):
             yield call, func.value
+
+
+def _fix(script: Script, made: list[ast.Call]) -> Fix | None:
+    edits = Edits(script)
+    for call in made:
+        if script.names.qualified(call.func) == "os.mkdir":
+            edits.replace(call.func, edits.name("os.makedirs", call))
+        if len(call.args) > 1:
+            edits.give_up()
+        edits.give(call, "exist_ok", "True")
+    return edits.fix("Takes a folder that another rank has made.")
 
 
 def _exist_ok(script: Script, call: ast.Call) -> bool:

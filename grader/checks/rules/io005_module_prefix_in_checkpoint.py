@@ -50,9 +50,11 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.HINT
 _SAVES = {
@@ -79,7 +81,22 @@ def check_source(script: Script) -> Iterable[Hit]:
             "every name in the file begins with `module.`, and the plain network does not load it.",
             hint="Save what is inside the wrapper: `model.module.state_dict()`.",
             where=tuple(script.location(d) for d in found),
+            fix=_fix(script, found),
         )
+
+
+def _fix(script: Script, found: list[ast.AST]) -> Fix | None:
+    edits = Edits(script)
+    loads = [c.func.value for c in script.called("load_state_dict") if isinstance(c.func, ast.Attribute)]
+    if any(script.training.wrapped(owner) for owner in loads):
+        return None  # what the wrapper reads again has the wrapper's names
+    for taken in found:
+        func = taken.func if isinstance(taken, ast.Call) else None
+        owner = func.value if isinstance(func, ast.Attribute) and func.attr == "state_dict" else None
+        origins = script.values.origins(owner) if owner is not None else ()
+        sure = bool(origins) and all(o in script.training.wraps for o in origins)
+        edits.append(owner, ".module") if owner is not None and sure else edits.give_up()
+    return edits.fix("Saves what is inside the wrapper.")
 
 
 def _taken(script: Script, save: ast.Call, parameter: str) -> Iterable[ast.AST]:

@@ -53,9 +53,12 @@ from dataclasses import dataclass
 
 from grader.checks.rule import Hit
 from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import end, start
+from grader.checks.source.written_ranks import in_group
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.WARNING
 _WAITS = ("barrier", "wait_for_everyone", "wait", "synchronize", "rendezvous", "sleep", "train", "fit")
@@ -91,7 +94,19 @@ def check_source(script: Script) -> Iterable[Hit]:
                 "or the one from before.",
                 hint="Put `dist.barrier()` between the save and the load.",
                 where=(script.location(load.call), script.location(save.call)),
+                fix=_fix(script, load),
             )
+
+
+def _fix(script: Script, load: _Event) -> Fix | None:
+    edits = Edits(script)
+    if not in_group(script, load.place) or script.guards.partial(load.place) is not None:
+        return None
+    edits.before(
+        script.names.tree(load.place).statement(load.place),
+        f"{edits.name('torch.distributed.barrier', load.place)}()",
+    )
+    return edits.fix("Has all ranks wait until the file is written.")
 
 
 def _events(script: Script, call: ast.Call, parameter: str) -> Iterable[_Event]:

@@ -61,10 +61,12 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.trace import Collective, RankTrace
 
@@ -74,6 +76,8 @@ _WAITS = {"barrier": "waits for all ranks", "monitored_barrier": "waits for all 
 _REDUCES = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
 _HOST = {"item", "tolist", "cpu", "numpy"}
 _SUMS = ("SUM", "AVG", "")
+_BARE_WAITS = ("torch.distributed.barrier", "torch.distributed.monitored_barrier", "torch.cuda.synchronize")
+_CLOCKS = ("time.time", "time.perf_counter", "time.monotonic")
 _MIN_STEPS = 30
 _SMALL = 16
 _RARELY = (
@@ -99,7 +103,20 @@ def check_source(script: Script) -> Iterable[Hit]:
                     "ranks meet already; every further wait costs the speed of the slowest.",
                     hint=_RARELY,
                     where=(script.location(call),),
+                    fix=_fix(script, call),
                 )
+
+
+def _fix(script: Script, call: ast.Call) -> Fix | None:
+    """A wait by itself is taken out; one that something is measured by stays."""
+    edits, statement = Edits(script), script.names.tree(call).statement(call)
+    alone = isinstance(statement, ast.Expr) and statement.value is call
+    named = script.names.qualified(call.func) in _BARE_WAITS
+    measured = any(name in _CLOCKS for name, _ in script.calls_under("time."))
+    if not alone or not named or measured:
+        return None
+    edits.remove(statement)
+    return edits.fix("Takes the wait out of the training loop.")
 
 
 def _wait(script: Script, draw: Draw, call: ast.Call) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from grader import __version__
 from grader.model.finding import Finding, Location, Severity
+from grader.model.fix import Fix, line_end
 from grader.model.submission import Submission
 from grader.report.safe_text import visible
 
@@ -121,8 +122,33 @@ def _results(script: LintedScript, index: dict[str, int]) -> list[dict[str, Any]
                 {"id": number, "physicalLocation": _place(script, place)}
                 for number, place in enumerate(finding.where[1:], start=1)
             ]
+        if finding.fix is not None:
+            result["fixes"] = [_fix(script, finding.fix)]
         found.append(result)
     return found
+
+
+def _fix(script: LintedScript, fix: Fix) -> dict[str, Any]:
+    """A fix with its edits by file; what it inserts ends its lines as the file does."""
+    submission = script.source.submission
+    changes: dict[str, list[dict[str, Any]]] = {}
+    for edit in fix.edits:
+        region = {
+            "startLine": edit.line,
+            "startColumn": _column(submission, Location(edit.path, edit.line, edit.column)),
+            "endLine": edit.end_line,
+            "endColumn": _column(submission, Location(edit.path, edit.end_line, edit.end_column)),
+        }
+        text = edit.text.replace("\n", line_end(submission.text(edit.path) or ""))
+        replacement = {"deletedRegion": region, "insertedContent": {"text": text}}
+        changes.setdefault(edit.path, []).append(replacement)
+    return {
+        "description": {"text": visible(fix.summary)},
+        "artifactChanges": [
+            {"artifactLocation": _artifact(script.source.file_of(path)), "replacements": replacements}
+            for path, replacements in changes.items()
+        ],
+    }
 
 
 def _message(finding: Finding) -> str:

@@ -81,6 +81,7 @@ def test_trace_and_source_make_one_finding(tell: Any, only: Any) -> None:
     assert finding.severity is Severity.ERROR
     assert finding.evidence is EvidenceKind.TRACE
     assert finding.confirmed
+    assert finding.fix is not None, "what the text's half would write is what the run's finding offers"
     lines = [p.line for p in finding.where]
     assert lines[0] == 11  # where the trace saw the loader built
     assert len(lines) == len(set(lines))
@@ -117,6 +118,7 @@ def test_the_run_refutes_the_source(tell: Any, only: Any) -> None:
     assert finding.severity is Severity.HINT
     assert finding.evidence is EvidenceKind.SOURCE
     assert "All ranks ran to their end" in finding.refuted
+    assert finding.fix is None, "nothing is to be mended where the run showed something else"
     assert check(checks, "DIST003").state is CLEAN
 
 

@@ -1,0 +1,58 @@
+"""Each rank's own GPU, written into a script whose ranks all use the same one.
+
+For processes that a launcher has started, which tells each the number of its device on its machine.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
+from grader.checks.source.script import Script
+from grader.checks.source.written_ranks import local_rank
+from grader.model.fix import Fix
+
+_SETTER = "torch.cuda.set_device"
+
+
+def pinning(script: Script, fixed: Sequence[ast.AST], current: Sequence[ast.AST], pinned: bool) -> Fix | None:
+    """Devices by local rank.
+
+    Args:
+        script: the script.
+        fixed: calls or texts that name one GPU by its number, as they are written.
+        current: calls that mean the current device. pinned: something of these chooses it already.
+    """
+    edits = Edits(script)
+    for value in fixed:
+        if not isinstance(value, ast.Constant):
+            return None
+        number = local_rank(script, edits, value)
+        text = isinstance(value.value, str)
+        inner = number.replace('"', "'")
+        edits.replace(value, f'f"cuda:{{{inner}}}"' if text else number)
+    if current and not pinned:
+        place = _after_start(script)
+        if place is None:
+            return None
+        number = local_rank(script, edits, place)
+        cuda = edits.name("torch.cuda.is_available", place)
+        edits.after(place, f"if {cuda}():", f"    {edits.name(_SETTER, place)}({number})")
+    return edits.fix("Has each rank use its own GPU, the one of its local rank.")
+
+
+def _after_start(script: Script) -> ast.stmt | None:
+    """The one line that starts the group, with which the ranks become several."""
+    calls = script.calls(INIT)
+    if len(calls) != 1:
+        return None
+    tree = script.names.tree(calls[0])
+    statement = tree.statement(calls[0])
+    above = tree.parent.get(statement)
+    return (
+        statement
+        if isinstance(statement, ast.Expr) and above is (tree.function(statement) or tree.root)
+        else None
+    )

@@ -1,0 +1,178 @@
+"""Advice as edits: every fix of every flagged fixture mends what it says, and nothing else speaks up because of it."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from grader.catalog.scripts import NamedScript
+from grader.checks.lint import LintedScript, lint
+from grader.checks.mended_script import MendedScript, mend
+from grader.checks.rule import load_rules
+from grader.model.finding import Finding, Severity
+from grader.model.fix import Edit, Fix, mended
+from grader.model.submission import ENTRY_POINT, SourceFile, Submission
+
+FIXTURES = Path(__file__).parent / "fixtures"
+WITH_FIXES = {
+    "DATA001", "DATA002", "DATA009", "DEV001", "DEV003", "DEV004", "DIST002", "DIST003", "DIST004", "DIST005",
+    "DIST007", "DIST010", "DIST011", "EVAL005", "EVAL006", "GRAD002", "GRAD005", "GRAD006", "GRAD015", "GRAD017",
+    "IO001", "IO002", "IO003", "IO004", "IO005", "IO008", "PERF001",
+}  # fmt: skip
+"""Rules that write their advice themselves wherever it is certain; all others leave a decision to the learner."""
+GRAVE = (Severity.ERROR, Severity.WARNING)
+
+
+def submission(text: str) -> Submission:
+    return Submission("mine", (SourceFile(ENTRY_POINT, text),))
+
+
+@cache
+def found(path: Path) -> tuple[Finding, ...]:
+    return lint(submission(path.read_text(encoding="utf-8")))
+
+
+def fixable() -> list[Path]:
+    folders = sorted(FIXTURES / rule.code for rule in load_rules() if rule.check_source)
+    paths = [path for folder in folders for path in sorted(folder.glob("flagged_*.py"))]
+    return [path for path in paths if own(path)]
+
+
+def own(path: Path) -> list[Finding]:
+    """Findings of the fixture's own rule that come with a fix."""
+    return [one for one in found(path) if one.code == path.parent.name and one.fix is not None]
+
+
+FIXABLE = fixable()
+
+
+def told(findings: tuple[Finding, ...]) -> Counter[str]:
+    return Counter(finding.code for finding in findings if finding.severity in GRAVE)
+
+
+def mend_all(text: str) -> MendedScript:
+    def linted(source: NamedScript) -> LintedScript:
+        return LintedScript(source, lint(source.submission))
+
+    return mend(linted(NamedScript(ENTRY_POINT, submission(text))), linted)
+
+
+def old_line(before: str, after: str, number: int) -> int | None:
+    """The line that an unchanged line of the later text was."""
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    for block in matcher.get_matching_blocks():
+        if block.b < number <= block.b + block.size:
+            return block.a + number - block.b
+    return None
+
+
+def test_which_rules_have_fixes_and_that_each_shows_three() -> None:
+    counted = Counter(path.parent.name for path in FIXABLE)
+    assert set(counted) == WITH_FIXES
+    assert {code: number for code, number in counted.items() if number < 3} == {}
+
+
+@pytest.mark.parametrize("path", FIXABLE, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_fix_takes_its_finding_away_and_brings_no_other(path: Path) -> None:
+    before = path.read_text(encoding="utf-8")
+    for finding in own(path):
+        assert finding.fix is not None
+        assert finding.fix.summary.endswith(".")
+        assert finding.hint, "a fix stands beside its hint, never in its place"
+        after = mended(submission(before), [finding.fix]).text(ENTRY_POINT) or ""
+        compile(after, str(path), "exec")
+        assert after != before
+        later = lint(submission(after))
+        again = [one for one in later if one.code == finding.code]
+        assert len(again) < len([one for one in found(path) if one.code == finding.code])
+        lines = {old_line(before, after, one.location.line) for one in again if one.location}
+        assert not {place.line for place in finding.where} & lines
+        assert not told(later) - told(found(path)), "it brought something about that was not there before"
+
+
+@pytest.mark.parametrize("path", FIXABLE, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_all_fixes_together_come_to_rest(path: Path) -> None:
+    first = mend_all(path.read_text(encoding="utf-8"))
+    text = first.linted.source.submission.text(ENTRY_POINT) or ""
+    compile(text, str(path), "exec")
+    assert first.mended
+    assert not [one for one in first.linted.findings if one.fix is not None]
+    second = mend_all(text)
+    assert (second.mended, second.changed) == ((), ())
+
+
+@pytest.mark.parametrize("path", sorted((FIXTURES / "styles").glob("*.py")), ids=lambda p: p.stem)
+def test_honest_scripts_stay_valid_when_advice_is_taken(path: Path) -> None:
+    text = mend_all(path.read_text(encoding="utf-8")).linted.source.submission.text(ENTRY_POINT) or ""
+    compile(text, str(path), "exec")
+    assert not told(lint(submission(text)))
+
+
+@pytest.mark.parametrize("line_end", ["\r\n", "\r"])
+def test_line_ends_and_the_missing_last_one_stay(line_end: str) -> None:
+    path = FIXTURES / "DATA001" / "flagged_plain_shuffle.py"
+    plain = path.read_text(encoding="utf-8").rstrip("\n")
+    after = mend_all(plain.replace("\n", line_end)).linted.source.submission.text(ENTRY_POINT) or ""
+    assert after == (mend_all(plain).linted.source.submission.text(ENTRY_POINT) or "").replace("\n", line_end)
+    assert not after.endswith(line_end)
+    assert "set_epoch" in after
+
+
+def test_columns_are_bytes_so_that_other_letters_before_an_edit_do_no_harm() -> None:
+    text = (FIXTURES / "DATA009" / "flagged_keywords.py").read_text(encoding="utf-8")
+    text = text.replace("loader = DataLoader(", 'größe = "äß𝄞"; loader = DataLoader(')
+    after = mend_all(text).linted.source.submission.text(ENTRY_POINT) or ""
+    assert 'größe = "äß𝄞"; loader = DataLoader(train_set, batch_size=32, sampler=sampler)' in after
+
+
+def test_texts_over_several_lines_keep_what_is_in_them() -> None:
+    path = FIXTURES / "IO002" / "flagged_bar_and_lines.py"
+    after = mend_all(path.read_text(encoding="utf-8")).linted.source.submission.text(ENTRY_POINT) or ""
+    texts = [n.value for n in ast.walk(ast.parse(after)) if isinstance(n, ast.Constant)]
+    assert "loss\n" in texts
+    assert after.count("if dist.get_rank() == 0:") == 1, "neighbours share one test"
+
+
+def test_an_edit_that_breaks_the_syntax_or_lies_outside_is_not_made() -> None:
+    source = NamedScript(ENTRY_POINT, submission("x = 1\ny = 2\n"))
+    broken = Fix("Breaks it.", (Edit(ENTRY_POINT, 1, 1, 1, 2, "x = ("),))
+    outside = Fix("Lies outside.", (Edit(ENTRY_POINT, 9, 1, 9, 1, "z = 3\n"),))
+    right = Fix("Is right.", (Edit(ENTRY_POINT, 2, 5, 2, 6, "3"),))
+    first, second, third = (
+        Finding(code, Severity.ERROR, found(FIXABLE[0])[0].evidence, "m", "h", fix=fix)
+        for code, fix in (("A001", broken), ("A002", outside), ("A003", right))
+    )
+
+    def again(source: NamedScript) -> LintedScript:
+        return LintedScript(source, (first, second))
+
+    done = mend(LintedScript(source, (first, second, third)), again)
+    assert done.mended == (third,)
+    assert done.linted.source.submission.text(ENTRY_POINT) == "x = 1\ny = 3\n"
+
+
+def test_fixes_that_overlap_are_made_one_after_the_other_and_a_useless_one_is_taken_back() -> None:
+    one = Edit(ENTRY_POINT, 1, 1, 1, 6, "a = 1")
+    assert one.overlaps(Edit(ENTRY_POINT, 1, 5, 1, 6, "2"))
+    assert one.overlaps(Edit(ENTRY_POINT, 1, 1, 1, 1, "b = 0\n"))
+    assert not one.overlaps(Edit(ENTRY_POINT, 1, 6, 1, 6, "0"))
+    assert not one.overlaps(Edit("other.py", 1, 1, 1, 6, "a = 1"))
+    with pytest.raises(ValueError, match="overlap"):
+        mended(submission("x = 1\n"), [Fix("", (one,)), Fix("", (Edit(ENTRY_POINT, 1, 5, 1, 6, "2"),))])
+    with pytest.raises(ValueError, match="no file"):
+        mended(submission("x = 1\n"), [Fix("", (Edit("other.py", 1, 1, 1, 1, ""),))])
+
+    useless = Finding(
+        "A001", Severity.ERROR, found(FIXABLE[0])[0].evidence, "m", "h", fix=Fix("Nothing.", (one,))
+    )
+
+    def again(source: NamedScript) -> LintedScript:
+        return LintedScript(source, (useless,))
+
+    done = mend(LintedScript(NamedScript(ENTRY_POINT, submission("x = 1\n")), (useless,)), again)
+    assert (done.mended, done.changed) == ((), ())
