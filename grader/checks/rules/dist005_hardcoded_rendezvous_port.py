@@ -56,6 +56,7 @@ from grader.model.run import Ending
 
 SEVERITY = Severity.HINT
 _ADDRESS = re.compile(r"^tcp://[^:{}]+:[1-9]\d*$")
+_OWN_ADDRESSES = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 _TAKEN = re.compile(r"[Aa]ddress already in use|EADDRINUSE|failed to bind|errno: 98")
 _LATE = re.compile(r"socket has timed out|failed to connect|timed out after")
 _HINT = (
@@ -74,7 +75,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     first = found[0]
     yield Hit(
         message=f"{script.at(first)} has {script.quote(first)}: the ranks' meeting point is fixed in the text. Under "
-        "torchrun this overrides the store that the launcher keeps, and two jobs on one machine clash over the port.",
+        "torchrun this overrides where the launcher keeps its store: the ranks wait where nobody is, and two jobs on "
+        "one machine clash over the port.",
         hint=_HINT,
         where=tuple(dict.fromkeys(script.location(n) for n in found)),
         fix=_fix(script, found),
@@ -123,9 +125,14 @@ def _written(script: Script) -> list[ast.AST]:
         if isinstance(address, str) and _ADDRESS.match(address) and not falls_back(script, call):
             found.append(call)
     kept = [n for n in found if not script.guards.alone(n)]
-    # An address without a port of its own is a local default that most scripts for one machine have.
-    ports = [n for n in kept if not (isinstance(n, ast.Assign) and _names(script, n, "MASTER_ADDR"))]
-    return sorted(kept, key=lambda n: (script.location(n).path, start(n))) if ports else []
+    # This machine's own address without a port is a default that most scripts for one machine have.
+    telling = [n for n in kept if not _is_own_address(script, n)]
+    return sorted(kept, key=lambda n: (script.location(n).path, start(n))) if telling else []
+
+
+def _is_own_address(script: Script, node: ast.AST) -> bool:
+    named = isinstance(node, ast.Assign) and _names(script, node, "MASTER_ADDR")
+    return named and isinstance(node, ast.Assign) and script.values.constant(node.value) in _OWN_ADDRESSES
 
 
 def _is_literal(script: Script, value: ast.expr) -> bool:

@@ -54,8 +54,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by the samples that each rank's validation loader delivered and the collectives that ran between a
-validation pass and the next training step. The whole set on every rank, or on rank 0 alone, needs no collective. In
-the source, by a divided validation loader with no reduction or gathering of what it counts.
+validation pass and the next training step. The same samples on every rank, or all on rank 0 alone, need no collective;
+it is told by which samples they are, not by how many. In the source, by a divided validation loader with no reduction
+or gathering of what it counts.
 """
 
 from __future__ import annotations
@@ -150,7 +151,8 @@ def check_run(evidence: Evidence) -> Observation:
         if not parts:
             whole = whole_ranks(evidence.ledger, stream)
             if whole:
-                good.append(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
+                drawn = f"the same {count(_most(stream), 'sample')}" if len(whole) > 1 else "the whole set"
+                good.append(f"{ranks(whole)} validated on {drawn}, so there was nothing to reduce.")
             continue
         met = combining(evidence.trace, stream)
         joined = _kept(evidence, met)
@@ -166,6 +168,10 @@ def check_run(evidence: Evidence) -> Observation:
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
         )
     return verified(good[0]) if good else _without_loaders(evidence)
+
+
+def _most(stream: Stream) -> int:
+    return max((s.num_samples for epoch in stream.epochs for s in epoch.shards), default=0)
 
 
 def _kept(evidence: Evidence, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:

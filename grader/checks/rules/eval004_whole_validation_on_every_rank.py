@@ -112,11 +112,15 @@ def check_run(evidence: Evidence) -> Observation:
         if divided_passes(evidence.ledger, stream):
             return verified("Each rank validated on its own part of the set.")
         if len(whole) == evidence.trace.world_size:
-            samples = max((s.num_samples for e in stream.epochs for s in e.shards), default=0)
+            shards = [s for e in stream.epochs for s in e.shards]
+            samples = max((s.num_samples for s in shards), default=0)
+            size = max((s.loader.size or 0 for s in shards if s.loader is not None), default=0)
+            drawn = f"{samples:,} of {size:,} samples" if samples < size else count(samples, "sample")
+            which = "the same part of the validation set" if samples < size else "the whole validation set"
             return flagged(
                 Hit(
                     message=(
-                        f"{ranks(whole)} each went through the whole validation set ({count(samples, 'sample')}) in "
+                        f"{ranks(whole)} each went through {which} ({drawn}) in "
                         f"{count(len(stream.epochs), 'pass', 'passes')}. {at(stream.site, 'Its loader')} does not "
                         "divide it: the metric is right, and computed once per rank."
                     ),

@@ -39,20 +39,20 @@ dist.destroy_process_group()
 ## How it is seen
 In the source: output that some path of calls reaches without a test of the rank. Lines that name their rank are
 taken for meant, and so is a script that replaces `print` or configures its logger by rank. In the run: lines that
-several ranks wrote alike.
+several ranks wrote alike; one or two of them are a hint.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import count, ranks
+from grader.checks.phrases import count, every, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.printed_lines import names_rank, printed_lines, printing_calls, shape_of
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.missing_modules import may_set_up
@@ -60,7 +60,7 @@ from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import global_rank
-from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -70,8 +70,6 @@ NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST006",)
 _MIN_LINES = 3
 """One or two lines of a rank are a greeting, not a log."""
-_MAX_LINES = 2000
-"""Lines per rank that are looked at: more of them tell nothing new."""
 _LOG_METHODS = {"debug", "info", "warning", "log"}
 _BARS = {
     f"tqdm{module}.{name}"
@@ -211,7 +209,7 @@ def _failing(script: Script, call: ast.Call) -> bool:
                 for b in (above.body, above.orelse)
             )
         ):
-            return not isinstance(above.body[-1], ast.Continue)
+            return not isinstance(above.body[-1], ast.Break | ast.Continue)
         above = tree.parent.get(above)
     return False
 
@@ -224,17 +222,20 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag ranks beside rank 0 that print much the same lines without saying who speaks."""
     counts = {r.rank: r.stdout_lines for r in evidence.record.ranks}
     chatty = [r for r in counts if r > 0 and counts[r] >= _MIN_LINES]
+    few = _few(evidence, counts) if not chatty else None
+    if few is not None:
+        return flagged(few)
     if not chatty:
         said = count(counts.get(0, 0), "line")
         return verified(f"Rank 0 printed {said}, the other ranks next to nothing.", EvidenceKind.OUTSIDE)
     if len(evidence.logs) <= max(chatty):
         return not_observable("What the ranks printed was not kept.")
-    base = Counter(_shape(line) for line in _lines(evidence.logs[0][0]))
+    base = Counter(shape_of(line) for line in printed_lines(evidence.logs[0][0]))
     echoing = []
     for rank in chatty:
-        lines = _lines(evidence.logs[rank][0])
-        plain = [line for line in lines if not _is_tagged(line, rank, len(counts))]
-        same = sum((base & Counter(_shape(line) for line in plain)).values())
+        lines = printed_lines(evidence.logs[rank][0])
+        plain = [line for line in lines if not names_rank(line, rank, len(counts))]
+        same = sum((base & Counter(shape_of(line) for line in plain)).values())
         if same >= _MIN_LINES and 2 * same >= len(lines):
             echoing.append((rank, same, plain[0]))
     if not echoing:
@@ -242,43 +243,29 @@ def check_run(evidence: Evidence) -> Observation:
             "Lines of other ranks than 0 say which rank speaks, or something of their own.",
             EvidenceKind.OUTSIDE,
         )
-    return flagged(replace(_run_hit(counts, echoing), where=_printing(evidence.script, echoing[0][2])))
+    return flagged(replace(_run_hit(counts, echoing), where=printing_calls(evidence.script, echoing[0][2])))
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines()[:_MAX_LINES] if line.strip()]
-
-
-def _printing(script: Script, line: str) -> tuple[Location, ...]:
-    """Calls of `print` that could have made this line: its longest fixed text is part of it."""
-    found = []
-    for call in script.calls("print"):
-        texts = [
-            n.value
-            for a in call.args
-            for n in ast.walk(a)
-            if isinstance(n, ast.Constant) and isinstance(n.value, str)
-        ]
-        longest = max((t.strip() for t in texts), key=len, default="")
-        if len(longest) > 2 and longest in line:
-            found.append(script.location(call))
-    return tuple(found)
-
-
-def _shape(line: str) -> str:
-    """A line without its numbers, which differ from rank to rank."""
-    return re.sub(r"[-+]?\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?", "#", line)
-
-
-def _is_tagged(line: str, rank: int, world_size: int) -> bool:
-    """True when a line names the rank that printed it: `rank 1`, `[1]`, `gpu:1`, `[1/2]`, `1:` in front."""
-    patterns = (
-        rf"(?:rank|proc(?:ess)?|worker|node|gpu|cuda|device|replica)\W{{0,3}}(?:id\W{{0,3}})?{rank}(?!\d)",
-        rf"[\[(<{{]\s*r?{rank}(?:\s*/\s*{world_size})?\s*[\])>}}]",
-        rf"^\s*r?{rank}\s*[:|>]",
-        rf"(?<![\w.])r{rank}(?!\w)",
-    )
-    return any(re.search(p, line, re.IGNORECASE) for p in patterns)
+def _few(evidence: Evidence, counts: dict[int, int]) -> Hit | None:
+    """A line that the text gives to every rank, and that every rank did print: at the end, or at an early stop."""
+    if len(evidence.logs) < len(counts) or not all(counts.values()):
+        return None
+    meant = {place for hit in check_source(evidence.script) for place in hit.where}
+    said = [printed_lines(evidence.logs[rank][0]) for rank in counts]
+    for line in said[-1]:
+        made = tuple(place for place in printing_calls(evidence.script, line) if place in meant)
+        if made and all(any(shape_of(one) == shape_of(line) for one in lines) for lines in said):
+            return Hit(
+                message=f"`{made[0].path}:{made[0].line}` was printed by {every(len(counts), 'rank')}: “{line[:80]}”. "
+                "One line more or less harms nobody, but what all ranks say alike is one rank's to say.",
+                hint="Print it on rank 0 alone: `if dist.get_rank() == 0:` in front of it.",
+                where=made,
+                ranks=tuple(counts),
+                details={"lines_by_rank": {str(r): n for r, n in counts.items()}, "example": line[:200]},
+                severity=Severity.HINT,
+                evidence=EvidenceKind.OUTSIDE,
+            )
+    return None
 
 
 def _run_hit(counts: dict[int, int], echoing: list[tuple[int, int, str]]) -> Hit:

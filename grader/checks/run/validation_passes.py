@@ -1,6 +1,7 @@
 """How one validation pass was shared among ranks, and whether its parts were put together afterwards.
 
-Two rules share it (EVAL001, EVAL003). It speaks of passes only; what a metric should have been is the scorer's to say.
+Told by which samples the ranks drew; by counts only where the samples are not known, or mean something else on each
+rank. It speaks of passes only; what a metric should have been is the scorer's to say.
 """
 
 from __future__ import annotations
@@ -55,12 +56,11 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
         expected = _expected(ledger, stream, epoch)
         if len(epoch.shards) < 2 or expected is None:
             continue
-        # A rank that goes through all but the last bit of the set has not divided it.
-        if any(s.num_samples >= 0.9 * expected for s in epoch.shards) or not any(
+        exact = epoch.known and _same_numbers(ledger, stream, epoch)
+        if not (_disjoint(epoch) if exact else _short(epoch, expected)) or not any(
             s.exhausted for s in epoch.shards
         ):
             continue
-        exact = epoch.known and _same_numbers(ledger, stream, epoch)
         padded = sum(s.num_distinct for s in epoch.shards) - epoch.num_distinct if exact else None
         missing = max(0, expected - epoch.num_distinct) if exact and epoch.complete else None
         found.append(Parts(epoch, expected, padded, missing))
@@ -68,12 +68,30 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
 
 
 def whole_ranks(ledger: Ledger, stream: Stream) -> tuple[int, ...]:
-    """Ranks that went through (nearly) all of the validation set in some pass."""
+    """Ranks that went through (nearly) all of the validation set in some pass, or through what every rank went."""
     found = set()
     for epoch in stream.epochs:
         expected = _expected(ledger, stream, epoch)
         found |= {s.rank for s in epoch.shards if expected and s.num_samples >= 0.9 * expected}
+        if _seen_by_all(ledger, stream, epoch):
+            found |= set(epoch.ranks)
     return tuple(sorted(found))
+
+
+def _seen_by_all(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
+    """Whether several ranks drew the very same samples: each knows what the others would tell it."""
+    same = len(epoch.shards) > 1 and epoch.known and _same_numbers(ledger, stream, epoch)
+    return same and all(s.num_distinct == epoch.num_distinct > 0 for s in epoch.shards)
+
+
+def _disjoint(epoch: EpochShards) -> bool:
+    """Whether ranks drew samples of their own, but for those that fill up a share to the length of the others."""
+    return epoch.num_shared <= 0.5 * min(s.num_distinct for s in epoch.shards)
+
+
+def _short(epoch: EpochShards, expected: int) -> bool:
+    """Whether no rank drew as many samples as there are, but for the last bit."""
+    return all(s.num_samples < 0.9 * expected for s in epoch.shards)
 
 
 def combining(trace: Trace, stream: Stream) -> tuple[Collective, ...]:

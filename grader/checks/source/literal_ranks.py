@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.collectives import INIT
+from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
 from grader.checks.source.training_loops import SAMPLER
@@ -163,7 +164,9 @@ def falls_back(script: Script, node: ast.AST) -> bool:
     tree = script.names.tree(node)
     child, above = node, tree.parent.get(node)
     while above is not None:
-        if isinstance(above, ast.If) and child is not above.test:
+        # The main block runs under every launcher, too; where it starts the ranks itself, there is no other one.
+        every = is_main_block(above) and not (script.calls(*_SPAWNS) or script.called("Process"))
+        if isinstance(above, ast.If) and child is not above.test and not every:
             words = {
                 w.value
                 for w in ast.walk(above.test)

@@ -112,6 +112,28 @@ def test_the_whole_set_on_every_rank(tell: Any) -> None:
     assert story.observation("EVAL001").state is CLEAN
 
 
+def test_the_same_part_on_every_rank_needs_no_reduction(tell: Any) -> None:
+    # 16 of 30 samples, the same ones: an incomplete batch is dropped, and nothing is divided.
+    story = trained(tell)
+    story.validate({0: range(16), 1: range(16)}, batch=16, num_replicas=None, drop_last=True)
+    look = story.observation("EVAL001")
+    assert look.state is CLEAN
+    assert "Ranks 0 and 1 validated on the same 16 samples" in look.reason
+    whole = story.observation("EVAL004")
+    assert whole.state is FLAGGED
+    assert "the same part of the validation set (16 of 30 samples)" in whole.hits[0].message
+    assert story.observation("EVAL003").hits[0].details == {"missing": 14, "expected": 30}
+
+
+def test_as_many_samples_as_that_but_other_ones_on_each_rank_are_shares(tell: Any) -> None:
+    story = trained(tell)
+    story.validate({0: range(28), 1: range(28, 30)}, num_replicas=None)
+    look = story.observation("EVAL001")
+    assert look.state is FLAGGED
+    assert "rank 0: 28, rank 1: 2 of 30 samples" in look.hits[0].message
+    assert story.observation("EVAL004").state is not FLAGGED
+
+
 def test_unequal_amounts_of_evaluation_without_a_collective(tell: Any) -> None:
     # Rank 1 looks at a few batches only, for its own log.
     story = trained(tell)
@@ -247,6 +269,30 @@ def test_autocast_moves_a_sample_or_two(tell: Any) -> None:
     story = tell.honest()
     story.evaluation = scored(0.82, 0.829)
     assert story.observation("EVAL007").state is CLEAN
+
+
+def test_weights_of_an_epoch_that_is_neither_the_last_nor_the_best(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    story.epoch(tell.strided(96, 2))
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    story.save(0, "model.pt", line=41)
+    for _ in range(2):
+        story.epoch(tell.strided(96, 2))
+        story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    story.evaluation = scored(0.5, 0.5, 0.8, 0.9, sums=(1.0, 2.0, 3.0))
+    (hit,) = story.observation("EVAL007").hits
+    assert "`model.pt` holds the weights of epoch 0: they score 0.5000" in hit.message
+    assert "`metrics.json` goes on to 0.9" in hit.message
+    assert [place.line for place in hit.where] == [41]
+    assert hit.severity is None
+    story.evaluation = scored(0.87, 0.87, 0.89, 0.9, sums=(1.0, 2.0, 3.0))
+    assert story.observation("EVAL007").hits[0].severity is Severity.HINT
+    # Other files of the run say nothing of the weights that were scored.
+    story.save(0, "last.pt", sums=(4.0, 5.0, 6.0))
+    story.evaluation = scored(0.8, 0.5, 0.8, 0.9, sums=(1.0, 2.0, 3.0))
+    assert "nothing that is reported" in story.observation("EVAL007").hits[0].message
 
 
 def test_percentages_are_a_unit_not_a_lie(tell: Any) -> None:

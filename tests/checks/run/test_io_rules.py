@@ -157,6 +157,34 @@ def test_a_rank_with_something_of_its_own_to_say(tell: Any) -> None:
     assert story.observation("IO002").state is CLEAN
 
 
+STOPPING = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(net)
+for epoch in range(10):
+    loss = train(model)
+    loss.backward()
+    if evaluate(model) > 0.9:
+        print(f"Early stopping after epoch {epoch}")
+        break
+"""
+
+
+def test_one_line_that_every_rank_prints_at_the_end_is_named_as_a_hint(tell: Any) -> None:
+    story = tell.Story()
+    story.text = STOPPING
+    story.logs = ((LOG + "Early stopping after epoch 4\n", ""), ("Early stopping after epoch 4\n", ""))
+    (hit,) = story.observation("IO002").hits
+    assert hit.severity is Severity.HINT
+    assert hit.message.startswith("`train.py:10` was printed by all 2 ranks: “Early stopping after epoch 4”.")
+    assert [place.line for place in hit.where] == [10]
+    # What one rank alone printed, or what its text gives to one rank, is not.
+    story.logs = ((LOG + "Early stopping after epoch 4\n", ""), ("hello\n", ""))
+    assert story.observation("IO002").state is CLEAN
+
+
 # ---- IO003 -------------------------------------------------------------------------------------------------------
 
 
