@@ -28,12 +28,14 @@ class NamedScript:
         submission: its files; none where it could not be read.
         is_folder: the name is a folder, and the submission's paths lie below it.
         problem: why it could not be read, "" otherwise.
+        from_stdin: it came from standard input, whatever its name.
     """
 
     name: str
     submission: Submission
     is_folder: bool = False
     problem: str = ""
+    from_stdin: bool = False
 
     def file_of(self, path: str) -> str:
         """The file that a path of the submission stands for."""
@@ -147,6 +149,6 @@ def _read(place: _Place) -> NamedScript:
 
 def _standard_input(stdin: Callable[[], bytes], name: str) -> NamedScript:
     try:
-        return NamedScript(name, script_of(stdin(), Path(name)))
+        return NamedScript(name, script_of(stdin(), Path(name)), from_stdin=True)
     except UsageError as error:
-        return NamedScript(name, Submission(Path(name).stem, ()), problem=str(error))
+        return NamedScript(name, Submission(Path(name).stem, ()), problem=str(error), from_stdin=True)

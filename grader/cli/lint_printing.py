@@ -10,12 +10,27 @@ from grader.cli.printing import emit_json, stdout_console
 
 if TYPE_CHECKING:
     from grader.checks.lint import LintedScript
+    from grader.checks.mended_script import MendedScript
 
 
-def print_lint(linted: Sequence[LintedScript], *, form: str) -> None:
-    """Source findings of each script, as `text`, `json`, `sarif` or `github` annotations."""
+def print_lint(
+    linted: Sequence[LintedScript],
+    *,
+    form: str,
+    mended: Sequence[MendedScript] = (),
+    aside: bool = False,
+) -> None:
+    """Source findings of each script, as `text`, `json`, `sarif` or `github` annotations.
+
+    Args:
+        linted: what was found, or remains. form: one of those words.
+        mended: of each script what was mended in it, where that was asked for.
+        aside: text goes to standard error, as standard output holds something else.
+    """
     if form == "json":
-        emit_json({"schema": 1, "files": [_linted_out(one) for one in linted]})
+        told = [_mended_out(script) for script in mended] or [{}] * len(linted)
+        files = [_linted_out(one) | more for one, more in zip(linted, told, strict=True)]
+        emit_json({"schema": 1, "files": files})
         return
     if form == "sarif":
         from grader.report.exports import sarif
@@ -27,18 +42,21 @@ def print_lint(linted: Sequence[LintedScript], *, form: str) -> None:
 
         sys.stdout.write(to_annotations(linted))
         return
+    from rich.console import Console
     from rich.text import Text
 
     from grader.report.readiness import print_readiness
     from grader.report.safe_text import one_line
     from grader.report.terminal import print_findings
 
-    console = stdout_console()
+    console = Console(stderr=True, highlight=False) if aside else stdout_console()
     readable = [one for one in linted if not one.source.problem]
     for one in readable:
         if len(linted) > 1:
             console.print(Text(one_line(one.source.name), style="bold"), soft_wrap=True)
         print_findings(one.findings, one.source.submission, console)
+        if not mended and (num := sum(finding.fix is not None for finding in one.findings)):
+            console.print(f"`--fix` mends {num} of these, `--diff` shows how.", style="dim", markup=False)
         if one.num_silenced:
             console.print(f"{one.num_silenced} more silenced by `# noqa`.", style="dim")
         if one.steps:
@@ -47,6 +65,13 @@ def print_lint(linted: Sequence[LintedScript], *, form: str) -> None:
             console.print(
                 "`--task TASK` says what a task asks for that is not in it.", style="dim", markup=False
             )
+
+
+def _mended_out(script: MendedScript) -> dict[str, Any]:
+    """What was mended, with the diff that says how: also of standard input, which is written nowhere."""
+    from grader.cli.lint_fixing import diff_of, mended_out
+
+    return {"mended": mended_out(script), "diff": diff_of(script)}
 
 
 def _linted_out(one: LintedScript) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from grader.checks.rule import in_words
 from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.submission import Submission
+from grader.report.fix_changes import FixChange, fix_changes
 from grader.report.quote import Quote, quotes
 from grader.report.wording import EVIDENCES, SEVERITIES, mend_order, points_text, ranks_text
 
@@ -29,6 +30,7 @@ class Card:
         costs: one sentence per rubric item that lost points to it, or to a fault that follows from it and has no card.
         ranks: the ranks concerned in words, "" where none are named.
         seen: how it was seen, sentences.
+        changes: what its fix would change, by file; empty where it has none.
     """
 
     number: int
@@ -39,6 +41,7 @@ class Card:
     costs: tuple[str, ...]
     ranks: str
     seen: tuple[str, ...]
+    changes: tuple[FixChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,7 @@ def _card(
         costs=tuple(costs_of(finding, rubric)) or tuple(finding.details.get(COSTS, ())),
         ranks=ranks_text(finding.ranks) if finding.ranks else "",
         seen=tuple(_seen(finding)),
+        changes=fix_changes(finding, submission),
     )
 
 

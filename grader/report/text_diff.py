@@ -75,11 +75,12 @@ class LineBlock:
 
 @dataclass(frozen=True, slots=True)
 class TextDiff:
-    """Two texts and the blocks that make the one of the other."""
+    """Two texts and the blocks that make the one of the other; `context`: equal lines around what changed."""
 
     old: Sequence[str]
     new: Sequence[str]
     blocks: tuple[LineBlock, ...]
+    context: int = _CONTEXT
 
     @classmethod
     def between(cls, old: Sequence[str], new: Sequence[str], most_matched: int = MOST_MATCHED) -> TextDiff:
@@ -139,12 +140,12 @@ class TextDiff:
             if not block.equal:
                 group.append(block)
             elif not group:
-                group = [block.last(_CONTEXT)]
-            elif block.num_lines <= 2 * _CONTEXT and block is not self.blocks[-1]:
+                group = [block.last(self.context)]
+            elif block.num_lines <= 2 * self.context and block is not self.blocks[-1]:
                 group.append(block)
             else:
-                yield [*group, block.first(_CONTEXT)]
-                group = [block.last(_CONTEXT)]
+                yield [*group, block.first(self.context)]
+                group = [block.last(self.context)]
         if any(not block.equal for block in group):
             yield group
 

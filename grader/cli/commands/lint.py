@@ -15,16 +15,27 @@ With --task the findings are those that a grade of the task tells of, each as wh
 way of acceptance, it costs so many points, or it is free advice. Every item is told, too: seen in the text, not found
 there with what to write, or a matter that only a run can tell.
 
+With --fix what can be written for certain is written into the files, and what remains is told; with --diff it is only
+shown. Of standard input the mended script is printed. What takes a decision is left to you, and so is what a comment
+silences. An edit that would leave a file that is no valid Python is not made.
+
 Exit code 1 when anything of severity error was found, or something that the task demands is not in the text; 2 when a
-file could not be read (the others are linted all the same).
+file could not be read (the others are linted all the same) or, with --fix, not be written. With --fix and --diff it is
+the findings that remain which count.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from grader.cli.exports import OF_LINT, add_export_arguments, check_exports, write_exports
+
+if TYPE_CHECKING:
+    from grader.catalog.scripts import NamedScript
+    from grader.checks.lint import LintedScript
 
 NAME = "lint"
 ORDER = 20
@@ -59,6 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_FORMATS,
         help="how to print: text, json (as --json), sarif, or github (annotations in a workflow's log)",
     )
+    parser.add_argument(
+        "--fix", action="store_true", help="write what is certain into the files, and tell what remains"
+    )
+    parser.add_argument("--diff", action="store_true", help="show what --fix would write, and write nothing")
     add_export_arguments(parser, OF_LINT)
     parser.add_argument(
         "--exit-zero", action="store_true", help="exit with 0 even when something of severity error was found"
@@ -67,42 +82,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Lint everything that is named."""
-    from dataclasses import replace
-
     from grader.catalog.scripts import read_scripts
     from grader.catalog.submissions import MAX_FILE_BYTES
-    from grader.checks.choice import parse_choice
-    from grader.checks.lint import lint_script_as_asked
     from grader.checks.rule_failures import exit_code
+    from grader.cli.lint_fixing import Fixing, fix_scripts, holds_result, print_fixed
     from grader.cli.lint_printing import print_lint
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
     from grader.model.finding import Severity
 
     if args.json and args.format not in {None, "json"}:
         raise UsageError(f"--json and --format {args.format} contradict each other; give one of them")
-    choice = parse_choice(args.select, args.ignore)
+    lint_one = _linter(args)
     check_exports(args)
+    form = "json" if args.json else args.format or "text"
     sources = read_scripts(
         args.files,
         stdin=lambda: sys.stdin.buffer.read(MAX_FILE_BYTES + 1),
         stdin_name=args.stdin_filename,
     )
-    if args.task is None:
-        linted = [lint_script_as_asked(source, choice) for source in sources]
+    linted = [lint_one(source) for source in sources]
+    if args.fix or args.diff:
+        fixing = Fixing(only_shown=args.diff, for_programs=form != "text")
+        mended = fix_scripts(linted, lint_one, fixing)
+        linted = [one.linted for one in mended]
+        print_fixed(mended, fixing)
+        print_lint(linted, form=form, mended=mended, aside=holds_result(mended, fixing))
     else:
-        from grader.catalog import load_task
-        from grader.report.reading import Reading, read_for
-        from grader.settings import settings
-
-        task = load_task(args.task)
-        linted = []
-        for source in sources:
-            read = (
-                Reading((), ()) if source.problem else read_for(task, source.submission, settings().profile)
-            )
-            found = (*read.findings, *read.failures)
-            linted.append(replace(lint_script_as_asked(source, choice, found), steps=read.steps))
-    print_lint(linted, form="json" if args.json else args.format or "text")
+        print_lint(linted, form=form)
     write_exports(args, OF_LINT, linted)
     for source in sources:
         if source.problem:
@@ -117,3 +123,27 @@ def run(args: argparse.Namespace) -> int:
     bad = any(f.severity is Severity.ERROR for one in linted for f in one.findings)
     bad = bad or any(step.lacking for one in linted for step in one.steps)
     return EXIT_NOT_ACCEPTED if bad and not args.exit_zero else EXIT_ACCEPTED
+
+
+def _linter(args: argparse.Namespace) -> Callable[[NamedScript], LintedScript]:
+    """Asks of a script what the command line asks: the chosen rules, against a task where one is named."""
+    from dataclasses import replace
+
+    from grader.checks.choice import parse_choice
+    from grader.checks.lint import lint_script_as_asked
+
+    choice = parse_choice(args.select, args.ignore)
+    if args.task is None:
+        return lambda source: lint_script_as_asked(source, choice)
+    from grader.catalog import load_task
+    from grader.report.reading import Reading, read_for
+    from grader.settings import settings
+
+    task = load_task(args.task)
+
+    def lint_for_task(source: NamedScript) -> LintedScript:
+        read = Reading((), ()) if source.problem else read_for(task, source.submission, settings().profile)
+        found = (*read.findings, *read.failures)
+        return replace(lint_script_as_asked(source, choice, found), steps=read.steps)
+
+    return lint_for_task
