@@ -15,7 +15,7 @@ from grader.checks.source.script import parse
 from grader.evaluate.score import Score, score
 from grader.evaluate.timing import needs_repeat
 from grader.model.calibration import Calibration, StyleTiming
-from grader.model.evaluation import ArtifactProblem, Evaluation
+from grader.model.evaluation import ArtifactProblem, Change, Evaluation, OtherScore
 from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import CheckResult, ItemState, State, Verdict
 from grader.model.run import Ending, RankRecord, RunRecord
@@ -196,6 +196,25 @@ def test_accuracy_has_steps_and_gates(accuracy: float, earned: float) -> None:
     outcome = judged(evaluation=evaluation(accuracy))
     assert item(outcome, "accuracy").earned == earned
     assert outcome.verdict is (Verdict.ACCEPTED if accuracy >= 0.9 else Verdict.REJECTED)
+
+
+def test_a_missed_accuracy_says_why_and_the_reason_costs_nothing_more() -> None:
+    scored = replace(
+        evaluation(0.1),
+        validation={"accuracy": 0.1},
+        others=(
+            OtherScore(Change.NOTHING, "the task's own way", 0.1, 50, -1.0, 1.0),
+            OtherScore(Change.RANGE, "no normalisation", 0.98, 50, 0.0, 1.0),
+        ),
+    )
+    why = finding("EVAL011")
+    outcome = judged(replace(why, evidence=EvidenceKind.EVALUATION), evaluation=scored)
+    accuracy = item(outcome, "accuracy")
+    assert (accuracy.earned, accuracy.codes) == (0, ("EVAL011",))
+    assert (
+        "0.100 on 100 hidden samples; at least 0.900 is asked for. On images from 0 to 1" in accuracy.reason
+    )
+    assert (item(outcome, "validation").earned, outcome.verdict) == (20, Verdict.REJECTED)
 
 
 @pytest.mark.parametrize("problem", list(ArtifactProblem))

@@ -74,8 +74,8 @@ def test_an_unknown_name_is_told_with_what_there_is(name: str) -> None:
     for select, ignore, option in (([name], [], "--select"), ([], [name], "--ignore")):
         with pytest.raises(UsageError, match=option):
             parse_choice(select, ignore)
-    with pytest.raises(UsageError, match="Did you mean DATA001"):
-        parse_choice(["DATA01"], [])
+    with pytest.raises(UsageError, match="Did you mean SHARD002"):
+        parse_choice(["SHARD02"], [])
 
 
 def test_every_rule_and_family_can_be_named() -> None:
