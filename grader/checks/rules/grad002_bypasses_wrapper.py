@@ -108,8 +108,8 @@ def _fix(script: Script, calls: list[ast.Call]) -> Fix | None:
         if isinstance(func, ast.Attribute) and func.attr == "module":
             edits.replace(func, ast.unparse(func.value))
         else:
-            own = isinstance(func, ast.Name) and script.names.lookup(func.id, func)[0].kind == "assign"
-            wrapper = _wrapper_of(script, func) if own and isinstance(func, ast.Name) else ""
+            kinds = [d.kind for d in script.names.lookup(func.id, func)] if isinstance(func, ast.Name) else []
+            wrapper = _wrapper_of(script, func) if kinds == ["assign"] and isinstance(func, ast.Name) else ""
             edits.replace(func, wrapper) if wrapper else edits.give_up()
     return edits.fix("Calls the wrapper, which averages the gradients.")
 

@@ -115,7 +115,7 @@ def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
         test = f"if {local_rank(script, edits, call)} == 0:"
         meet = f"{edits.name('torch.distributed.barrier', call)}()"
         if wanted is not None and isinstance(statement, ast.Assign) and statement.value is call:
-            edits.before(statement, test, f"    {edits.text(call)}", meet)
+            edits.before(statement, test, *edits.lines(call, "    "), meet)
             edits.replace(wanted, "False")
         elif wanted is None and isinstance(statement, ast.Expr) and statement.value is call:
             edits.wrap([statement], test)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from grader.checks.needed_lines import import_for
 from grader.checks.source.library_spelling import header, is_bound, spelled
+from grader.checks.source.node_text import lines_of_texts, node_lines, node_text
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import start
+from grader.checks.source.syntax_nodes import UNKNOWN, start
 from grader.checks.source.syntax_tree import Tree
 from grader.model.fix import Edit, Fix, mended
 from grader.model.syntax_tree import parse_text
@@ -64,11 +65,11 @@ class Edits:
 
     def text(self, node: ast.AST) -> str:
         """A node as it is written; in one line, where it is written over several."""
-        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-        if first != last or not first:
-            return ast.unparse(node)
-        line = self._line(node, first).encode()
-        return line[getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", 0)].decode()
+        return node_text(self._script, node)
+
+    def lines(self, node: ast.expr, indent: str) -> list[str]:
+        """A node as it is written, line by line, moved to an indentation."""
+        return node_lines(self._script, node, indent)
 
     def replace(self, node: ast.expr, text: str) -> None:
         """Write a text in an expression's place."""
@@ -92,6 +93,9 @@ class Edits:
     def give(self, call: ast.Call, name: str, value: str) -> None:
         """Give a call an argument by its keyword, in the place of the value that it is given now."""
         given = self._script.argument(call, name)
+        if given is UNKNOWN:
+            self.give_up()
+            return
         if given is not None:
             written = given in call.args or any(k.value is given for k in call.keywords)
             self.replace(given, value) if written or self._of_own_options(given) else self.give_up()
@@ -204,7 +208,7 @@ class Edits:
                 text = "".join(f"{line}\n{indent}" for line in (*before, opening)) + step
                 self._insert(statement.lineno, statement.col_offset + 1, statement, text)
                 first += 1
-            inside = _lines_of_texts(statement)
+            inside = lines_of_texts(statement)
             for number in range(first, (statement.end_lineno or statement.lineno) + 1):
                 if number not in inside and self._line(statement, number).strip():
                     self._insert(number, 1, statement, step)
@@ -284,13 +288,3 @@ class Edits:
 def _over(path: str, node: ast.expr | ast.keyword, text: str) -> Edit:
     last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
     return Edit(path, node.lineno, node.col_offset + 1, last, end + 1, text)
-
-
-def _lines_of_texts(statement: ast.stmt) -> set[int]:
-    """Lines that begin within a text over several lines: what stands before them is part of it."""
-    return {
-        number
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Constant | ast.JoinedStr)
-        for number in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
-    }

@@ -42,7 +42,7 @@ def tell_epoch(script: Script, edits: Edits, loader: ast.Call, sampler: ast.Call
     loops = {loop for draw in script.training.roles(loader).draws if draw.trains
              for loop in [_epoch_loop(script, draw.loop)]} | set(_iterated_anew(script, loader))  # fmt: skip
     loop = loops.pop() if len(loops) == 1 else None
-    if loop is None or (sampler is not None and script.training.samplers(loader) != (sampler,)):
+    if loop is None or (sampler is not None and not _only_sampler(script, loader, sampler)):
         edits.give_up()
         return
     owner = held_name(script, sampler, loop) or _read(script, loop, sampler) if sampler is not None else ""
@@ -54,6 +54,12 @@ def tell_epoch(script: Script, edits: Edits, loader: ast.Call, sampler: ast.Call
         edits.give_up()
         return
     edits.before(loop.body[0], f"{owner}.set_epoch({number})")
+
+
+def _only_sampler(script: Script, loader: ast.Call, sampler: ast.Call) -> bool:
+    """Whether a loader draws by this sampler whatever the script was started with."""
+    given = script.argument(loader, "sampler")
+    return given is not None and script.values.origins(given) == (sampler,)
 
 
 def retell_epoch(script: Script, edits: Edits, calls: list[ast.Attribute]) -> None:
