@@ -59,7 +59,7 @@ never shuffled has none to renew. In the source, by a shuffling sampler in an ep
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from grader.checks.evidence import Evidence
@@ -67,10 +67,12 @@ from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import Shard
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
 from grader.checks.source.script import UNKNOWN, Script
-from grader.model.finding import Severity
+from grader.checks.source.share_causes import own_cuts, own_seeds
+from grader.model.finding import Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -173,9 +175,9 @@ def check_run(evidence: Evidence) -> Observation:
         repeated = {rank: _repeated(stream.shards(rank)) for rank in stream.ranks}
         repeated = {rank: numbers for rank, numbers in repeated.items() if numbers}
         if repeated:
-            return flagged(_hit(stream, repeated, list(check_source(evidence.script))))
+            return flagged(_hit(evidence.script, stream, repeated))
         if _dealt_once(stream):
-            return flagged(_dealt_hit(stream, asked=evidence.expected.new_shares))
+            return flagged(_dealt_hit(evidence.script, stream, asked=evidence.expected.new_shares))
         _clean(stream, renewed, reasons)
     if renewed:
         return verified(renewed[0])
@@ -194,11 +196,11 @@ def _dealt_once(stream: Stream) -> bool:
         s.num_distinct < _WHOLE * len(own) for shards, own in zip(epochs_of, met, strict=True) for s in shards
     ):
         return False  # a part of the share in each epoch: something divides it once more
-    # Dealt anew, half of what one of two ranks met in two epochs is met by the other, too; padding repeats a few.
+    # Dealt anew, half of what one of two ranks met in two epochs is met by the other, too.
     return all(len(a & b) <= _PADDING * min(len(a), len(b)) for a, b in combinations(met, 2))
 
 
-def _dealt_hit(stream: Stream, *, asked: bool) -> Hit:
+def _dealt_hit(script: Script, stream: Stream, *, asked: bool) -> Hit:
     sizes = {rank: stream.shards(rank)[0].num_samples for rank in stream.ranks}
     told = listed(f"{n:,} on rank {r}" for r, n in sizes.items())
     return Hit(
@@ -210,7 +212,7 @@ def _dealt_hit(stream: Stream, *, asked: bool) -> Hit:
         ),
         hint="Cut the shares anew in each epoch from one permutation of all samples that every rank draws alike, with "
         "the epoch as its seed. `DistributedSampler` does so once `sampler.set_epoch(epoch)` is called.",
-        where=place(stream.site),
+        where=(*lines(script, own_cuts(script, stream.site)), *place(stream.site)),
         ranks=tuple(stream.ranks),
         # Local shuffling is a known way, where nobody asks for more.
         severity=None if asked else Severity.HINT,
@@ -263,7 +265,14 @@ def _order(shard: Shard, length: int) -> object:
     return samples
 
 
-def _hit(stream: Stream, repeated: dict[int, list[int]], said: list[Hit]) -> Hit:
+def _seeded(seeds: Sequence[Location]) -> str:
+    here = f"`{seeds[0].path}:{seeds[0].line}`"
+    return f"Seed the shuffle with the epoch, too: {here} repeats one number. Give it `seed + epoch` on all ranks."
+
+
+def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
+    said = list(check_source(script))
+    seeds = () if said else lines(script, own_seeds(script, stream.site))
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
     sampler = shard.loader.sampler if shard.loader else ""
@@ -279,8 +288,8 @@ def _hit(stream: Stream, repeated: dict[int, list[int]], said: list[Hit]) -> Hit
             f"({count(shard.num_samples, 'sample')} each). {cause}Every epoch repeats the first one's batches, "
             "so shuffling helps only once."
         ),
-        hint=said[0].hint if said else _TELL,
-        where=(*(said[0].where if said else ()), *place(stream.site)),
+        hint=said[0].hint if said else _seeded(seeds) if seeds else _TELL,
+        where=(*(said[0].where if said else seeds), *place(stream.site)),
         ranks=tuple(sorted(repeated)),
         details={
             "epochs_by_rank": {str(r): n for r, n in repeated.items()},

@@ -41,6 +41,9 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions, expected_size
 from grader.checks.run.epoch_shards import first
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.causes import lines
+from grader.checks.source.script import Script
+from grader.checks.source.share_causes import cut_before, own_cuts
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -56,7 +59,7 @@ def check_run(evidence: Evidence) -> Observation:
         judged = epoch_partitions(evidence.ledger, stream)
         lacking = [d for d in judged if d.num_missing is not None and d.num_missing > d.num_droppable]
         if lacking:
-            return flagged(_hit(stream, lacking))
+            return flagged(_hit(evidence.script, stream, lacking))
         complete = [d for d in judged if d.num_missing is not None]
         if complete:
             missed = max(d.num_missing or 0 for d in complete)
@@ -84,7 +87,7 @@ def _over_all(
     return None, "No epoch ran to its end, so what it would have left out is not known."
 
 
-def _hit(stream: Stream, lacking: list[EpochPartition]) -> Hit:
+def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
     worst = max(lacking, key=lambda d: d.num_missing or 0)
     epoch, missing, expected = worst.epoch, worst.num_missing or 0, worst.num_expected or 0
     ever = frozenset().union(*(e.union for e in stream.epochs))
@@ -99,6 +102,10 @@ def _hit(stream: Stream, lacking: list[EpochPartition]) -> Hit:
     if told and told[-1] > len(epoch.shards):
         cause = f" Its sampler divides among {told[-1]} ranks, but {len(epoch.shards)} trained."
         hint = "Leave out `num_replicas` and `rank`: `DistributedSampler` asks the process group for both."
+    cut = lines(script, [*cut_before(script, stream.site), *own_cuts(script, stream.site)])
+    if cut and any(True for _ in cut_before(script, stream.site)):
+        cause = f" `{cut[0].path}:{cut[0].line}` takes a share by rank already, and the loader divides that once more."
+        hint = "Divide once: give the sampler the whole set, or the loader your own share with `shuffle=True` alone."
     whole_run = f"; {never:,} were never drawn in the whole run" if never > worst.num_droppable else ""
     return Hit(
         message=(
@@ -108,7 +115,7 @@ def _hit(stream: Stream, lacking: list[EpochPartition]) -> Hit:
             "The model can't learn from what no rank sees."
         ),
         hint=hint,
-        where=place(stream.site),
+        where=(*cut, *place(stream.site)),
         ranks=epoch.ranks,
         details={
             "epochs": [d.epoch.number for d in lacking],

@@ -66,8 +66,7 @@ from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import LOOPS
-from grader.checks.source.training_loops import Draw
+from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
@@ -90,42 +89,11 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag lengths that differ by rank: batch sizes, shards, numbers of steps, exits on some ranks only."""
     if not script.joins_group or script.training.framework or _evens_out(script):
         return
-    for draw in script.training.draws:
-        if draw.trains:
-            yield from _unequal_steps(script, draw)
+    for node, text in uneven_rounds(script):
+        yield _source_hit(script, node, text)
     for loader in script.training.loaders():
         if script.training.roles(loader).trains:
             yield from _unequal_shards(script, loader)
-
-
-def _unequal_steps(script: Script, draw: Draw) -> Iterable[Hit]:
-    tree = script.names.tree(draw.loop)
-    for leave in tree.exits:
-        guard = script.guards.partial(leave)
-        inside = guard is not None and tree.inside(guard.test, draw.loop)
-        if (
-            guard is None
-            or not inside
-            or not guard.condition.sure
-            or _loop_of(script, leave) is not draw.loop
-        ):
-            continue
-        if any(script.sharding.by_rank(n) for n in ast.walk(guard.test)):
-            continue  # `if step % world != rank: continue` deals the batches out
-        word = "break" if isinstance(leave, ast.Break) else "continue"
-        yield _source_hit(
-            script,
-            leave,
-            f"{script.at(leave)} leaves the training step with `{word}` under {script.quote(guard.test)}, on "
-            f"some ranks only.",
-        )
-    if isinstance(draw.loop, ast.While):
-        return
-    for call in tree.calls_within(draw.loop.iter):
-        bounds_loop = script.names.qualified(call.func) in ("range", "itertools.islice")
-        if bounds_loop and any(script.ranks.rank(a) for a in call.args):
-            text = f"{script.at(call)} bounds the training loop by the rank: {script.quote(call)}."
-            yield _source_hit(script, call, text)
 
 
 def _unequal_shards(script: Script, loader: ast.Call) -> Iterable[Hit]:
@@ -161,14 +129,6 @@ def _evens_out(script: Script) -> bool:
     return bool(script.mentioned("Join") or script.mentioned("MIN")) or any(
         isinstance(n, ast.Attribute) and script.training.wrapped(n.value) for n in script.mentioned("join")
     )
-
-
-def _loop_of(script: Script, node: ast.AST) -> ast.AST | None:
-    tree = script.names.tree(node)
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, LOOPS):
-        above = tree.parent.get(above)
-    return above
 
 
 def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severity | None = None) -> Hit:

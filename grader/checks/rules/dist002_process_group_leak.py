@@ -44,6 +44,7 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
+from grader.checks.source.causes import guarded_ends, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.missing_modules import may_set_up
@@ -151,7 +152,7 @@ def check_run(evidence: Evidence) -> Observation:
                 "that nobody chose: mostly a warning, now and then a hang at the end."
             ),
             hint="Call `torch.distributed.destroy_process_group()` as the last line that every rank runs.",
-            where=place(group.site),
+            where=(*lines(evidence.script, guarded_ends(evidence.script)), *place(group.site)),
             ranks=tuple(r.rank for r in leaking),
             details={"backend": group.backend},
         )

@@ -57,7 +57,8 @@ from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.uneven_dicts import UnevenDicts
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending, RankRecord
+from grader.model.run import Ending, Frame, RankRecord
+from grader.model.trace import Site
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -198,7 +199,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(_caused(_deadlock_hit(stuck), evidence.script))
     crashed = [(r, mismatch(r)) for r in evidence.record.ranks if mismatch(r)]
     if crashed:
-        return flagged(_caused(_crash_hit(crashed), evidence.script))
+        return flagged(_caused(_crash_hit(evidence, crashed), evidence.script))
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
         if not called:
@@ -233,7 +234,7 @@ def _deadlock_hit(stuck: tuple[StuckRank, ...]) -> Hit:
             "Let all ranks call the same collectives in the same order and equally often: the same number of "
             "batches, the same branches, and decisions such as an early stop on a value that all ranks share."
         ),
-        where=places(s.site for s in stuck),
+        where=places((*(s.site for s in stuck), *(s.caller for s in stuck))),
         ranks=tuple(s.rank for s in stuck if not s.ended),
         details={
             "waiting": {
@@ -247,10 +248,15 @@ def _deadlock_hit(stuck: tuple[StuckRank, ...]) -> Hit:
     )
 
 
-def _crash_hit(crashed: list[tuple[RankRecord, str]]) -> Hit:
+def _crash_hit(evidence: Evidence, crashed: list[tuple[RankRecord, str]]) -> Hit:
     words = crashed[0][1]
-    sites = [next((f for f in r.failure.frames if f.in_submission), None) for r, _ in crashed if r.failure]
+    sites: list[Frame | Site | None] = [
+        next((f for f in r.failure.frames if f.in_submission), None) for r, _ in crashed if r.failure
+    ]
     who = [r.rank for r, _ in crashed]
+    if not any(sites):
+        # The backend's own thread failed: the newest call that each rank had made.
+        sites = [r.collectives[-1].site for r in evidence.trace.ranks if r.collectives]
     return Hit(
         message=(
             f"{ranks(who)} crashed{f' at {at(sites[0])}' if any(sites) else ''} because the ranks' "

@@ -67,10 +67,10 @@ from grader.checks.run.replica_comparison import (
     sharded,
     trainers,
 )
-from grader.checks.source.causes import exchange_replaced, lines
+from grader.checks.source.causes import averaged_in_vain, exchange_replaced, lines, steps_held_back
 from grader.checks.source.collectives import INIT
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
@@ -88,7 +88,13 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag steps with gradients that nothing has averaged."""
     if script.training.framework or not script.calls(INIT):
         return
-    yield from _inside_no_sync(script)
+    for step, block in () if script.averaging.all else steps_held_back(script):
+        yield Hit(
+            message=f"{script.at(step)} steps inside the `no_sync()` block of {script.at(block)}: the gradients it "
+            "uses were made there and never averaged.",
+            hint="Leave `no_sync()` before the last forward and backward pass of each step.",
+            where=(script.location(step),),
+        )
     for accumulation in script.accumulations.all:
         held = script.accumulation_rounds.held_when_stepping(accumulation)
         if held is not None and not script.averaging.all:
@@ -176,28 +182,6 @@ def _left_outside(script: Script) -> Iterable[Hit]:
                 break
 
 
-def _inside_no_sync(script: Script) -> Iterable[Hit]:
-    """`with model.no_sync():` around backward *and* step, with no condition about it."""
-    for tree in script.trees:
-        for block in tree.withs:
-            contexts = [i.context_expr for i in block.items]
-            if not any(isinstance(c, ast.Call) and name_of(c) == "no_sync" for c in contexts):
-                continue
-            backwards = [b for b in script.training.backwards if any(tree.inside(b, s) for s in block.body)]
-            steps = [
-                s
-                for s in script.updates.steps
-                if any(tree.inside(s, b) for b in block.body) and any(start(b) < start(s) for b in backwards)
-            ]
-            if steps and not script.averaging.all:
-                yield Hit(
-                    message=f"{script.at(steps[0])} steps inside the `no_sync()` block of {script.at(block)}: the "
-                    "gradients it uses were made there and never averaged.",
-                    hint="Leave `no_sync()` before the last forward and backward pass of each step.",
-                    where=(script.location(steps[0]),),
-                )
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
     if sharded(evidence.trace):
@@ -235,11 +219,17 @@ def _hit(
     wrapped = any(w.kind in ("ddp", "fabric", "accelerate") for r in active for w in r.wraps)
     unsynced = any(s.synced is False for r in active for s in r.steps)
     replaced = list(exchange_replaced(script)) if wrapped else []
+    in_vain = [] if wrapped else list(averaged_in_vain(script))
     hint = _HINT
     if wrapped and unsynced:
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
     elif replaced:
         hint = f"Let the wrapper exchange gradients among all ranks; {script.quote(replaced[0])} takes its place."
+    elif in_vain:
+        hint = (
+            f"{script.at(in_vain[0])} averages, but not what this step uses: reduce every `parameter.grad` itself "
+            "after `backward()` and before `step()`, in each step, and divide it by the number of ranks."
+        )
     elif wrapped:
         hint = "Call the wrapped model itself in the training loop, and step only parameters that it holds."
     return Hit(
@@ -249,7 +239,7 @@ def _hit(
             f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
         ),
         hint=hint,
-        where=(*lines(script, replaced), *place(site)),
+        where=tuple(dict.fromkeys((*lines(script, [*replaced, *in_vain]), *place(site)))),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,

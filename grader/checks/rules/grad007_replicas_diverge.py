@@ -50,7 +50,7 @@ them to the others.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, listed, place, ranks
@@ -62,8 +62,10 @@ from grader.checks.run.replica_comparison import (
     sharded,
     trainers,
 )
+from grader.checks.source.causes import fresh_models, lines
 from grader.checks.source.script import Script
-from grader.model.finding import Severity
+from grader.checks.source.weight_changes import changed_apart, weight_changes
+from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
 from grader.model.trace import RankTrace, Site
 
@@ -80,21 +82,6 @@ EXPLAINED_BY = (
     "DATA005",
     "OPT004",
 )
-_WHOLE = ("load_state_dict", "reset_parameters", "apply")
-_IN_PLACE = {
-    "clamp_",
-    "copy_",
-    "mul_",
-    "add_",
-    "div_",
-    "sub_",
-    "fill_",
-    "zero_",
-    "normal_",
-    "uniform_",
-    "lerp_",
-    "clip_",
-}
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -102,7 +89,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.training.wraps or script.training.framework:
         return
     blamed: set[ast.AST] = set()
-    for node, owner in _changes(script):
+    for node, owner in weight_changes(script):
         wrap = script.replicas.wrap_of(owner)
         if wrap is None or not script.replicas.trained_after(node) or script.replicas.wrapped_again(node):
             continue
@@ -124,28 +111,6 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
 
 
-def _changes(script: Script) -> Iterable[tuple[ast.AST, ast.expr]]:
-    """Places that write to weights, with what they write to."""
-    changed = {call: call.args[0] for _, call in script.calls_under("torch.nn.init.") if call.args}
-    for call in script.called(*_WHOLE, *_IN_PLACE):
-        func = call.func
-        if isinstance(func, ast.Attribute) and (func.attr in _WHOLE or not _in_gradient(func.value)):
-            changed.setdefault(call, func.value)
-    for call in script.all_calls() if changed else ():
-        if call in changed:
-            yield call, changed[call]
-    for tree in script.trees:
-        for definition in tree.attributes.get("data", ()):
-            targets = getattr(definition.node, "targets", None) or [getattr(definition.node, "target", None)]
-            for target in targets:
-                if isinstance(target, ast.Attribute):
-                    yield definition.node, target.value
-
-
-def _in_gradient(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and "grad" in ast.dump(node)
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
     if sharded(evidence.trace):
@@ -156,10 +121,10 @@ def check_run(evidence: Evidence) -> Observation:
     site = first_known([w.site for r in active for w in r.wraps])
     during = compare_parameters(evidence.trace)
     if during.difference is not None:
-        return flagged(_during(active, during, site))
+        return flagged(_during(active, during, _causes(evidence.script, site), site))
     at_end = _at_end(active, during)
     if at_end:
-        return flagged(_end_hit(active, at_end, site))
+        return flagged(_end_hit(active, at_end, _causes(evidence.script, site), site))
     if during.num_steps:
         return verified(
             f"Parameters of {len(active)} ranks were equal at {every(during.num_steps, 'step')} compared"
@@ -190,7 +155,9 @@ def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list
     return found if comparable else None
 
 
-def _during(active: tuple[RankTrace, ...], found: Comparison, site: Site | None) -> Hit:
+def _during(
+    active: tuple[RankTrace, ...], found: Comparison, causes: Sequence[Location], site: Site | None
+) -> Hit:
     difference = found.difference
     assert difference is not None
     a, b = difference.ranks
@@ -199,10 +166,10 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, site: Site | None)
             f"{ranks((a, *found.ranks))} had different parameters after step {difference.step} "
             f"(`{difference.names[0]}`: sum {difference.sums[0][0]} against {difference.sums[1][0]}), and at "
             f"{found.num_different:,} of {count(found.num_steps, 'compared step')}. "
-            f"{_WHY.format(where=at(site, 'DDP'))}"
+            f"{_why(causes, site)}"
         ),
-        hint=_HINT,
-        where=place(site),
+        hint=_HINT if site is not None else _SEND,
+        where=tuple(dict.fromkeys((*causes, *place(site)))),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,
@@ -214,7 +181,9 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, site: Site | None)
     )
 
 
-def _end_hit(active: tuple[RankTrace, ...], at_end: dict[int, list[str]], site: Site | None) -> Hit:
+def _end_hit(
+    active: tuple[RankTrace, ...], at_end: dict[int, list[str]], causes: Sequence[Location], site: Site | None
+) -> Hit:
     rank, names = next(iter(at_end.items()))
     concerned = (active[0].rank, *at_end)
     return Hit(
@@ -222,17 +191,38 @@ def _end_hit(active: tuple[RankTrace, ...], at_end: dict[int, list[str]], site: 
             f"{ranks(concerned)} ended with different parameters after the same "
             f"{count(len(active[0].steps), 'step')}: {count(len(names), 'tensor')} of rank {rank} differ from "
             f"rank {active[0].rank}'s "
-            f"({listed([f'`{n}`' for n in names], 3)}). {_WHY.format(where=at(site, 'DDP'))}"
+            f"({listed([f'`{n}`' for n in names], 3)}). {_why(causes, site)}"
         ),
-        hint=_HINT,
-        where=place(site),
+        hint=_HINT if site is not None else _SEND,
+        where=tuple(dict.fromkeys((*causes, *place(site)))),
         ranks=concerned,
         details={"tensors": names[:8], "steps_by_rank": {str(r.rank): len(r.steps) for r in active}},
     )
 
 
-_WHY = "{where} made the replicas equal once; what one rank changes afterwards for itself stays different for ever."
+def _causes(script: Script, wrap: Site | None) -> tuple[Location, ...]:
+    """What changes weights on some ranks; without a wrapper and without such a place, where the model was made."""
+    changed = lines(script, changed_apart(script))
+    return changed or (lines(script, fresh_models(script)) if wrap is None else ())
+
+
+def _why(causes: Sequence[Location], wrap: Site | None) -> str:
+    first = f"`{causes[0].path}:{causes[0].line}`" if causes else ""
+    if wrap is None:
+        made = f" by {first}" if first else ""
+        return f"Nothing keeps the replicas equal that were made{made}: no wrapper sends rank 0's weights to all."
+    changed = (
+        f"{first} changes weights after that, on some ranks or with numbers of their own" if first else ""
+    )
+    return f"{at(wrap, 'DDP')} made the replicas equal once; {changed or _LATER}."
+
+
+_LATER = "what one rank changes afterwards for itself stays different for ever"
 _HINT = (
     "Load or change parameters before the wrap (DDP sends rank 0's to all), or on every rank alike; "
     "give all ranks the same learning rate."
+)
+_SEND = (
+    "Send rank 0's weights to all before the first step: `for tensor in model.state_dict().values(): "
+    "dist.broadcast(tensor, src=0)`; or wrap the model with DDP, which does it."
 )

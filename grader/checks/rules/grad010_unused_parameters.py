@@ -72,6 +72,7 @@ from grader.checks.phrases import at, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exception_places import exception_places
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import layers_named, lines
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -171,14 +172,15 @@ def check_run(evidence: Evidence) -> Observation:
     if not which and indices:
         which = f"the parameters with the numbers {listed(indices[1].split(), 6)}"
     site = next(iter(exception_places(event)), event.site)
-    lines = [p for h in check_source(evidence.script) for p in h.where]
+    layers = [p for h in check_source(evidence.script) for p in h.where]
+    layers = layers or [*lines(evidence.script, layers_named(evidence.script, names))]
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r, _ in failed)} stopped because DDP was still waiting for gradients of the "
             f"step before: {which or 'some parameters'} took no part in the loss. {at(site, 'The next forward pass')} "
             "is where DDP noticed.",
             hint=_HINT,
-            where=tuple(dict.fromkeys((*lines, *place(site)))),
+            where=tuple(dict.fromkeys((*layers, *place(site)))),
             ranks=tuple(r.rank for r, _ in failed),
             details={"without_gradient": names, "numbers": indices[1].split() if indices else []},
         )

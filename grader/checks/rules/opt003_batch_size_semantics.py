@@ -66,9 +66,10 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches
-from grader.checks.source.causes import batch_size_of, lines
+from grader.checks.source.causes import accumulation_tests, lines
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
+from grader.checks.source.share_causes import batch_size_of
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
 
@@ -144,7 +145,13 @@ def check_run(evidence: Evidence) -> Observation:
     factor = total / asked
     if 1 / _TOLERANCE <= factor <= _TOLERANCE:
         return verified(f"Steps took {count(total, 'sample')} over all ranks, as the task asks ({asked:,}).")
-    if ranks > 1 and abs(factor / ranks - 1) < 0.2:
+    tests = list(accumulation_tests(evidence.script)) if factor > 1 else []
+    if tests:
+        why = (
+            f"{evidence.script.at(tests[0])} lets only some micro-batches step ({evidence.script.quote(tests[0])}), so "
+            f"a step takes {factor:.3g} times the task's {asked:,}"
+        )
+    elif ranks > 1 and abs(factor / ranks - 1) < 0.2:
         why = f"each of {ranks} ranks takes the whole batch of {asked:,}, so there are {ranks} times fewer steps"
     elif ranks > 1 and abs(factor * ranks - 1) < 0.2:
         why = f"the batch was divided by {ranks} twice, so steps are smaller and noisier than they were"
@@ -155,7 +162,11 @@ def check_run(evidence: Evidence) -> Observation:
         Hit(
             message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.",
             hint=_DIVIDE,
-            where=(*lines(evidence.script, batch_size_of(evidence.script, site)), *place(site)),
+            where=(
+                *lines(evidence.script, tests),
+                *lines(evidence.script, batch_size_of(evidence.script, site)),
+                *place(site),
+            ),
             ranks=tuple(sizes),
             details={"batch_by_rank": {str(r): b for r, b in sizes.items()}, "expected": asked},
         )

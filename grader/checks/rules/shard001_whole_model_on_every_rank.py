@@ -49,6 +49,7 @@ from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.run.learning_rates import optimizer_places
 from grader.checks.run.model_memory import ModelMemory, model_memory
+from grader.checks.source.causes import lines, sharding_meshes
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -85,7 +86,10 @@ def check_run(evidence: Evidence) -> Observation:
             f"{_mib(first.whole / evidence.world_size)}.{some}",
             hint="Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
             "DistributedDataParallel away.",
-            where=optimizer_places(evidence.script),
+            where=(
+                *lines(evidence.script, sharding_meshes(evidence.script)),
+                *optimizer_places(evidence.script),
+            ),
             ranks=tuple(greedy),
             details={"share_by_rank": {str(r): round(h.share, 4) for r, h in held.items()}},
         )

@@ -31,6 +31,7 @@ class StuckRank:
         operation: what it waited in, "" where in none.
         site: innermost line of the submission; guard: the rank test it runs under, None where on all ranks.
         ended: True when the rank's process was over.
+        caller: line of the submission that called the function with `site`, where there is one.
     """
 
     rank: int
@@ -38,6 +39,7 @@ class StuckRank:
     site: Frame | None
     guard: Location | None
     ended: bool
+    caller: Frame | None = None
 
     def call(self) -> str:
         """The call it waited in, as one of a list."""
@@ -95,5 +97,10 @@ def _stuck(script: Script, record: RankRecord) -> StuckRank:
     frames = [f for f in waiting.frames if f.in_submission] or ([waiting.site] if waiting.site else [])
     guards = (rank_test(script, f.path, f.line) for f in frames)
     return StuckRank(
-        record.rank, waiting.operation, waiting.site, next((g for g in guards if g), None), ended
+        record.rank,
+        waiting.operation,
+        waiting.site,
+        next((g for g in guards if g), None),
+        ended,
+        frames[1] if len(frames) > 1 else None,
     )

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Location
 from grader.model.trace import Site
 
@@ -51,35 +52,10 @@ def rates_by_rank(script: Script) -> Iterable[ast.AST]:
                 yield given
 
 
-def loader_at(script: Script, site: Site | None) -> ast.Call | None:
-    """The `DataLoader(…)` that stands at a place."""
-    for loader in script.training.loaders():
-        if _stands_at(script, loader, site):
-            return loader
-    return None
-
-
-def _stands_at(script: Script, call: ast.Call, site: Site | None) -> bool:
+def stands_at(script: Script, call: ast.Call, site: Site | None) -> bool:
+    """Whether a call is the one that a run saw at a place."""
     where = script.location(call)
     return site is not None and where.path == site.path and where.line <= site.line <= (where.end_line or 0)
-
-
-def shares_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
-    """What tells the samplers of a loader their rank: the sampler, and where that number comes from."""
-    loader = loader_at(script, site)
-    for sampler in script.training.distributed_samplers(loader) if loader is not None else ():
-        rank = script.argument(sampler, "rank")
-        if rank is not None and rank is not UNKNOWN:
-            yield sampler
-            yield from (o for o in script.values.origins(rank) if isinstance(o, ast.expr))
-
-
-def data_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
-    """What made the data set of a loader."""
-    loader = loader_at(script, site)
-    given = script.argument(loader, "dataset") if loader is not None else None
-    if given is not None and given is not UNKNOWN:
-        yield from (o for o in script.values.origins(given) if isinstance(o, ast.Call))
 
 
 def by_world(script: Script, node: ast.AST) -> Iterable[ast.AST]:
@@ -95,14 +71,6 @@ def by_world(script: Script, node: ast.AST) -> Iterable[ast.AST]:
             yield part
 
 
-def batch_size_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
-    """What counts the number of ranks into the batch size of a loader."""
-    loader = loader_at(script, site)
-    size = script.argument(loader, "batch_size") if loader is not None else None
-    if size is not None and size is not UNKNOWN:
-        yield from by_world(script, size)
-
-
 def rates_by_world(script: Script) -> Iterable[ast.AST]:
     """What counts the number of ranks into a learning rate."""
     for _, call in script.calls_under("torch.optim."):
@@ -115,7 +83,7 @@ def rates_by_world(script: Script) -> Iterable[ast.AST]:
 def lengths_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What counts the steps of a schedule that was made at a place."""
     for _, call in script.calls_under("torch.optim.lr_scheduler."):
-        if not _stands_at(script, call, site):
+        if not stands_at(script, call, site):
             continue
         for name in ("total_steps", "steps_per_epoch", "T_max", "total_iters"):
             length = script.argument(call, name)
@@ -140,3 +108,106 @@ def sums_over_samples(script: Script) -> Iterable[ast.AST]:
                 k.arg == "reduction" and script.values.constant(k.value) == "sum" for k in node.keywords
             ):
                 yield node
+
+
+def fresh_models(script: Script) -> Iterable[ast.AST]:
+    """Where the models were made whose parameters optimizers are given."""
+    for optimizer in script.updates.optimizers:
+        given = optimizer.args[0] if optimizer.args else script.argument(optimizer, "params")
+        for node in script.values.closure(given) if isinstance(given, ast.expr) else ():
+            if isinstance(node, ast.Call) and script.replicas.builds_model(node):
+                yield node
+
+
+def averaged_in_vain(script: Script) -> Iterable[ast.AST]:
+    """Averages by hand that do not reach the step: behind it, of copies, of some tensors, of weights now and then."""
+    for average in script.averaging.all:
+        order = script.averaging.order(average)
+        if order is not None and order.steps and order.average.lineno > order.steps[-1].lineno:  # type: ignore[attr-defined]
+            yield order.average
+        tree = script.names.tree(average.call)
+        around = [tree.parent.get(average.call)]
+        while isinstance(around[-1], ast.AST) and not isinstance(around[-1], ast.For | ast.FunctionDef):
+            around.append(tree.parent.get(around[-1]))
+        for above in around:
+            if isinstance(above, ast.If):
+                yield above.test
+            elif isinstance(above, ast.For):
+                yield from (test for n in ast.walk(above.iter) for test in getattr(n, "ifs", ()))
+    for call in script.called("all_reduce"):
+        tensor = script.argument(call, "tensor")
+        if not isinstance(tensor, ast.Name):
+            continue
+        for origin in script.values.origins(tensor):
+            if _copies_gradient(origin) and not _put_back(script, call):
+                yield origin
+                yield call
+            elif isinstance(origin, ast.For) and _walks_parameters(origin.iter):
+                yield origin.iter
+
+
+def _copies_gradient(node: ast.AST) -> bool:
+    inner = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+    return isinstance(node, ast.Call) and {"clone", "grad"} <= {n.attr for n in inner}
+
+
+def _put_back(script: Script, call: ast.Call) -> bool:
+    """Whether the function that reduces copies writes to gradients later."""
+    tree = script.names.tree(call)
+    scope = tree.function(call) or tree.root
+    stored = (t for n in ast.walk(scope) if isinstance(n, ast.Assign) for t in n.targets)
+    return any(isinstance(t, ast.Attribute) and t.attr == "grad" for t in stored) or any(
+        isinstance(c.func, ast.Attribute) and c.func.attr == "copy_" and "grad" in ast.dump(c.func.value)
+        for c in tree.calls_within(scope)
+    )
+
+
+def _walks_parameters(node: ast.expr) -> bool:
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in ("parameters", "named_parameters")
+
+
+def accumulation_tests(script: Script) -> Iterable[ast.AST]:
+    """What lets only some micro-batches step."""
+    yield from (a.guard.test for a in script.accumulations.all if a.guard is not None)
+
+
+def sharding_meshes(script: Script) -> Iterable[ast.AST]:
+    """The meshes that models are sharded over, where they are named, and the calls that are given them."""
+    for call in script.called("fully_shard", "FullyShardedDataParallel"):
+        for name in ("mesh", "device_mesh"):
+            for keyword in call.keywords:
+                if keyword.arg == name:
+                    yield from (o for o in script.values.origins(keyword.value) if isinstance(o, ast.Call))
+                    yield call
+
+
+def guarded_ends(script: Script) -> Iterable[ast.AST]:
+    """Where only some ranks take the group down, with the test that keeps the others from it."""
+    for call in script.called("destroy_process_group"):
+        guard = script.replicas.on_some_ranks(call)
+        if guard is not None:
+            yield call
+            yield guard.test
+
+
+def layers_named(script: Script, parameters: Iterable[str]) -> Iterable[ast.AST]:
+    """Where the modules were made that parameters belong to, by their names: `aux` of `aux.weight`."""
+    for layer in dict.fromkeys(name.rpartition(".")[0].rpartition(".")[2] for name in parameters):
+        for tree in script.trees if layer else ():
+            yield from (definition.node for definition in tree.attributes.get(layer, ()))
+
+
+def steps_held_back(script: Script) -> Iterable[tuple[ast.Call, ast.AST]]:
+    """First steps of `with model.no_sync():` blocks that hold backward *and* step, each with its block."""
+    for tree in script.trees:
+        for block in tree.withs:
+            contexts = [i.context_expr for i in block.items]
+            if not any(isinstance(c, ast.Call) and name_of(c) == "no_sync" for c in contexts):
+                continue
+            backwards = [b for b in script.training.backwards if any(tree.inside(b, s) for s in block.body)]
+            for step in script.updates.steps:
+                within = any(tree.inside(step, s) for s in block.body)
+                if within and any(start(b) < start(step) for b in backwards):
+                    yield step, block
+                    break

@@ -1,0 +1,88 @@
+"""Where the text deals samples out as a run only shows the effect of: loaders, samplers, shares, shuffles.
+
+Like `causes`, it answers with nodes, the likeliest first, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.causes import by_world, stands_at
+from grader.checks.source.script import UNKNOWN, Script
+from grader.model.trace import Site
+
+
+def loader_at(script: Script, site: Site | None) -> ast.Call | None:
+    """The `DataLoader(…)` that stands at a place."""
+    for loader in script.training.loaders():
+        if stands_at(script, loader, site):
+            return loader
+    return None
+
+
+def shares_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """What tells the samplers of a loader their rank: the sampler, and where that number comes from."""
+    loader = loader_at(script, site)
+    for sampler in script.training.distributed_samplers(loader) if loader is not None else ():
+        rank = script.argument(sampler, "rank")
+        if rank is not None and rank is not UNKNOWN:
+            yield sampler
+            yield from (o for o in script.values.origins(rank) if isinstance(o, ast.expr))
+
+
+def data_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """What made the data set of a loader."""
+    loader = loader_at(script, site)
+    given = script.argument(loader, "dataset") if loader is not None else None
+    if given is not None and given is not UNKNOWN:
+        yield from (o for o in script.values.origins(given) if isinstance(o, ast.Call))
+
+
+def batch_size_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """What counts the number of ranks into the batch size of a loader."""
+    loader = loader_at(script, site)
+    size = script.argument(loader, "batch_size") if loader is not None else None
+    if size is not None and size is not UNKNOWN:
+        yield from by_world(script, size)
+
+
+def own_seeds(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """What samplers of the submission's own that a loader is given seed their shuffles with."""
+    for function in _orders_of(script, site):
+        for call in script.names.tree(function).calls_within(function):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if name in ("manual_seed", "seed", "default_rng", "Random", "RandomState"):
+                yield call
+
+
+def own_cuts(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """Where samplers of the submission's own that a loader is given cut out a rank's share."""
+    for function in _orders_of(script, site):
+        seeds = [n for seed in own_seeds(script, site) for n in ast.walk(seed)]
+        for node in ast.walk(function):
+            if isinstance(node, ast.expr) and node not in seeds and script.ranks.rank(node):
+                yield script.names.tree(function).statement(node)
+
+
+def _orders_of(script: Script, site: Site | None) -> Iterable[ast.FunctionDef]:
+    loader = loader_at(script, site)
+    if loader is None:
+        return
+    for name in ("sampler", "batch_sampler"):
+        given = script.argument(loader, name)
+        for origin in script.values.origins(given) if given is not None and given is not UNKNOWN else ():
+            owner = script.graph.built_class(origin)
+            for part in owner.body if owner is not None else ():
+                if isinstance(part, ast.FunctionDef) and part.name == "__iter__":
+                    yield part
+
+
+def cut_before(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """Subsets by rank that a loader deals out a second time."""
+    loader = loader_at(script, site)
+    given = script.argument(loader, "dataset") if loader is not None else None
+    for node in script.values.closure(given) if isinstance(given, ast.expr) else ():
+        subset = isinstance(node, ast.Call) and (script.names.qualified(node.func) or "").endswith("Subset")
+        if subset and any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr)):
+            yield node
