@@ -11,6 +11,7 @@ from functools import cached_property
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.run.replica_comparison import compare_finals, sharded
 from grader.checks.run.score_reasons import reason_of
+from grader.checks.source.script import Script
 from grader.evaluate.timing import Timing
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.finding import EvidenceKind, Finding, family_of
@@ -64,6 +65,11 @@ class Outcome:
     def evaluation(self) -> Evaluation | None:
         """What the scorer measured."""
         return self.evidence.evaluation if isinstance(self.evidence, Evidence) else None
+
+    @property
+    def script(self) -> Script:
+        """The submission's text."""
+        return self.evidence.script
 
     @property
     def dataset(self) -> str:
@@ -166,7 +172,7 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
         return _measured(1.0, f"{seen}; at least {target:.3f} was asked for.", evidence)
     # A hair of tolerance: 0.9 × 0.8 is a little more than 0.72.
     share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
-    why = reason_of(evaluation)
+    why = reason_of(evaluation, outcome.script)
     because = f" {why.sentence}" if why is not None and why.gain > 0 else ""
     codes = (PREPARED_OTHERWISE,) if why is not None and why.about_images else ()
     return _measured(share, f"{seen}; at least {target:.3f} is asked for.{because}", evidence, *codes)

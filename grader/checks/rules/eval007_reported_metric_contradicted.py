@@ -163,7 +163,7 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
     closest = min(claimed | saved, key=lambda i: (gaps[i], i not in claimed, -i))
     tolerance = _tolerance(evidence)
     fits = gaps[closest] <= tolerance
-    reason = reason_of(evaluation)
+    reason = reason_of(evaluation, evidence.script)
     if fits and closest in claimed:
         return verified(
             f"Reported {values[closest]:.4g} (epoch {closest}), measured {trusted:.4f} with the saved weights.",

@@ -30,7 +30,8 @@ val_set = datasets.FashionMNIST(root, train=False, transform=transform)
 ## How it is seen
 By the trusted scorer. Where the hidden score is below the target, or not what the script reports, it scores the same
 weights on a sample of the validation split in other ways, one change at a time. A change that brings much, and comes
-near to what was reported, is named. The points are those for the accuracy; nothing else is taken for it.
+near to what was reported, is named; not so where the text writes out the task's own normalisation and no other. The
+points are those for the accuracy; nothing else is taken for it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def check_run(evidence: Evidence) -> Observation:
     evaluation = evidence.evaluation
     if evaluation is None or "accuracy" not in evaluation.validation:
         return not_observable("The saved weights were not scored.")
-    reason = reason_of(evaluation)
+    reason = reason_of(evaluation, evidence.script)
     if reason is None or not reason.about_images:
         claims = evaluation.reported.claims if evaluation.reported is not None else ()
         if claims and not evaluation.unexplained(None):
@@ -92,13 +93,7 @@ def _hit(script: Script, reason: ScoreReason) -> Hit:
 
 def _place(script: Script, own: OtherScore) -> Preparation | None:
     """The first place that can be to blame: one that normalises as the task does is not."""
-    return next((one for one in preparations(script) if not _as_scored(one, own)), None)
-
-
-def _as_scored(place: Preparation, own: OtherScore) -> bool:
-    if place.black is None or place.white is None or own.black is None or own.white is None:
-        return False
-    return abs(place.black - own.black) + abs(place.white - own.white) < _SAME * abs(own.white - own.black)
+    return next((one for one in preparations(script) if not one.same(own.black, own.white)), None)
 
 
 def _hint(place: Preparation | None, own: OtherScore, other: OtherScore) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.checks.phrases import count
+from grader.checks.source.image_preparation import prepares_as
+from grader.checks.source.script import Script
 from grader.model.evaluation import Change, Evaluation, OtherScore
 
-_CLEARLY = 0.15
-"""Accuracy that a change must bring where nothing was reported that it could be held against."""
+_CLEARLY = 0.25
+"""Accuracy that a change must bring where nothing was reported that it could be held against; of what was wrong it must
+leave half at most. A network that has trained too little may score better on other images by chance."""
 _LEFT_OPEN = 0.25
 """Share of the gap between report and score that the change may leave open."""
 _FORGIVEN = 0.05
@@ -82,11 +85,18 @@ def in_range(score: OtherScore) -> str:
     return f"from {low} to {high}"
 
 
-def reason_of(evaluation: Evaluation | None) -> ScoreReason | None:
-    """The change that explains a score; None where none does, or nothing had to be explained."""
+def reason_of(evaluation: Evaluation | None, script: Script | None = None) -> ScoreReason | None:
+    """The change that explains a score; None where none does, or nothing had to be explained.
+
+    Args:
+        evaluation: what the scorer measured.
+        script: the text; one that writes out the task's own normalisation prepares images as they are scored.
+    """
     if evaluation is None or not evaluation.others:
         return None
     own, *changed = evaluation.others
+    if script is not None and prepares_as(script, own.black, own.white):
+        changed = [other for other in changed if other.change is not Change.RANGE]
     measured = evaluation.validation.get("accuracy", own.accuracy)
     claims = evaluation.reported.claims if evaluation.reported is not None else ()
     fitting = [
@@ -99,7 +109,7 @@ def reason_of(evaluation: Evaluation | None) -> ScoreReason | None:
     if claims:
         return min(fitting, key=lambda one: one[:2])[2] if fitting else None
     best = max(changed, key=lambda other: other.accuracy - _handicap(other), default=own)
-    clear = best.accuracy - own.accuracy >= _CLEARLY
+    clear = best.accuracy - own.accuracy >= _CLEARLY and 1 - best.accuracy <= 0.5 * (1 - own.accuracy)
     return ScoreReason(own, best, None, evaluation.artifact) if clear else None
 
 

@@ -28,6 +28,7 @@ _CONVERTING = {
         "functional.pil_to_tensor", "functional.convert_image_dtype", "functional.to_dtype",
     )
 }  # fmt: skip
+_ALIKE = 0.02
 _IMAGES = ("data", "image", "images", "img", "imgs", "inputs", "x", "xs")
 
 
@@ -45,6 +46,18 @@ class Preparation:
     is_transform: bool
     black: float | None = None
     white: float | None = None
+
+    def same(self, black: float | None, white: float | None) -> bool:
+        """Whether pixels become these numbers here; False where that is not written out, or not known."""
+        if self.black is None or self.white is None or black is None or white is None:
+            return False
+        return abs(self.black - black) + abs(self.white - white) < _ALIKE * abs(white - black)
+
+
+def prepares_as(script: Script, black: float | None, white: float | None) -> bool:
+    """Whether the text writes this very range out, and no other one."""
+    written = [one for one in preparations(script) if one.black is not None]
+    return bool(written) and all(one.same(black, white) for one in written)
 
 
 def preparations(script: Script) -> tuple[Preparation, ...]:

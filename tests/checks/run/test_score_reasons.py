@@ -43,8 +43,10 @@ def chosen(found: Evaluation) -> Change | None:
 
 
 def test_without_a_report_a_clear_margin_decides() -> None:
-    assert chosen(evaluation(without_normalisation(0.24))) is None
-    assert chosen(evaluation(without_normalisation(0.26))) is Change.RANGE
+    assert chosen(evaluation(without_normalisation(0.5))) is None
+    assert chosen(evaluation(without_normalisation(0.56))) is Change.RANGE
+    own = OtherScore(Change.NOTHING, "the task's own way", 0.7, N, -1.0, 1.0)
+    assert chosen(evaluation(without_normalisation(0.9), own=own)) is None
     assert chosen(evaluation()) is None
     assert reason_of(Evaluation(None)) is None
     assert reason_of(None) is None
@@ -83,8 +85,8 @@ SCRIPT = "from torchvision import transforms\n\ntransform = {}\n"
         ("images.float() / 255", 3, "`(images.float() / 255 - 0.5) / 0.5`"),
         ("images.float().div(255)", 3, "`(images.float() / 255 - 0.5) / 0.5`"),
         ("images.float()", 3, "`(images.float() / 255 - 0.5) / 0.5`"),
-        # What normalises as the task does is not to blame.
-        ("transforms.Normalize((0.5,), (0.5,))", 0, "transforms.Normalize((0.5,), (0.5,))"),
+        # What is not written out may be anything.
+        ("transforms.Normalize(mean, deviation)", 3, "transforms.Normalize((0.5,), (0.5,))"),
     ],
 )
 def test_the_line_that_prepares_images_is_named(tell: Any, written: str, line: int, hint: str) -> None:
@@ -100,6 +102,19 @@ def test_the_line_that_prepares_images_is_named(tell: Any, written: str, line: i
     assert "The script reports 0.98." in hit.message
     assert hint in hit.hint
     assert story.observation("EVAL007").state is State.VERIFIED
+
+
+def test_a_text_that_normalises_as_the_task_does_is_not_accused(tell: Any) -> None:
+    story = tell.honest()
+    story.text = SCRIPT.format(
+        "transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])"
+    )
+    story.evaluation = evaluation(without_normalisation(0.98), in_training_mode(0.9), reported=(0.98,))
+    assert story.observation("EVAL011").state is State.NOT_OBSERVABLE
+    assert "In training mode" in story.observation("EVAL007").hits[0].message
+    # With two different ones it is either.
+    story.text += "other = transforms.Normalize((0.0,), (1.0,))\n"
+    assert [place.line for place in story.observation("EVAL011").hits[0].where] == [4]
 
 
 def test_a_task_that_normalises_nothing(tell: Any) -> None:
