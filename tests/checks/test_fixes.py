@@ -245,6 +245,9 @@ UNDECIDED = {
     "PERF001 something is measured by it": JOINED + LOOP.replace("loader", "batches").replace("batches", "loader")
     .replace("for epoch", "loader = DataLoader(train_set, 8, sampler=DistributedSampler(train_set))\nfor epoch")
     + "        torch.cuda.synchronize()\n        print(dist.get_rank(), time.time())\n" + END,
+    "DEV003 ranks that may be on CPUs": HEAD + "dist.init_process_group('gloo')\n"
+    + "model = DistributedDataParallel(torch.nn.Linear(4, 2), device_ids=[int(os.environ['LOCAL_RANK'])])\n"
+    + END,
     "DEV003 moved away in the midst of training": JOINED.replace("gloo", "nccl") + LOOP.replace("loader", "batches")
     + "    if dist.get_rank() == 0:\n        torch.save(model.module.cpu().state_dict(), 'm.pt')\n" + END,
 }  # fmt: skip

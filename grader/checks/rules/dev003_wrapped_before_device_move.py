@@ -50,6 +50,7 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, start, walk
@@ -116,9 +117,11 @@ def _moved(script: Script, wrap: ast.Call, move: ast.Call, placement: Placement)
 
 
 def _moving_first(script: Script, wrap: ast.Call, module: ast.expr) -> Fix | None:
-    """The model moved to the one device that its wrapper is told."""
+    """The model moved to the one device that its wrapper is told; where the ranks may be on CPUs, nobody can tell."""
     edits, ids = Edits(script), script.argument(wrap, "device_ids")
-    if not isinstance(ids, ast.List) or len(ids.elts) != 1:
+    backends = [script.argument(call, "backend") for call in script.calls(INIT)]
+    on_gpus = bool(backends) and all(script.values.constant(backend) == "nccl" for backend in backends)
+    if not on_gpus or not isinstance(ids, ast.List) or len(ids.elts) != 1:
         return None
     edits.append(module, f".to({edits.text(ids.elts[0])})")
     return edits.fix("Moves the model to its device before it is wrapped.")
