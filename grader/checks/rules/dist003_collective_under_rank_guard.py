@@ -84,12 +84,41 @@ class _Suspect:
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag collectives, direct or inside a helper, under a rank test whose other branch has none."""
+    yield from _backward_of_some(script)
     if not script.collectives.direct:
         return
     suspects = list(_suspects(script))
     for suspect in suspects:
         if not _met_elsewhere(script, suspect, suspects):
             yield _hit(script, suspect)
+
+
+def _backward_of_some(script: Script) -> Iterable[Hit]:
+    """A backward pass through the wrapper under a test of the rank: DDP's exchange is a collective, too."""
+    if any(script.argument(wrap, "process_group") is not None for wrap in script.training.wraps):
+        return  # the group may be of just those ranks
+    for backward in script.training.backwards:
+        guard = script.guards.partial(backward)
+        if guard is None or not guard.condition.sure or script.guards.alone(backward):
+            continue
+        tree = script.names.tree(backward)
+        branch = tree.parent.get(guard.test)
+        sides = (branch.body, branch.orelse) if isinstance(branch, ast.If) else ()
+        if sides and all(_goes_backward(script, side) for side in sides):
+            continue
+        forwards = [f for f in script.updates.forwards(backward) if script.training.wrapped(f.func)]
+        if forwards:
+            yield Hit(
+                message=f"{script.at(backward)} goes backward through the model that DDP has wrapped, under "
+                f"{script.quote(guard.test)}: only {_WHO[guard.condition.which]} there. DDP averages gradients in "
+                "every backward pass, which needs all ranks: this one waits for them, or meets their next pass.",
+                hint="Let all ranks do the pass, or look at the plain network without the wrapper: `model.module`.",
+                where=(script.location(backward), script.location(guard.test)),
+            )
+
+
+def _goes_backward(script: Script, block: list[ast.stmt]) -> bool:
+    return any(script.names.tree(b).inside(b, s) for b in script.training.backwards for s in block)
 
 
 def _suspects(script: Script) -> Iterable[_Suspect]:
