@@ -74,7 +74,7 @@ from grader.model.trace import Trace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
-EXPLAINED_BY = ("DIST001", "DIST008")
+EXPLAINED_BY = ("DIST001", "DIST003", "DIST008")
 _WHY = (
     "Every backward pass of a DDP model is a meeting of all ranks, "
     "so a rank with more steps waits for partners that never come."

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, places, ranks
@@ -237,6 +237,9 @@ def check_run(evidence: Evidence) -> Observation:
     guarded = guarded_ranks(stuck)
     if guarded:
         return flagged(_deadlock_hit(stuck, guarded))
+    passes = list(_backward_of_some(evidence.script)) if stuck else []
+    if passes:
+        return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
         by_name = f", {count(called, 'collective call')} included" if called else ""

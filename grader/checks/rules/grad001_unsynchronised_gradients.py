@@ -78,7 +78,7 @@ from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
-EXPLAINED_BY = ("DIST001", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
+EXPLAINED_BY = ("DIST001", "DIST003", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
 _HINT = (
     "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
 )

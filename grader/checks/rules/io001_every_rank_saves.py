@@ -47,12 +47,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import sharded
 from grader.checks.source.collectives import INIT
+from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.edits import Edits
 from grader.checks.source.file_writes import checkpoints, files
 from grader.checks.source.main_rank_blocks import put_under_main_rank
@@ -115,10 +117,10 @@ def check_run(evidence: Evidence) -> Observation:
     writers = _writers(evidence)
     clashing = {path: found for path, found in writers.items() if len(found) > 1}
     if clashing:
-        return flagged(_clash(clashing))
+        return flagged(_misguarded(_clash(clashing), evidence.script))
     copies = [] if sharded(evidence.trace) else _copies(evidence)
     if copies:
-        return flagged(_copied(copies))
+        return flagged(_misguarded(_copied(copies), evidence.script))
     if not writers and evidence.record.ending is Ending.COMPLETED and not evidence.record.outputs:
         return verified("No rank wrote anything, so none wrote over another's files.", EvidenceKind.OUTSIDE)
     if not writers:
@@ -126,6 +128,20 @@ def check_run(evidence: Evidence) -> Observation:
     who = sorted({rank for found in writers.values() for rank in found})
     paths = listed([f"`{p}`" for p in sorted(writers)], 3)
     return verified(f"{ranks(who)} alone wrote {paths}.")
+
+
+def _misguarded(hit: Hit, script: Script) -> Hit:
+    """The same where a guard stands that lets every rank through: the guard is what is to be mended."""
+    guard = next((t for t in constant_rank_tests(script) if t.on_all), None)
+    if guard is None:
+        return hit
+    return replace(
+        hit,
+        message=f"{hit.message} The test {script.quote(guard.node)} ({script.at(guard.node)}) is true on every rank.",
+        hint=guard.hint,
+        where=(script.location(guard.node), *hit.where),
+        fix=guard.fix,
+    )
 
 
 def _writers(evidence: Evidence) -> dict[str, dict[int, Site | None]]:
