@@ -34,12 +34,13 @@ serve: setup
 # promises of all tasks are judged again from evidence that real runs left. The outer ring is all the rest.
 INNER = "not slow and not browser"
 OUTER = "slow or browser"
-# What measures how soon something ends, looks whether anything is left behind, or brings up the whole service, runs one
-# test after the other, so that nobody steals its cores; everything else runs side by side first. There one file mostly
-# waits for processes of its own, so there is a worker more than cores.
+# What measures how soon something ends, looks whether anything is left behind, or brings up the whole service, runs last
+# and in two rows only, one of which is the attacks: half of their time is waiting. Everything else runs side by side
+# first. There one file mostly waits for processes of its own, so there is a worker more than cores.
 ALONE = $(addprefix tests/acceptance/test_,assessment.py compose.py containers.py) tests/browser tests/trust
 WORKERS = $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 1)')
-BESIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+ROWS = --dist loadfile --no-loadscope-reorder
+BESIDE = -n $(WORKERS) $(ROWS)
 # Real processes under real deadlines: a machine that stands still for seconds fails one of thousands of tests. What has
 # failed is run once more with nothing beside it, and that decides; what passes then is named as a fault to mend.
 PYTEST = $(BIN)/python -m tests.twice
@@ -49,7 +50,7 @@ test: $(VENV)/.installed-dev
 # Both halves always run, and the second one's last line is the last said.
 test-all: test
 	@$(PYTEST) --durations=20 -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
-	$(PYTEST) --durations=20 -m $(OUTER) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
+	$(PYTEST) --durations=20 -m $(OUTER) -n 2 $(ROWS) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

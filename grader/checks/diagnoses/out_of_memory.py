@@ -19,6 +19,7 @@ import re
 
 from grader.checks.phrases import ranks
 from grader.checks.run.failed_run import FailedRun
+from grader.checks.source.causes import kept_tensors, lines
 from grader.model.diagnosis import Diagnosis
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -73,7 +74,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
         what=what,
         why=f"Each rank has its own copy of the model, its batch and its loader's workers{grown}",
         hint=_HINT,
-        where=(),
+        where=lines(run.evidence.script, kept_tensors(run.evidence.script)) if grown else (),
         ranks=tuple(f.rank for f in run.failures),
         details={"peak_bytes": {str(r): size for r, size in peaks.items()}},
     )

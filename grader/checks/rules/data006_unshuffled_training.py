@@ -124,6 +124,9 @@ def _in_given_order(script: Script, loader: ast.Call) -> ast.Call | None:
 
 def _is_plain(script: Script, call: ast.Call) -> bool:
     name = script.names.qualified(call.func) or ""
+    indices = script.argument(call, "indices") if name == "torch.utils.data.Subset" else None
+    if indices is not None and _is_none(script, indices):
+        return False  # filled by a collective: what came is not written here
     if name.startswith("torchvision.datasets.") or name in (
         "torch.utils.data.Subset",
         "torch.utils.data.TensorDataset",

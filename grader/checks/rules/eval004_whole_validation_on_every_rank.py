@@ -90,7 +90,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         if Shared.YES in shared:
             return  # some of the validation is divided: what is left is the rest of the set, or a small extra one
         whole = [x for x in evaluated if script.sharding.of(x) is Shared.NO]
-        if whole and Shared.UNKNOWN not in shared and script.guards.on_every_rank(draw.loop):
+        everywhere = script.guards.on_every_rank(draw.loop) and all(map(script.guards.on_every_rank, whole))
+        if whole and Shared.UNKNOWN not in shared and everywhere:
             found.append((draw.loop, whole[0]))
     if not found:
         return

@@ -49,6 +49,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import median
 
 from grader.checks.evidence import Evidence
@@ -138,6 +139,18 @@ def _is_no_sync(script: Script, context: ast.expr) -> bool:
     )
 
 
+def _cleared_between(script: Script) -> bool:
+    """Two backward passes of one round with `zero_grad` between them: the second begins anew, as in SAM."""
+    for tree in script.trees:
+        clears = tree.called("zero_grad")
+        for loop in tree.loops if clears else ():
+            passes = sorted(script.updates.entries(loop, script.training.backwards), key=start)
+            for first, second in pairwise(passes):
+                if any(start(first) < start(c) < start(second) and tree.inside(c, loop) for c in clears):
+                    return True
+    return False
+
+
 def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
     active = [r for r in trainers(evidence.trace) if any(w.kind == "ddp" for w in r.wraps)]
@@ -153,6 +166,10 @@ def check_run(evidence: Evidence) -> Observation:
         return verified("Each step follows one backward pass, so every exchange is needed.")
     if any(s.unsynced for steps in told for s in steps):
         return verified(f"Of the {passes:g} backward passes per step only the last exchanged gradients.")
+    if _cleared_between(evidence.script):
+        return verified(
+            "Gradients are cleared between the backward passes of a step, so none are accumulated."
+        )
     site = first_known([s.site for r in active for s in r.steps])
     entered = any(r.events("no_sync") for r in active)
     why = " `no_sync()` was entered, but after the forward pass, which is too late." if entered else ""

@@ -36,6 +36,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import curve, optimizer_places
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import lines, warm_up_lengths
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
@@ -68,7 +69,10 @@ def check_run(evidence: Evidence) -> Observation:
             "training off for good.",
             hint="Let the rate climb over the first epochs: `torch.optim.lr_scheduler.LinearLR(optimizer, "
             "start_factor=1 / k, total_iters=warmup_steps)`, followed by your schedule in a `SequentialLR`.",
-            where=optimizer_places(evidence.script),
+            where=(
+                *lines(evidence.script, warm_up_lengths(evidence.script)),
+                *optimizer_places(evidence.script),
+            ),
             details={"first_rates": list(found.rates[:8]), "peak": found.peak, "peak_at": found.peak_at},
         )
     )

@@ -211,3 +211,41 @@ def steps_held_back(script: Script) -> Iterable[tuple[ast.Call, ast.AST]]:
                 if within and any(start(b) < start(step) for b in backwards):
                     yield step, block
                     break
+
+
+def static_graphs(script: Script) -> Iterable[ast.AST]:
+    """Wraps that promise a graph which never changes."""
+    for wrap in script.training.wraps:
+        yield from (k.value for k in wrap.keywords if k.arg == "static_graph")
+
+
+def branches_of_models(script: Script) -> Iterable[ast.AST]:
+    """Tests in `forward` functions, where another way through the model begins."""
+    for tree in script.trees:
+        for branch in tree.ifs:
+            function = tree.function(branch)
+            if getattr(function, "name", "") == "forward":
+                yield branch.test
+
+
+def warm_up_lengths(script: Script) -> Iterable[ast.AST]:
+    """What counts the steps of warm-ups."""
+    for name, call in script.calls_under("torch.optim.lr_scheduler."):
+        wanted = {"LinearLR": "total_iters", "ConstantLR": "total_iters", "SequentialLR": "milestones"}
+        argument = wanted.get(name.rpartition(".")[2])
+        length = script.argument(call, argument) if argument else None
+        if length is not None and length is not UNKNOWN:
+            yield from (n for n in script.values.closure(length) if isinstance(n, ast.BinOp))
+
+
+def kept_tensors(script: Script) -> Iterable[ast.AST]:
+    """Lists that grow by a computed value in every training step: `losses.append(2 * loss)`."""
+    for call in script.called("append"):
+        loops = script.updates.loops_around(call)
+        if not call.args or not any(
+            script.updates.entries(loop, script.training.backwards) for loop in loops[:1]
+        ):
+            continue
+        calls = (n for n in ast.walk(call.args[0]) if isinstance(n, ast.Call))
+        if not any(name_of(c) in ("item", "float", "int", "len", "tolist", "detach") for c in calls):
+            yield call
