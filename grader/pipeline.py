@@ -17,7 +17,6 @@ from typing import Self
 from grader.catalog import find_dataset
 from grader.checks.diagnosis import load_explanations
 from grader.checks.rule import load_rules
-from grader.checks.source.hash_order import may_follow_hash_order
 from grader.checks.source.script import parse
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
@@ -35,6 +34,7 @@ from grader.model.calibration import Calibration
 from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
 from grader.model.task import Task
+from grader.run.hash_order import may_follow_hash_order
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
 from grader.run.workspace import Workspace

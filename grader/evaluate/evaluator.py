@@ -15,7 +15,6 @@ from grader.errors import InfraError, TaskError
 from grader.evaluate.circumstances import circumstances
 from grader.evaluate.local_scorer import LocalScorer
 from grader.evaluate.measurement_files import write_stored
-from grader.evaluate.outcome import accuracy_target
 from grader.evaluate.run_scoring import ScoringRequest
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
@@ -83,7 +82,7 @@ class Evaluator:
             TaskError: the task's evaluate.py failed.
         """
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
-        request["model_size"], request["target"] = model_size, accuracy_target(task, dataset.name)
+        request["model_size"], request["target"] = model_size, task.accuracy_target(dataset.name)
         if task.artifacts:
             request["run"] = circumstances(workspace, dataset)
         if end is not None:

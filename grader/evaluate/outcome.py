@@ -123,12 +123,6 @@ class Outcome:
         return len(ranks) > 1 and all(compare_finals(ranks[0], other) == () for other in ranks[1:])
 
 
-def accuracy_target(task: Task, dataset: str) -> float | None:
-    """The accuracy to reach on that data set, None where the task sets none."""
-    target = task.target("accuracy")
-    return (target.at_least or {}).get(dataset) if target is not None else None
-
-
 def _not_reached(reason: str) -> Part:
     return Part(0.0, ItemState.NOT_REACHED, reason)
 
@@ -156,7 +150,7 @@ def pay(outcome: Outcome, what: str = "It") -> str:
 
 def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     """The hidden accuracy against its target."""
-    target, evaluation = accuracy_target(outcome.task, outcome.dataset), outcome.evaluation
+    target, evaluation = outcome.task.accuracy_target(outcome.dataset), outcome.evaluation
     if evaluation is None or target is None:
         if outcome.completed:
             return Part(0.0, ItemState.NOT_SEEN, "The weights were not scored.", not_seen=1.0)

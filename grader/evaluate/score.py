@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.rule import in_words
-from grader.evaluate.outcome import Outcome, accuracy_target
+from grader.evaluate.outcome import Outcome
 from grader.evaluate.rubric import charges, costs, judge_item
 from grader.evaluate.scale import ScaleConditions, scale
 from grader.evaluate.throughput import images_per_s, num_epochs, num_steps
@@ -211,7 +211,7 @@ def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> di
         speedup, alone = None, None
     return {
         "accuracy": hidden.get("accuracy"),
-        "accuracy_target": accuracy_target(task, dataset),
+        "accuracy_target": task.accuracy_target(dataset),
         "loss": hidden.get("loss"),
         "validation_accuracy": validation.get("accuracy"),
         "validation_loss": validation.get("loss"),

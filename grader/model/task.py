@@ -171,3 +171,8 @@ class Task:
     def target(self, metric: str) -> Target | None:
         """The target for that metric, or None."""
         return next((t for t in self.targets if t.metric == metric), None)
+
+    def accuracy_target(self, dataset: str) -> float | None:
+        """The accuracy to reach on a data set, None where the task sets none."""
+        target = self.target("accuracy")
+        return (target.at_least or {}).get(dataset) if target is not None else None

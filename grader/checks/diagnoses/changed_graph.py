@@ -1,4 +1,4 @@
-"""The model went another way than in its first step, though DDP was told that it never would.
+"""The model took another way than in its first step, which DDP was told to count on.
 
 ## What happened
 DistributedDataParallel was made with `static_graph=True`, and a later forward pass used other parameters than the

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.checks.source.hash_order import may_follow_hash_order
 from grader.model.submission import SourceFile, Submission
+from grader.run.hash_order import may_follow_hash_order
 
 
 @pytest.mark.parametrize(
