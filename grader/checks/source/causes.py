@@ -136,6 +136,8 @@ def averaged_in_vain(script: Script) -> Iterable[ast.AST]:
                 yield from (test for n in ast.walk(above.iter) for test in getattr(n, "ifs", ()))
     for call in script.called("all_reduce"):
         tensor = script.argument(call, "tensor")
+        if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
+            tensor = tensor.value
         if not isinstance(tensor, ast.Name):
             continue
         for origin in script.values.origins(tensor):
