@@ -21,36 +21,24 @@ from dataclasses import asdict
 from typing import Any
 
 from grader.launch import interpreter_entry
-from grader.launch.environment import rank_environment
+from grader.launch.launcher import ForkLauncher
 from grader.launch.rank_process import RankProcess
 from grader.launch.spec import LaunchSpec
 
 _READY_S = 120.0
 
 
-class InterpreterLauncher:
+class InterpreterLauncher(ForkLauncher):
     """Starts an interpreter per rank, waits until all are ready, and turns each into its rank."""
 
     def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int) -> None:
-        self._spec = spec
-        self._port = port
-        self._ranks = ranks
+        super().__init__(spec, ranks, port)
         self._calls: list[socket.socket] = []
         self._import_s: dict[int, tuple[float, float]] = {}
-        self.own_pids: set[int] = set()
-
-    @property
-    def descriptors(self) -> list[int]:
-        """Nothing beyond the signal of an ended child."""
-        return []
-
-    @property
-    def over(self) -> bool:
-        """Whether all ranks were reaped."""
-        return not any(rank.alive for rank in self._ranks)
 
     def prepare(self) -> None:
         """Start the interpreters and wait for their imports; raises OSError where one does not get ready."""
+        super().prepare()
         for rank in self._ranks:
             ours, theirs = socket.socketpair()
             ours.settimeout(_READY_S)
@@ -69,16 +57,15 @@ class InterpreterLauncher:
                 told = json.loads(call.recv(1 << 12))
             except ValueError as error:
                 raise OSError(f"the interpreter of rank {rank.rank} ended while it was importing") from error
-            self._import_s[rank.rank] = (told["user_s"], told["system_s"])
+            self._import_s[rank.pid] = (told["user_s"], told["system_s"])
 
     def start(self, origin: float) -> None:
         """Let each become its rank."""
-        port = self._spec.master_port or self._port
-        for rank, call in zip(self._ranks, self._calls, strict=True):
+        for rank, environment, call in zip(self._ranks, self._environments, self._calls, strict=True):
             request: dict[str, Any] = {
                 "spec": asdict(self._spec),
                 "rank": rank.rank,
-                "environment": rank_environment(self._spec, rank.rank, port),
+                "environment": environment,
                 "origin": origin,
                 "parent": os.getpid(),
             }
@@ -92,20 +79,12 @@ class InterpreterLauncher:
             rank.started_s = time.monotonic() - origin
             rank.hand_over()
 
-    def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
-        """Nothing to look after."""
-
     def reaped(self, pid: int, exit_code: int, used: resource.struct_rusage, now_s: float) -> bool:
         """Note a rank's end, with what it used since it became the rank."""
-        rank = next((rank for rank in self._ranks if rank.pid == pid), None)
-        if rank is None:
+        if not super().reaped(pid, exit_code, used, now_s):
             return False
-        user_s, system_s = self._import_s[rank.rank]
-        rank.ended(exit_code, now_s)
-        rank.cpu_user_s += max(0.0, used.ru_utime - user_s)
-        rank.cpu_system_s += max(0.0, used.ru_stime - system_s)
-        rank.peak_rss_bytes = used.ru_maxrss * 1024
+        rank = next(rank for rank in self._ranks if rank.pid == pid)
+        user_s, system_s = self._import_s[pid]
+        rank.cpu_user_s = max(0.0, rank.cpu_user_s - user_s)
+        rank.cpu_system_s = max(0.0, rank.cpu_system_s - system_s)
         return True
-
-    def close(self, now_s: float) -> None:
-        """Nothing is held."""
