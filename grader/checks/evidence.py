@@ -50,6 +50,7 @@ class Evidence:
         repeats: records of repeated runs, made where the first one missed its time narrowly.
         expected: what the task asks of the optimisation.
         scored: whether networks are scored on the data; else nothing is known of samples that a script makes up.
+        accuracy_target: what the task asks for on this data set, 0–1; None where it sets none.
     """
 
     facts: AttemptFacts
@@ -62,6 +63,7 @@ class Evidence:
     repeats: tuple[RunRecord, ...] = ()
     expected: Expected = field(default_factory=Expected)
     scored: bool = True
+    accuracy_target: float | None = None
 
     def of_task(self, task: Task) -> Evidence:
         """The same evidence as this task sees it."""
@@ -69,7 +71,13 @@ class Evidence:
         if calibration is not None and not calibration.like(self.facts.launcher, task.launcher):
             # A cold start costs seconds of imports: held against warm runs, an honest script would seem slow.
             calibration = None
-        return replace(self, expected=task.expected, scored=task.scored, calibration=calibration)
+        return replace(
+            self,
+            expected=task.expected,
+            scored=task.scored,
+            accuracy_target=task.accuracy_target(self.facts.dataset),
+            calibration=calibration,
+        )
 
     @cached_property
     def ledger(self) -> Ledger:

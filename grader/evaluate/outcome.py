@@ -23,6 +23,7 @@ TRAINED = "trained"
 """Name under which a task's `examine()` may say whether anything was trained, where no optimizer steps."""
 
 PREPARED_OTHERWISE = "EVAL011"
+NOT_SCORED = "EVAL012"
 """What explains a missed accuracy costs the points for the accuracy, and no others."""
 
 
@@ -160,7 +161,8 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     if not outcome.completed and evaluation.problem is ArtifactProblem.MISSING:
         return _not_reached("The run ended before it left weights to be scored.")
     if evaluation.problem is not None or value is None:
-        return _measured(0.0, evaluation.detail or "The weights could not be scored.", evidence)
+        codes = (NOT_SCORED,) if evaluation.problem is not None and outcome.completed else ()
+        return _measured(0.0, evaluation.detail or "The weights could not be scored.", evidence, *codes)
     seen = f"{value:.3f} on {evaluation.num_hidden:,} hidden samples"
     if value >= target:
         return _measured(1.0, f"{seen}; at least {target:.3f} was asked for.", evidence)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from grader.checks.rule import in_words, load_rules
-from grader.evaluate.outcome import PREPARED_OTHERWISE, Outcome, Part, accuracy, answer, pay, time
+from grader.evaluate.outcome import NOT_SCORED, PREPARED_OTHERWISE, Outcome, Part, accuracy, answer, pay, time
 from grader.evaluate.scale import ScaledItem
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import CheckResult, ItemState, RubricResult, State
@@ -28,7 +28,7 @@ def charges(items: Sequence[ScaledItem], findings: Iterable[Finding]) -> dict[st
     the same family of faults: nobody is told at once that a thing is wrong and that it earned its points.
     """
     only_read = {rule.code for rule in load_rules() if rule.check_run is None}
-    named = {PREPARED_OTHERWISE, *(code for scaled in items for code in scaled.item.requires)}
+    named = {NOT_SCORED, PREPARED_OTHERWISE, *(code for scaled in items for code in scaled.item.requires)}
     charged: dict[str, set[str]] = {}
     for finding in findings:
         seen = finding.evidence is not EvidenceKind.SOURCE or finding.code in only_read

@@ -47,7 +47,7 @@ from grader.checks.source.script import Script
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
-EXPLAINED_BY = ("IO001",)
+EXPLAINED_BY = ("IO001", "EVAL012")
 
 
 def check_source(script: Script) -> Iterable[Hit]:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines, made_single
 from grader.model.evaluation import Answer
 from grader.model.finding import EvidenceKind, Severity
 
@@ -58,10 +59,12 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:
     files = tuple(dict.fromkeys(answer.file for answer in answers.values() if answer.file))
+    rounded = lines(evidence.script, made_single(evidence.script)) if "float32" in said else ()
+    written = (place for file in files for place in evidence.written(file))
     return Hit(
         message=said,
         hint="The task's statement says how each result is defined, and how to check it alone.",
-        where=tuple(dict.fromkeys(place for file in files for place in evidence.written(file))),
+        where=tuple(dict.fromkeys((*rounded, *written))),
         details={"answers": {name: answer.share for name, answer in answers.items()}, "files": list(files)},
         evidence=EvidenceKind.EVALUATION,
     )

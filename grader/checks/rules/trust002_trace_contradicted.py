@@ -33,7 +33,10 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.trace_contradictions import contradictions
-from grader.model.finding import EvidenceKind, Severity
+from grader.checks.run.weights_origin import foreign_samples
+from grader.checks.source.causes import lines
+from grader.checks.source.share_causes import data_of
+from grader.model.finding import EvidenceKind, Location, Severity
 
 SEVERITY = Severity.REVIEW
 
@@ -44,6 +47,12 @@ _COMPARED = (
 )
 
 
+def _data(evidence: Evidence) -> tuple[Location, ...]:
+    """What made the data that is trained on."""
+    sites = [stream.site for stream in evidence.ledger.training]
+    return lines(evidence.script, [n for site in sites for n in data_of(evidence.script, site)])
+
+
 def check_run(evidence: Evidence) -> Observation:
     """Gather all disagreements into one finding, which says whether the run must be held."""
     found = contradictions(evidence)
@@ -52,6 +61,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(
             Hit(
                 message=_told([c.fact for c in found if c.held == held], held=held),
+                where=_data(evidence) if foreign_samples(evidence) else (),
                 ranks=tuple(sorted({r for c in found for r in c.ranks})),
                 details={
                     "holds": held,

@@ -251,3 +251,43 @@ def kept_tensors(script: Script) -> Iterable[ast.AST]:
         calls = (n for n in ast.walk(call.args[0]) if isinstance(n, ast.Call))
         if not any(name_of(c) in ("item", "float", "int", "len", "tolist", "detach") for c in calls):
             yield call
+
+
+def epoch_counts(script: Script) -> Iterable[ast.AST]:
+    """Numbers of epochs, where the text writes them: `EPOCHS = 3` of `for epoch in range(EPOCHS)`."""
+    for tree in script.trees:
+        for loop in tree.loops:
+            call = None if isinstance(loop, ast.While) else loop.iter
+            if isinstance(call, ast.Call) and script.names.qualified(call.func) == "range":
+                around = any(inner is not loop and tree.inside(inner, loop) for inner in tree.loops)
+                if around and script.updates.entries(loop, script.training.backwards):
+                    yield from (n for a in call.args for n in _written(script, a))
+
+
+def rates_written(script: Script) -> Iterable[ast.AST]:
+    """Learning rates, where the text writes them."""
+    for _, call in script.calls_under("torch.optim."):
+        rate = script.argument(call, "lr")
+        if rate is not None and rate is not UNKNOWN:
+            yield from _written(script, rate)
+
+
+def _written(script: Script, node: ast.expr) -> Iterable[ast.AST]:
+    """The number that a value comes from: a constant, or the option of the command line that has it by default."""
+    yield from (o for o in script.values.origins(node) if isinstance(o, ast.Constant))
+    if isinstance(node, ast.Attribute):
+        for option in script.called("add_argument"):
+            names = [a.value for a in option.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if any(name.lstrip("-").replace("-", "_") == node.attr for name in names):
+                yield option
+
+
+def weight_saves(script: Script) -> Iterable[ast.AST]:
+    """Calls that save tensors, whatever they are given."""
+    yield from script.calls("torch.save", "safetensors.torch.save_file")
+
+
+def made_single(script: Script) -> Iterable[ast.AST]:
+    """Where values are made float32: `model.float()`, `dtype=torch.float32`."""
+    yield from (call for call in script.called("float") if isinstance(call.func, ast.Attribute))
+    yield from script.mentioned("float32")

@@ -110,6 +110,7 @@ class Story:
         self.cpu_s = 5.0
         self.logs: tuple[tuple[str, str], ...] = ()
         self.evaluation: Evaluation | None = None
+        self.accuracy_target: float | None = None
         self.profile = "cpu"
         self.outputs: tuple[Any, ...] = ()
         self.loopback_bytes: int | None = None
@@ -386,6 +387,7 @@ class Story:
             logs=self.logs,
             expected=self.expected,
             scored=self.known_train is not None,
+            accuracy_target=self.accuracy_target,
         )
 
     def observation(self, code: str) -> Observation:

@@ -1,4 +1,4 @@
-"""EVAL009 and EVAL010 over what the scorer found, DIST012 over who talked, DEV006 over where the steps were."""
+"""EVAL009, 010, 012 and 013 over what the scorer found, DIST012 over who talked, DEV006 over where the steps were."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grader.model.evaluation import Answer, Evaluation
+from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind
 from grader.model.grade import State
 from grader.model.run import Ending
@@ -63,6 +63,63 @@ def test_a_run_that_died_is_not_blamed_for_what_it_did_not_write(tell: Any) -> N
     story = left(tell, Evaluation(None, unread={"table.csv": "The run left no table.csv."}))
     story.ending = Ending.CRASHED
     assert story.observation("EVAL009").state is UNSEEN
+
+
+MISSING = Evaluation(ArtifactProblem.MISSING, "The run left no model.pt in $OUTPUT_DIR.")
+
+
+def test_weights_under_another_name_are_told_with_the_line_that_saved_them(tell: Any) -> None:
+    story = tell.Story()
+    story.evaluation = MISSING
+    story.save(0, "model.pth")
+    (hit,) = story.observation("EVAL012").hits
+    assert [p.line for p in hit.where] == [40]
+    assert "under another name" in hit.message
+    story.ending = Ending.CRASHED
+    assert story.observation("EVAL012").state is UNSEEN
+
+
+def test_a_test_that_no_rank_passes_is_why_nothing_was_saved(tell: Any) -> None:
+    story = tell.Story()
+    story.evaluation = MISSING
+    story.text = "import os\nimport torch\nif os.environ['RANK'] == 0:\n    torch.save(state, 'model.pt')\n"
+    (hit,) = story.observation("EVAL012").hits
+    assert [p.line for p in hit.where] == [3]
+    assert "int(" in hit.hint
+
+
+def test_weights_of_another_kind_are_told_where_they_were_written(tell: Any) -> None:
+    story = tell.Story()
+    story.evaluation = Evaluation(ArtifactProblem.REFUSED, "model.pt holds a list.", "model.pt")
+    story.save(0, "model.pt")
+    (hit,) = story.observation("EVAL012").hits
+    assert (hit.message, [p.line for p in hit.where]) == ("model.pt holds a list.", [40])
+
+
+def test_scored_weights_verify(tell: Any) -> None:
+    story = tell.Story()
+    assert story.observation("EVAL012").state is UNSEEN
+    story.evaluation = Evaluation(None, artifact="model.pt", hidden={"accuracy": 0.4})
+    assert story.observation("EVAL012").state is CLEAN
+
+
+def test_too_little_training_is_told_with_its_epochs_and_rate(tell: Any) -> None:
+    story = tell.Story()
+    story.text = (
+        "import torch\nEPOCHS = 2\noptimizer = torch.optim.SGD(model.parameters(), lr=0.01)\n"
+        "for epoch in range(EPOCHS):\n    for x, y in loader:\n"
+        "        model(x).sum().backward()\n        optimizer.step()\n"
+    )
+    story.epoch({0: range(16), 1: range(16, 32)})
+    reported = ReportedMetrics(({"val_accuracy": 0.2}, {"val_accuracy": 0.4}))
+    story.evaluation = Evaluation(None, hidden={"accuracy": 0.4}, reported=reported)
+    assert story.observation("EVAL013").state is UNSEEN
+    story.accuracy_target = 0.3
+    assert story.observation("EVAL013").state is CLEAN
+    story.accuracy_target = 0.9
+    (hit,) = story.observation("EVAL013").hits
+    assert "still rising when it ended (0.200, then 0.400)" in hit.message
+    assert [p.line for p in hit.where] == [2, 3]
 
 
 def test_a_group_in_which_nobody_talks(tell: Any) -> None:

@@ -1,0 +1,87 @@
+"""The run left no weights that can be scored.
+
+## What it finds
+Completed runs whose weights are not there, have another name, are no plain state dict, or fit another network.
+
+## Why it matters
+The network is judged by what is in the file, on data that the script has never seen. Without the file nothing of the
+training can be shown, however well it went.
+
+## Example
+```python
+import os
+import torch
+
+torch.save(optimizer.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
+```
+
+## Use instead
+```python
+import os
+import torch
+
+torch.save(model.module.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
+```
+
+## How it is seen
+By the trusted scorer, which reads the file as plain tensors. The lines are those that wrote to the output folder in the
+run; where nothing was written, those of the text that would have. The points are those for the accuracy; nothing else
+is taken for it.
+"""
+
+from __future__ import annotations
+
+from grader.checks.evidence import Evidence
+from grader.checks.phrases import places
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.source.causes import lines, weight_saves
+from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.model.evaluation import ArtifactProblem
+from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.WARNING
+EXPLAINED_BY = ("IO001", "IO008", "SHARD003")
+_SAVE = 'torch.save(model.module.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))'
+
+
+def check_run(evidence: Evidence) -> Observation:
+    """Flag completed runs without weights that fit the task's network."""
+    evaluation = evidence.evaluation
+    if evaluation is None or not evidence.scored:
+        return not_observable("Nobody looked for weights.")
+    if evidence.record.ending is not Ending.COMPLETED:
+        return not_observable(
+            "The run did not come to its end, so nothing can be said about what it would have left."
+        )
+    if evaluation.problem is None:
+        if not evaluation.hidden:
+            return not_observable("The saved weights were not scored.")
+        return verified(f"`{evaluation.artifact}` was read and scored.", EvidenceKind.EVALUATION)
+    guard = next((t for t in constant_rank_tests(evidence.script) if not t.on_all), None)
+    where = evidence.written(evaluation.artifact) if evaluation.artifact else _saved(evidence)
+    missing = evaluation.problem is ArtifactProblem.MISSING
+    said = evaluation.detail
+    hint = f"Write the network's own weights, on rank 0: `{_SAVE}`."
+    if missing and guard is not None and not where:
+        said = (
+            f"{said} {evidence.script.at(guard.node)} lets no rank through: {evidence.script.quote(guard.node)} "
+            "is never true."
+        )
+        hint, where = guard.hint, (evidence.script.location(guard.node),)
+    elif missing and where:
+        said = f"{said} `{where[0].path}:{where[0].line}` writes into that folder under another name."
+    return flagged(
+        Hit(
+            message=said,
+            hint=hint,
+            where=where or lines(evidence.script, weight_saves(evidence.script)),
+            details={"problem": str(evaluation.problem), "file": evaluation.artifact},
+            evidence=EvidenceKind.EVALUATION,
+        )
+    )
+
+
+def _saved(evidence: Evidence) -> tuple[Location, ...]:
+    """Where any rank saved anything into the output folder."""
+    return places(s.site for rank in evidence.trace.ranks for s in rank.saves if s.out)

@@ -1,0 +1,107 @@
+"""The network has not learned enough, and nothing else is found that would explain it.
+
+## What it finds
+Completed runs whose saved weights stay below the accuracy that the task asks for, while the ranks did what they should:
+how long they trained, at which rates, and whether the accuracy was still rising when training ended.
+
+## Why it matters
+Several ranks change how often weights are updated and how far each step goes: with a larger batch there are fewer steps
+in an epoch, and with the old learning rate each goes no further than before. What was enough on one device may be too
+little on several.
+
+## Example
+```python
+import torch
+
+EPOCHS = 1
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0001)
+```
+
+## Use instead
+```python
+import torch
+
+EPOCHS = 10
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+```
+
+## How it is seen
+By the trusted scorer, the steps that the probe saw and the accuracies that the script reports. It is said only where no
+other fault is found in data, gradients, rates or the scored file, and costs nothing beyond the accuracy's own points.
+"""
+
+from __future__ import annotations
+
+from grader.checks.evidence import Evidence
+from grader.checks.phrases import count
+from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.learning_rates import curve, optimizer_places
+from grader.checks.run.replica_comparison import trainers
+from grader.checks.run.score_reasons import reason_of
+from grader.checks.run.trace_contradictions import contradictions
+from grader.checks.source.causes import epoch_counts, lines, rates_written
+from grader.model.finding import EvidenceKind, Severity
+from grader.model.run import Ending
+
+SEVERITY = Severity.HINT
+EXPLAINED_BY = (
+    "DATA001", "DATA002", "DATA003", "DATA004", "DATA005", "DATA006", "DATA007", "DATA010", "DEV006",
+    "EVAL006", "EVAL007", "EVAL011", "EVAL012",
+    "GRAD001", "GRAD002", "GRAD003", "GRAD004", "GRAD005", "GRAD006", "GRAD007", "GRAD008", "GRAD009", "GRAD011",
+    "GRAD012", "GRAD013", "GRAD014", "GRAD018", "GRAD019",
+    "OPT001", "OPT002", "OPT003", "OPT004", "OPT005", "OPT006", "OPT007",
+    "DIST001", "DIST006", "DIST012", "DIST013", "IO001", "SHARD001", "SHARD002", "SHARD003", "TRUST001", "TRUST002",
+)  # fmt: skip
+_RISING = 0.005
+
+
+def check_run(evidence: Evidence) -> Observation:
+    """Say how long and how fast training went, where the accuracy is too low."""
+    evaluation, target, script = evidence.evaluation, evidence.accuracy_target, evidence.script
+    value = evaluation.hidden.get("accuracy") if evaluation is not None else None
+    if (
+        evaluation is None
+        or value is None
+        or target is None
+        or evidence.record.ending is not Ending.COMPLETED
+    ):
+        return not_observable("No score was held against a target.")
+    if value >= target:
+        return verified("The saved weights reach the accuracy that is asked for.", EvidenceKind.EVALUATION)
+    found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)
+    if (
+        found is None
+        or reason_of(evaluation, script) is not None
+        or any(c.held for c in contradictions(evidence))
+    ):
+        return not_observable("Something else explains the score, or nobody saw how the network was trained.")
+    written = lines(script, [*epoch_counts(script), *rates_written(script)])
+    epochs = max((len(s.epochs) for s in evidence.ledger.training), default=0)
+    through = f"{count(epochs, 'epoch')}, " if epochs else ""
+    reported = evaluation.reported.accuracies if evaluation.reported is not None else ()
+    rising = len(reported) > 1 and reported[-1] > max(reported[:-1]) + _RISING
+    end = (
+        f" The reported accuracy was still rising when it ended ({reported[-2]:.3f}, then {reported[-1]:.3f})."
+        if rising
+        else ""
+    )
+    return flagged(
+        Hit(
+            message=f"The network gets {value:.3f} of the hidden samples right, and {target:.3f} is asked for. "
+            f"Training took {through}{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
+            "Nothing else was found to be wrong: it has learned too little.",
+            hint="Train for more epochs, or with a rate that fits the batch of all ranks together; compare both with "
+            "the script that you started from.",
+            where=(
+                *written,
+                *(p for p in optimizer_places(script) if p.line not in {w.line for w in written}),
+            ),
+            details={
+                "epochs": epochs,
+                "steps": len(found.steps),
+                "peak_rate": found.peak,
+                "reported": list(reported),
+            },
+            evidence=EvidenceKind.EVALUATION,
+        )
+    )
