@@ -1,4 +1,4 @@
-# expect: DIST008
+# expect: DATA005 DIST008
 """
 A toy network on several ranks; the others take one step less than rank 0, which waits for them in its last.
 
@@ -43,7 +43,7 @@ def main():
     loss_fn = nn.MSELoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=LR)
 
-    for step in range(STEPS - min(1, dist.get_rank())):
+    for step in range(STEPS - min(1, dist.get_rank())):  # <- DATA005
         inputs = torch.randn(BATCH_SIZE, 10, device=device)
         targets = torch.randn(BATCH_SIZE, 5, device=device)
         optimizer.zero_grad()
