@@ -37,6 +37,7 @@ def main() -> None:
 
     def reclaim(left: AbandonedLease) -> None:
         say("reclaim", token=left.token)
+        clear(left, state / "marks")
         if settings.get("stuck"):
             time.sleep(60)
 
@@ -95,6 +96,12 @@ def main() -> None:
             elif line == "end\n":
                 break
     say("released")
+
+
+def clear(left: AbandonedLease, marks: Path) -> None:
+    """What ends with a dead holder here: its marks on devices."""
+    for device in (*left.gpus, *left.cpus):
+        (marks / str(device)).unlink(missing_ok=True)
 
 
 def take_turns(devices: Devices, need: Need, rounds: int, marks: Path) -> None:

@@ -24,7 +24,7 @@ from grader.run.devices.lease import LeaseLostError, is_current
 from grader.run.devices.lease_status import LeaseStatus
 from grader.run.devices.leases import Devices, Wait
 from grader.run.devices.need import Need
-from tests.run.devices.holder import host
+from tests.run.devices.holder import clear, host
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LONG_S = 60.0
@@ -321,11 +321,6 @@ def test_killed_at_any_moment_they_leave_nothing_taken(tmp_path: Path, start: Ca
             assert (len(lease.gpus), lease.num_cores) == (4, 4)
         assert devices.listing() == ()
         assert left_on_disk(tmp_path) <= {"lock", "book.json", "book.json.new"}
-
-
-def clear(left: AbandonedLease, marks: Path) -> None:
-    for device in (*left.gpus, *left.cpus):
-        (marks / str(device)).unlink(missing_ok=True)
 
 
 def test_interrupted_while_waiting_one_leaves_no_ticket(tmp_path: Path, devices: Devices) -> None:
