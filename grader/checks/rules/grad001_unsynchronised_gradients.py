@@ -67,8 +67,9 @@ from grader.checks.run.replica_comparison import (
     sharded,
     trainers,
 )
-from grader.checks.source.causes import averaged_in_vain, exchange_replaced, lines, steps_held_back
+from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
+from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced, steps_held_back
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity

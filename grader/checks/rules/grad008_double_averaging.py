@@ -54,6 +54,7 @@ from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import by_world, went_backward
 from grader.checks.source.gradient_averaging import Average
+from grader.checks.source.gradient_causes import scaled_hooks
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start, walk
 from grader.model.finding import Severity
@@ -75,6 +76,16 @@ def check_source(script: Script) -> Iterable[Hit]:
         )  # fmt: skip
         if problem is not None:
             yield problem
+    for scaled in scaled_hooks(script) if script.training.wraps else ():
+        yield Hit(
+            message=f"{script.at(scaled)} multiplies or divides gradients by the number of ranks in a hook "
+            f"({script.quote(scaled)}), and DDP takes their mean: steps are as many times larger or smaller than "
+            "those of one process with the whole batch.",
+            hint="Leave the hook out: after `backward` the gradients of a wrapped model are the mean over all ranks.",
+            where=(script.location(scaled),),
+            # Whoever scales gradients may have chosen the learning rate to fit.
+            severity=Severity.HINT,
+        )
 
 
 def _never_runs(script: Script, average: Average) -> Hit | None:

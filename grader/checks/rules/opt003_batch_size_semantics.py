@@ -66,7 +66,8 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches
-from grader.checks.source.causes import accumulation_tests, lines
+from grader.checks.source.causes import lines
+from grader.checks.source.gradient_causes import accumulation_tests
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import batch_size_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.checks.source import causes, share_causes
+from grader.checks.source import causes, gradient_causes, share_causes
 from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.script import Script, parse
 from grader.checks.source.uneven_rounds import uneven_rounds
@@ -100,7 +100,7 @@ CASES: list[tuple[str, Cause, str]] = [
     ("never sent", causes.fresh_models, PLAIN.replace("(4, 2)", "(4, 2)  # <- 1") + STEP),
     (
         "averaged behind the step",
-        causes.averaged_in_vain,
+        gradient_causes.averaged_in_vain,
         "def average(model):\n    for p in model.parameters():\n        dist.all_reduce(p.grad)\n"
         + PLAIN
         + STEP
@@ -108,25 +108,25 @@ CASES: list[tuple[str, Cause, str]] = [
     ),
     (
         "averaged in a copy",
-        causes.averaged_in_vain,
+        gradient_causes.averaged_in_vain,
         "def average(model):\n    for p in model.parameters():\n        g = p.grad.clone()  # <- 1\n"
         "        dist.all_reduce(g)  # <- 2\n        g /= world\n" + PLAIN + AVERAGED,
     ),
     (
         "averaged in a copy that is put back",
-        causes.averaged_in_vain,
+        gradient_causes.averaged_in_vain,
         "def average(model):\n    for p in model.parameters():\n        g = p.grad.clone()\n"
         "        dist.all_reduce(g)\n        p.grad = g / world\n" + PLAIN + AVERAGED,
     ),
     (
         "only matrices averaged",
-        causes.averaged_in_vain,
+        gradient_causes.averaged_in_vain,
         "def average(model):\n    for p in (q for q in model.parameters() if q.ndim > 1):  # <- 1\n"
         "        dist.all_reduce(p.grad)\n        p.grad /= world\n" + PLAIN + AVERAGED,
     ),
     (
         "weights averaged once per epoch",
-        causes.averaged_in_vain,
+        gradient_causes.averaged_in_vain,
         PLAIN
         + STEP
         + "    for p in model.parameters():  # <- 1\n        dist.all_reduce(p.data)\n        p.data /= world\n",

@@ -1,0 +1,118 @@
+"""Where the text exchanges, averages or scales gradients otherwise than a run shows to be needed.
+
+Like `causes`, it answers with nodes, the likeliest first, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import name_of, start
+
+_COMM_HOOK = "register_comm_hook"
+
+
+def exchange_replaced(script: Script) -> Iterable[ast.AST]:
+    """What takes the place of the wrapper's own exchange: its `process_group`, a communication hook, `no_sync`."""
+    for wrap in script.training.wraps:
+        group = script.argument(wrap, "process_group")
+        if group is not None and group is not UNKNOWN:
+            yield group
+    yield from script.called(_COMM_HOOK)
+    for tree in script.trees:
+        for block in tree.withs:
+            for item in block.items:
+                calls = [n for n in ast.walk(item.context_expr) if isinstance(n, ast.Call)]
+                yield from (
+                    c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "no_sync"
+                )
+
+
+def averaged_in_vain(script: Script) -> Iterable[ast.AST]:
+    """Averages by hand that do not reach the step: behind it, of copies, of some tensors, of weights now and then."""
+    for average in script.averaging.all:
+        order = script.averaging.order(average)
+        if order is not None and order.steps and order.average.lineno > order.steps[-1].lineno:  # type: ignore[attr-defined]
+            yield order.average
+        tree = script.names.tree(average.call)
+        around = [tree.parent.get(average.call)]
+        while isinstance(around[-1], ast.AST) and not isinstance(around[-1], ast.For | ast.FunctionDef):
+            around.append(tree.parent.get(around[-1]))
+        for above in around:
+            if isinstance(above, ast.If):
+                yield above.test
+            elif isinstance(above, ast.For):
+                yield from (test for n in ast.walk(above.iter) for test in getattr(n, "ifs", ()))
+    for call in script.called("all_reduce"):
+        tensor = script.argument(call, "tensor")
+        if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
+            tensor = tensor.value
+        if not isinstance(tensor, ast.Name):
+            continue
+        for origin in script.values.origins(tensor):
+            if _copies_gradient(origin) and not _put_back(script, call):
+                yield origin
+                yield call
+            elif isinstance(origin, ast.For) and _walks_parameters(origin.iter):
+                yield origin.iter
+
+
+def _copies_gradient(node: ast.AST) -> bool:
+    inner = [n for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+    return isinstance(node, ast.Call) and {"clone", "grad"} <= {n.attr for n in inner}
+
+
+def _put_back(script: Script, call: ast.Call) -> bool:
+    """Whether the function that reduces copies writes to gradients later."""
+    tree = script.names.tree(call)
+    scope = tree.function(call) or tree.root
+    stored = (t for n in ast.walk(scope) if isinstance(n, ast.Assign) for t in n.targets)
+    return any(isinstance(t, ast.Attribute) and t.attr == "grad" for t in stored) or any(
+        isinstance(c.func, ast.Attribute) and c.func.attr == "copy_" and "grad" in ast.dump(c.func.value)
+        for c in tree.calls_within(scope)
+    )
+
+
+def _walks_parameters(node: ast.expr) -> bool:
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in ("parameters", "named_parameters")
+
+
+def accumulation_tests(script: Script) -> Iterable[ast.AST]:
+    """What lets only some micro-batches step."""
+    yield from (a.guard.test for a in script.accumulations.all if a.guard is not None)
+
+
+def steps_held_back(script: Script) -> Iterable[tuple[ast.Call, ast.AST]]:
+    """First steps of `with model.no_sync():` blocks that hold backward *and* step, each with its block."""
+    for tree in script.trees:
+        for block in tree.withs:
+            contexts = [i.context_expr for i in block.items]
+            if not any(isinstance(c, ast.Call) and name_of(c) == "no_sync" for c in contexts):
+                continue
+            backwards = [b for b in script.training.backwards if any(tree.inside(b, s) for s in block.body)]
+            for step in script.updates.steps:
+                within = any(tree.inside(step, s) for s in block.body)
+                if within and any(start(b) < start(step) for b in backwards):
+                    yield step, block
+                    break
+
+
+def scaled_hooks(script: Script) -> Iterable[ast.AST]:
+    """Where hooks on tensors multiply or divide gradients by the number of ranks."""
+    for call in script.called("register_hook", "register_post_accumulate_grad_hook"):
+        hook = call.args[0] if call.args else None
+        body = (
+            hook
+            if isinstance(hook, ast.Lambda)
+            else script.graph.definition(hook)
+            if hook is not None
+            else None
+        )
+        for node in ast.walk(body) if body is not None else ():
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+                continue
+            if script.ranks.world(node.left) or script.ranks.world(node.right):
+                yield node
