@@ -87,8 +87,9 @@ def check_run(evidence: Evidence) -> Observation:
     )
     return flagged(
         Hit(
-            message=f"The network gets {value:.3f} of the hidden samples right, and {target:.3f} is asked for. "
-            f"Training took {through}{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
+            # How far below is for the accuracy's own item to say, which rounds it for learners.
+            message=f"The network stays below the accuracy of {target:.3f} that is asked for. Training took {through}"
+            f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
             "Nothing else was found to be wrong: it has learned too little.",
             hint="Train for more epochs, or with a rate that fits the batch of all ranks together; compare both with "
             "the script that you started from.",
