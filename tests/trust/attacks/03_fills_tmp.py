@@ -9,7 +9,7 @@
 import os
 import tempfile
 
-for folder in {"/tmp", tempfile.gettempdir(), os.environ["HOME"]}:
+for folder in dict.fromkeys(("/tmp", tempfile.gettempdir(), os.environ["HOME"])):
     place = os.path.join(folder, "grader-trust-fill")
     os.makedirs(place, exist_ok=True)
     total = count = 0
