@@ -17,10 +17,11 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from grader.launch import interpreter_entry
+from grader.launch.interpreter_entry import SECRET_BYTES
 from grader.launch.launcher import ForkLauncher
 from grader.launch.rank_process import RankProcess
 from grader.launch.spec import LaunchSpec
@@ -63,7 +64,7 @@ class InterpreterLauncher(ForkLauncher):
         """Let each become its rank."""
         for rank, environment, call in zip(self._ranks, self._environments, self._calls, strict=True):
             request: dict[str, Any] = {
-                "spec": asdict(self._spec),
+                "spec": asdict(replace(self._spec, secret=0)),
                 "rank": rank.rank,
                 "environment": environment,
                 "origin": origin,
@@ -71,10 +72,9 @@ class InterpreterLauncher(ForkLauncher):
             }
             ends = rank.ends
             rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
-            text = json.dumps(request).encode() + b"\n"
-            sent = call.sendmsg([text], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-            if sent < len(text):
-                call.sendall(text[sent:])
+            secret = self._spec.secret.to_bytes(SECRET_BYTES, "big")
+            call.sendmsg([secret], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            call.sendall(json.dumps(request).encode() + b"\n")
             call.close()
             rank.started_s = time.monotonic() - origin
             rank.hand_over()

@@ -10,10 +10,13 @@ import json
 import resource
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 _NUM_ENDS = 5
+SECRET_BYTES = 16
+"""The secret comes first and by itself, in memory that is wiped: no text that the script could search ever holds it."""
 
 
 def main() -> NoReturn:
@@ -28,25 +31,39 @@ def main() -> NoReturn:
     used = resource.getrusage(resource.RUSAGE_SELF)
     with socket.socket(fileno=int(sys.argv[1])) as call:
         call.sendall(json.dumps({"user_s": used.ru_utime, "system_s": used.ru_stime}).encode())
-        request, ends = _receive(call)
-    spec = LaunchSpec.from_json(json.dumps(request.pop("spec")))
+        secret, ends = _receive_secret(call)
+        request = _receive(call)
+    spec = replace(LaunchSpec.from_json(json.dumps(request.pop("spec"))), secret=secret)
+    del secret
     rank, environment = request["rank"], request["environment"]
     origin, parent = request["origin"], request["parent"]
-    request.clear()  # the secret lies in the spec alone, which forgets it
     become_rank(spec, rank, RankEnds(*ends), environment, origin, parent)
 
 
-def _receive(call: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    ends = array.array("i")
-    text, rights, _flags, _address = call.recvmsg(1 << 16, socket.CMSG_SPACE(_NUM_ENDS * ends.itemsize))
+def _receive_secret(call: socket.socket) -> tuple[int, list[int]]:
+    """The secret, and the rank's descriptors that come with it."""
+    buffer, ends = bytearray(SECRET_BYTES), array.array("i")
+    num, rights, _flags, _address = call.recvmsg_into(
+        [buffer], socket.CMSG_SPACE(_NUM_ENDS * ends.itemsize), socket.MSG_WAITALL
+    )
+    if num < SECRET_BYTES:
+        sys.exit("nobody is there to say which rank to become")
     for _level, _kind, data in rights:
         ends.frombytes(data)
+    secret = int.from_bytes(buffer, "big")
+    buffer[:] = bytes(SECRET_BYTES)
+    return secret, list(ends)
+
+
+def _receive(call: socket.socket) -> dict[str, Any]:
+    text = b""
     while not text.endswith(b"\n"):
         more = call.recv(1 << 16)
         if not more:
             sys.exit("nobody is there to say which rank to become")
         text += more
-    return json.loads(text), list(ends)
+    request: dict[str, Any] = json.loads(text)
+    return request
 
 
 if __name__ == "__main__":
