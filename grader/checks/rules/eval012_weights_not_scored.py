@@ -61,7 +61,7 @@ def check_run(evidence: Evidence) -> Observation:
     guard = next((t for t in constant_rank_tests(evidence.script) if not t.on_all), None)
     where = evidence.written(evaluation.artifact) if evaluation.artifact else _saved(evidence)
     missing = evaluation.problem is ArtifactProblem.MISSING
-    said = evaluation.detail
+    said = evaluation.detail or "The weights could not be scored."
     hint = f"Write the network's own weights, on rank 0: `{_SAVE}`."
     if missing and guard is not None and not where:
         said = (
