@@ -38,7 +38,6 @@ with the rank in it, and by streams that do not ask for their worker.
 
 from __future__ import annotations
 
-import ast
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -48,7 +47,7 @@ from grader.checks.phrases import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
 from grader.checks.run.sample_ledger import Stream
-from grader.checks.source.causes import lines
+from grader.checks.source.causes import lines, names_rank
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import own_cuts, own_seeds, shares_of
@@ -124,10 +123,6 @@ def _worker_copies(evidence: Evidence) -> Hit | None:
     return None
 
 
-def _by_rank(script: Script, call: ast.AST) -> bool:
-    return any(script.ranks.rank(n) for n in ast.walk(call) if isinstance(n, ast.expr))
-
-
 def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> Hit:
     worst = max(overlapping, key=lambda d: d.epoch.num_shared)
     epoch = worst.epoch
@@ -151,7 +146,7 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
         cause = f" Every sampler was told that its rank is {told[0]}, so all take the same share."
         hint = "Pass `rank=dist.get_rank()` to the sampler, or leave it out: it asks the process group by itself."
     sources = list(shares_of(script, stream.site)) if len(told) == 1 else []
-    ranked = [s for s in own_seeds(script, stream.site) if _by_rank(script, s)]
+    ranked = [s for s in own_seeds(script, stream.site) if names_rank(script, s)]
     sources += ranked or own_cuts(script, stream.site)
     if ranked:
         cause = (

@@ -102,9 +102,12 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
     if told and told[-1] > len(epoch.shards):
         cause = f" Its sampler divides among {told[-1]} ranks, but {len(epoch.shards)} trained."
         hint = "Leave out `num_replicas` and `rank`: `DistributedSampler` asks the process group for both."
-    cut = lines(script, [*cut_before(script, stream.site), *own_cuts(script, stream.site)])
-    if cut and any(True for _ in cut_before(script, stream.site)):
-        cause = f" `{cut[0].path}:{cut[0].line}` takes a share by rank already, and the loader divides that once more."
+    before = list(cut_before(script, stream.site))
+    cut = lines(script, [*before, *own_cuts(script, stream.site)])
+    if before:
+        cause = (
+            f" {script.at(before[0])} takes a share by rank already, and the loader divides that once more."
+        )
         hint = "Divide once: give the sampler the whole set, or the loader your own share with `shuffle=True` alone."
     whole_run = f"; {never:,} were never drawn in the whole run" if never > worst.num_droppable else ""
     return Hit(

@@ -20,6 +20,11 @@ def lines(script: Script, nodes: Iterable[ast.AST]) -> tuple[Location, ...]:
     return tuple(dict.fromkeys(script.location(n) for n in nodes))
 
 
+def names_rank(script: Script, node: ast.AST) -> bool:
+    """Whether a rank stands anywhere within a node."""
+    return any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr))
+
+
 def rates_by_rank(script: Script) -> Iterable[ast.AST]:
     """What lets learning rates differ: schedules that some ranks alone advance, arguments made of the rank."""
     schedules = script.calls_under("torch.optim.lr_scheduler.")
@@ -30,7 +35,7 @@ def rates_by_rank(script: Script) -> Iterable[ast.AST]:
                 yield call
     for _, call in (*schedules, *script.calls_under("torch.optim.")):
         for given in (*call.args, *(k.value for k in call.keywords)):
-            if any(script.ranks.rank(n) for n in ast.walk(given) if isinstance(n, ast.expr)):
+            if names_rank(script, given):
                 yield given
 
 

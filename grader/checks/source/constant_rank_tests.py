@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_tests import MAIN_NAME
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import FUNCTIONS
+from grader.checks.source.syntax_nodes import FUNCTIONS, name_of
 from grader.model.fix import Fix
 
 _NUMBERS = ("RANK", "LOCAL_RANK")
@@ -96,10 +96,9 @@ def _is_text(script: Script, node: ast.expr) -> bool:
 
 def _plain(node: ast.AST) -> bool:
     """The variable itself, not a number made of it."""
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return name in ("get", "getenv")
-    return isinstance(node, ast.Subscript)
+    return isinstance(node, ast.Subscript) or (
+        isinstance(node, ast.Call) and name_of(node) in ("get", "getenv")
+    )
 
 
 def _is_number(script: Script, node: ast.expr) -> bool:

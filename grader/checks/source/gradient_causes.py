@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of, start
 
-_COMM_HOOK = "register_comm_hook"
-
 
 def exchange_replaced(script: Script) -> Iterable[ast.AST]:
     """What takes the place of the wrapper's own exchange: its `process_group`, a communication hook, `no_sync`."""
@@ -20,7 +18,7 @@ def exchange_replaced(script: Script) -> Iterable[ast.AST]:
         group = script.argument(wrap, "process_group")
         if group is not None and group is not UNKNOWN:
             yield group
-    yield from script.called(_COMM_HOOK)
+    yield from script.called("register_comm_hook")
     for tree in script.trees:
         for block in tree.withs:
             for item in block.items:
@@ -76,8 +74,8 @@ def _put_back(script: Script, call: ast.Call) -> bool:
 
 
 def _walks_parameters(node: ast.expr) -> bool:
-    func = node.func if isinstance(node, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr in ("parameters", "named_parameters")
+    method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return method and name_of(node) in ("parameters", "named_parameters")
 
 
 def accumulation_tests(script: Script) -> Iterable[ast.AST]:
@@ -103,14 +101,10 @@ def steps_held_back(script: Script) -> Iterable[tuple[ast.Call, ast.AST]]:
 def scaled_hooks(script: Script) -> Iterable[ast.AST]:
     """Where hooks on tensors multiply or divide gradients by the number of ranks."""
     for call in script.called("register_hook", "register_post_accumulate_grad_hook"):
-        hook = call.args[0] if call.args else None
-        body = (
-            hook
-            if isinstance(hook, ast.Lambda)
-            else script.graph.definition(hook)
-            if hook is not None
-            else None
-        )
+        if not call.args:
+            continue
+        hook = call.args[0]
+        body = hook if isinstance(hook, ast.Lambda) else script.graph.definition(hook)
         for node in ast.walk(body) if body is not None else ():
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
                 continue

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.causes import by_world, stands_at
+from grader.checks.source.causes import by_world, names_rank, stands_at
 from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.trace import Site
 
 
@@ -51,8 +52,7 @@ def own_seeds(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What samplers of the submission's own that a loader is given seed their shuffles with."""
     for function in _orders_of(script, site):
         for call in script.names.tree(function).calls_within(function):
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            if name in ("manual_seed", "seed", "default_rng", "Random", "RandomState"):
+            if name_of(call) in ("manual_seed", "seed", "default_rng", "Random", "RandomState"):
                 yield call
 
 
@@ -84,5 +84,5 @@ def cut_before(script: Script, site: Site | None) -> Iterable[ast.AST]:
     given = script.argument(loader, "dataset") if loader is not None else None
     for node in script.values.closure(given) if isinstance(given, ast.expr) else ():
         subset = isinstance(node, ast.Call) and (script.names.qualified(node.func) or "").endswith("Subset")
-        if subset and any(script.ranks.rank(n) for n in ast.walk(node) if isinstance(n, ast.expr)):
+        if subset and names_rank(script, node):
             yield node

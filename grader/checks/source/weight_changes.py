@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 
 _WHOLE = ("load_state_dict", "reset_parameters", "apply")
 _IN_PLACE = {
@@ -72,8 +73,7 @@ def _of_module(script: Script, owner: ast.expr) -> bool:
 
 def _draws(script: Script, node: ast.AST) -> bool:
     calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-    names = {n.func.attr if isinstance(n.func, ast.Attribute) else getattr(n.func, "id", "") for n in calls}
-    drawn = any(_DRAWING.search(name) for name in names)
+    drawn = any(_DRAWING.search(name_of(n)) for n in calls)
     return drawn or any((script.names.qualified(n.func) or "").startswith("torch.nn.init.") for n in calls)
 
 
