@@ -50,6 +50,7 @@ RUN_ELSEWHERE = {
     "python -m tests.bench": "tests/acceptance/test_documented.py",
     "python -m tests.corpus": "tests/checks/test_corpus.py",
     "python -m tests.libraries": "tests/acceptance/test_documented.py",
+    "python -m tests.mending": "tests/mending/test_mending.py",
     "source .venv/bin/activate": ".ci/run",
 }
 

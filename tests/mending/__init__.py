@@ -1,0 +1,1 @@
+"""Literal mending: does somebody who does exactly what the report says, and nothing more, get a right script?"""
