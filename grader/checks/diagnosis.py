@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from grader.checks.evidence import Evidence
+from grader.checks.needed_lines import in_own_names
 from grader.checks.run.failed_run import FailedRun
 from grader.errors import GraderError
 from grader.model.diagnosis import Diagnosis
@@ -71,7 +72,8 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
         except Exception as error:
             raise failure(f"diagnosis {one.id} failed", one.file, "diagnose", error) from error
         if found is not None:
-            return replace(found, id=one.id)
+            path = found.where[0].path if found.where else ""
+            return replace(found, id=one.id, hint=in_own_names(found.hint, evidence.script, path))
     return None
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from grader.checks.source.library_names import canonical
 from grader.model.syntax_tree import parse_text
 
 if TYPE_CHECKING:
     from grader.checks.source.script import Script
+    from grader.checks.source.syntax_tree import Tree
 
 START_GROUP = 'dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")'
 """Starts a group on GPUs and on CPUs."""
@@ -43,6 +45,8 @@ _LINES = {
     "world_size": "world_size = dist.get_world_size()",
 }
 _CODE = re.compile(r"`([^`]+)`")
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w)(?!\s*=[^=])")
+"""A name that code reads; not an attribute, not what is set or given by keyword."""
 
 
 def import_of(name: str) -> str:
@@ -74,13 +78,29 @@ def _imported(name: str) -> str:
     return line.removeprefix("import ").partition(" as ")[0]
 
 
-def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
-    """Advice, and behind it the lines that its code needs and that the script lacks.
+def in_own_names(advice: str, script: Script, path: str = "") -> str:
+    """Advice whose code calls a library's names what the script's imports call them: `td.barrier()`.
 
     Args:
         advice: plain text, code between backquotes.
         script: what it is for; path: the file that it is about, "" for any.
     """
+
+    def renamed(code: re.Match[str]) -> str:
+        return _NAME.sub(lambda name: own.get(name[0]) or name[0], code[0])
+
+    own = {name: _own_name(script, path, name) for name in set(_NAME.findall(advice)) if import_of(name)}
+    return _CODE.sub(renamed, advice) if any(own.values()) else advice
+
+
+def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
+    """Advice in the script's own names, and behind it the lines that its code needs and that the script lacks.
+
+    Args:
+        advice: plain text, code between backquotes.
+        script: what it is for; path: the file that it is about, "" for any.
+    """
+    advice = in_own_names(advice, script, path)
     wanted = list(_needs(advice))
     lacking = [name for name in wanted if not _has(script, path, name)] if wanted else []
     if not lacking:
@@ -133,6 +153,27 @@ def _bound(node: ast.AST) -> Iterable[str]:
     return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
 
 
+def _own_name(script: Script, path: str, name: str) -> str:
+    """What a file that lacks a name of the table calls the same thing, by an import; "" where it has no name for it."""
+    if _has(script, path, name):
+        return ""
+    full = canonical(_imported(name))
+    return next(
+        (
+            own
+            for tree in _trees(script, path)
+            for scope in tree.definitions.values()
+            for own, made in scope.items()
+            if "." not in own and all(d.kind == "import" and canonical(d.dotted) == full for d in made)
+        ),
+        "",
+    )
+
+
+def _trees(script: Script, path: str) -> Sequence[Tree]:
+    return [tree for tree in script.trees if tree.path == path] or script.trees
+
+
 def _has(script: Script, path: str, name: str) -> bool:
-    trees = [tree for tree in script.trees if tree.path == path] or script.trees
+    trees = _trees(script, path)
     return any(tree.stars or any(name in scope for scope in tree.definitions.values()) for tree in trees)

@@ -163,7 +163,7 @@ def _from_run(
                 ranks=tuple(sorted(set(hit.ranks))),
                 details=dict(hit.details),
                 confirmed=bool(hits) and number == 0,
-                fix=fix_for(hit, hits) if number == 0 else None,
+                fix=fix_for(hit, hits) if number == 0 else hit.fix,
             )
         )
     kinds = {*observation.evidence, *((EvidenceKind.SOURCE,) if hits else ())}

@@ -79,7 +79,9 @@ class Observation:
 
 
 def fix_for(seen: Hit, hits: tuple[Hit, ...]) -> Fix | None:
-    """The source's fix for what was seen in a run: of a hit on the same line, else of the first that has one."""
+    """What was seen in a run may say itself what to write; else the source's fix, of the same line or the first."""
+    if seen.fix is not None:
+        return seen.fix
     lines = {(place.path, place.line) for place in seen.where}
     having = [h for h in hits if h.fix is not None]
     same = [h for h in having if lines & {(p.path, p.line) for p in h.where}]

@@ -89,3 +89,13 @@ def test_advice_of_a_rule_runs_when_pasted() -> None:
         exec(line, bound)
     assert "`import os`" in found.hint
     assert "device" in bound
+
+
+def test_code_calls_what_it_needs_by_the_script_s_own_names() -> None:
+    own = script("import torch.distributed as td\nfrom torch.nn.parallel import DistributedDataParallel as Wrap\n")
+    told = with_needed_lines("`model = DistributedDataParallel(model)`, then `dist.barrier()`; not dist, `x.dist`.", own)
+    assert told == "`model = Wrap(model)`, then `td.barrier()`; not dist, `x.dist`."
+    both = script("import torch.distributed as td\nimport torch.distributed as dist\n")
+    assert with_needed_lines("`dist.barrier()`", both) == "`dist.barrier()`"
+    given = with_needed_lines("`run(dist=1)`", own)
+    assert given == "`run(dist=1)`", "an argument's name is nobody's import"

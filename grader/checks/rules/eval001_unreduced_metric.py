@@ -55,14 +55,16 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by the samples that each rank's validation loader delivered and the collectives that ran between a
 validation pass and the next training step. The same samples on every rank, or all on rank 0 alone, need no collective;
-it is told by which samples they are, not by how many. In the source, by a divided validation loader with no reduction
-or gathering of what it counts.
+it is told by which samples they are, not by how many. In the source, by a divided validation loader, or one that
+Accelerate or Fabric divides, with no reduction or gathering of what it counts; under Lightning's `Trainer`, by a
+validation step that logs its own value without `sync_dist=True` (as a hint where no number of devices is written).
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
@@ -76,7 +78,8 @@ from grader.checks.run.validation_passes import (
     evaluated,
     whole_ranks,
 )
-from grader.checks.source.dropped_results import dropped
+from grader.checks.source.dropped_results import dropped, kept_by
+from grader.checks.source.lightning_modules import logged_apart, told_devices
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.missing_modules import may_reduce
 from grader.checks.source.script import Script
@@ -88,12 +91,17 @@ from grader.model.trace import Collective
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
+_REDUCE = (
+    "Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
+    "`counts = torch.tensor([correct, total])`."
+)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag counts of a divided validation loader that are used without bringing the ranks' counts together."""
     training = script.training
-    if not script.joins_group or training.framework or _keeps_own_books(script):
+    yield from _logged_apart(script)
+    if not script.joins_group or script.frameworks.opaque or _keeps_own_books(script):
         return
     for draw in training.draws:
         divided = [
@@ -112,11 +120,40 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         yield Hit(
             message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
-            f"the validation set ({script.at(divided[0])} divides it): {script.quote(use)}. No collective brings "
+            f"the validation set ({script.at(_dividing(script, divided[0]))} divides it): {script.quote(use)}. "
+            "No collective brings "
             f"the ranks' counts together, so the metric is that of one share only.{_too_small(script, use, counted)}",
-            hint="Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
-            "`counts = torch.tensor([correct, total])`.",
+            hint=_hint_for(script),
             where=(script.location(use),),
+        )
+
+
+def _dividing(script: Script, loader: ast.Call) -> ast.Call:
+    """The call that divides what a loader gives: the framework's, or the one that builds it."""
+    return script.frameworks.prepared.get(loader, loader)
+
+
+def _hint_for(script: Script) -> str:
+    words = script.frameworks.words
+    if words is None:
+        return _REDUCE
+    return (
+        f"Bring the ranks' parts together before counting: {words.joined}. It has to be called on every rank."
+    )
+
+
+def _logged_apart(script: Script) -> Iterable[Hit]:
+    """`self.log` in a validation step of Lightning, of a value that each rank worked out for itself."""
+    found = list(logged_apart(script))
+    if found:
+        first = found[0]
+        yield Hit(
+            message=f"{script.at(first)} logs in each rank's own validation what that rank alone worked out: "
+            f"{script.quote(first)}. Without `sync_dist=True` the figure that is shown is rank 0's, over its share of "
+            "the set.",
+            hint="Give it `sync_dist=True`, or log a metric of torchmetrics, which brings its counts together itself.",
+            where=tuple(script.location(c) for c in found),
+            severity=None if told_devices(script) else Severity.HINT,
         )
 
 
@@ -140,7 +177,9 @@ def _too_small(script: Script, use: ast.stmt, counted: set[str]) -> str:
 
 def _keeps_own_books(script: Script) -> bool:
     """Metric libraries that reduce over ranks when their result is asked for."""
-    return any(i.split(".")[0] in ("torchmetrics", "torcheval") for t in script.trees for i in t.imports)
+    return bool(script.calls_given("num_process")) or any(
+        i.split(".")[0] in ("torchmetrics", "torcheval") for t in script.trees for i in t.imports
+    )
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -162,7 +201,7 @@ def check_run(evidence: Evidence) -> Observation:
                 "The run ended before the parts of its first validation could be put together."
             )
         if not joined:
-            return flagged(_hit(stream, parts, met))
+            return flagged(_mended(evidence.script, _hit(stream, parts, met), met))
         first = joined[0]
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
@@ -219,6 +258,13 @@ def _hit(stream: Stream, parts: tuple[Parts, ...], met: tuple[Collective, ...]) 
     return _local(
         shares, parts[-1].num_expected or 0, where, places, counts, len(parts), lost[0] if lost else _NOTHING
     )
+
+
+def _mended(script: Script, hit: Hit, met: tuple[Collective, ...]) -> Hit:
+    """The same, saying how the collective that is there comes to bring something together."""
+    site = next((call.site for call in met if call.site is not None), None)
+    hint, fix = kept_by(script, site) if site is not None else ("", None)
+    return replace(hit, hint=hint, fix=fix) if hint else hit
 
 
 _NOTHING = "no reduction or gathering followed"

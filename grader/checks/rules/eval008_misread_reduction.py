@@ -65,6 +65,13 @@ from collections.abc import Iterable
 from grader.checks.rule import Hit
 from grader.checks.source.dropped_results import unwaited
 from grader.checks.source.extreme_counts import extreme_of_counts
+from grader.checks.source.reduction_fixes import (
+    added_up,
+    divided,
+    for_all_ranks,
+    in_the_foreground,
+    on_what_is_kept,
+)
 from grader.checks.source.reduction_results import (
     divided_again,
     grows,
@@ -97,13 +104,14 @@ def check_source(script: Script) -> Iterable[Hit]:
 def _lost(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
     if not lost(script, call, tensor):
         return None
+    hint, fix = on_what_is_kept(script, call, name, tensor)
     return Hit(
         message=f"{script.at(call)} hands {script.quote(tensor)} to `{name}`, a tensor made on the spot. It "
         "writes its result into that tensor, which nobody holds: what the script goes on with is still this "
         "rank's own value.",
-        hint=f"Give it a name first: `value = {ast.unparse(tensor)[:60]}`, then `dist.{name}(value)`, and go on "
-        "with `value`.",
+        hint=hint,
         where=(script.location(call),),
+        fix=fix,
     )
 
 
@@ -116,6 +124,7 @@ def _unwaited(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hi
         hint="Leave `async_op=True` out, or keep the handle that the call returns and call its `wait()` before the "
         "value is read.",
         where=(script.location(call),),
+        fix=in_the_foreground(script, call),
     )
 
 
@@ -135,12 +144,14 @@ def _elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> H
     use = read_elsewhere(script, call, name, tensor)
     if use is None:
         return None
+    written, fix = for_all_ranks(script, call, tensor)
     return Hit(
         message=f"{script.at(use)} uses on every rank what {script.quote(call)} ({script.at(call)}) leaves on one rank "
         "only: `reduce` fills the tensor of its `dst`, and the others keep their own value, or a part of the sum.",
-        hint="Use `dist.all_reduce(…)` where all ranks need the result, or read it under a test of the rank that "
-        "has it.",
+        hint=f"Write `{written}` at {script.at(call)}: all ranks then have the result. Or read it under a test of the "
+        "rank that has it.",
         where=(script.location(call), script.location(use)),
+        fix=fix,
     )
 
 
@@ -154,6 +165,7 @@ def _extreme(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit
         hint=f"Leave `op=dist.ReduceOp.{op}` out: `{name}` adds up by default. The largest of something (a time, a "
         "memory peak) goes into a tensor of its own.",
         where=(script.location(call),),
+        fix=added_up(script, call, tensor),
     )
 
 
@@ -163,12 +175,14 @@ def _factor(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit 
     found = undivided(script, call, tensor)
     if found is not None:
         mean, use = found
+        line, fix = divided(script, call, tensor)
         return Hit(
             message=f"{script.at(call)} adds {script.quote(tensor)} up over the ranks, which holds a mean "
             f"({script.quote(mean)}), and {script.at(use)} takes the sum as it is: with N ranks it is N times "
             "the mean.",
-            hint="Divide by `dist.get_world_size()` after the reduction, or use `op=dist.ReduceOp.AVG`.",
+            hint=f"Divide by the number of ranks after the reduction: `{line}`.",
             where=(script.location(call),),
+            fix=fix,
         )
     again = divided_again(script, call, tensor)
     if again is None:
