@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import continued
-from grader.checks.rule import Hit, Observation, Rule, fix_for, load_rules
+from grader.checks.rule import Hit, Observation, Rule, advice_for, load_rules
 from grader.checks.rule_failures import check_of, failure_of
 from grader.checks.source.script import Script
 from grader.errors import GraderError
@@ -151,19 +151,20 @@ def _from_run(
     findings = []
     for number, hit in enumerate(observation.hits):
         # The source's lines go to the first finding: more than one is rare, and a line must not be blamed twice.
-        lines = tuple(place for h in hits for place in h.where) if number == 0 else ()
+        told = hits if number == 0 else ()
+        hint, fix = advice_for(hit, told)
         findings.append(
             Finding(
                 code=rule.code,
                 severity=hit.severity or rule.default_severity(profile),
                 evidence=hit.evidence,
                 message=hit.message,
-                hint=hit.hint or next((h.hint for h in hits if h.hint), ""),
-                where=_places((*hit.where, *lines)),
+                hint=hint or next((h.hint for h in hits if h.hint), ""),
+                where=_places((*hit.where, *(place for h in told for place in h.where))),
                 ranks=tuple(sorted(set(hit.ranks))),
                 details=dict(hit.details),
                 confirmed=bool(hits) and number == 0,
-                fix=fix_for(hit, hits) if number == 0 else hit.fix,
+                fix=fix,
             )
         )
     kinds = {*observation.evidence, *((EvidenceKind.SOURCE,) if hits else ())}

@@ -78,14 +78,18 @@ class Observation:
     evidence: tuple[EvidenceKind, ...] = (EvidenceKind.TRACE,)
 
 
-def fix_for(seen: Hit, hits: tuple[Hit, ...]) -> Fix | None:
-    """What was seen in a run may say itself what to write; else the source's fix, of the same line or the first."""
+def advice_for(seen: Hit, hits: tuple[Hit, ...]) -> tuple[str, Fix | None]:
+    """What to write about what was seen in a run, in words and as edits, both from one place.
+
+    Where only the source knows the edits, its words stand beside them: of a hit on the same line, else of the first.
+    """
     if seen.fix is not None:
-        return seen.fix
+        return seen.hint, seen.fix
     lines = {(place.path, place.line) for place in seen.where}
-    having = [h for h in hits if h.fix is not None]
-    same = [h for h in having if lines & {(p.path, p.line) for p in h.where}]
-    return next((h.fix for h in (*same, *having)), None)
+    having = sorted((h for h in hits if h.fix), key=lambda h: not lines & {(p.path, p.line) for p in h.where})
+    if having:
+        return having[0].hint or seen.hint, having[0].fix
+    return seen.hint or next((h.hint for h in hits if h.hint), ""), None
 
 
 def verified(reason: str, *evidence: EvidenceKind) -> Observation:

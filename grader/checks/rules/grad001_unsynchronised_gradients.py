@@ -69,10 +69,11 @@ from grader.checks.run.replica_comparison import (
 )
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
-from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced, steps_held_back
+from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
+from grader.checks.source.withheld_exchanges import withheld
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -89,22 +90,13 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag steps with gradients that nothing has averaged."""
     if script.training.framework or not script.calls(INIT):
         return
-    for step, block in () if script.averaging.all else steps_held_back(script):
+    for found in () if script.averaging.all else withheld(script):
         yield Hit(
-            message=f"{script.at(step)} steps inside the `no_sync()` block of {script.at(block)}: the gradients it "
-            "uses were made there and never averaged.",
-            hint="Leave `no_sync()` before the last forward and backward pass of each step.",
-            where=(script.location(step),),
+            message=f"{script.at(found.node)} {found.says}, so each rank trains a model of its own.",
+            hint=found.hint,
+            where=(script.location(found.node),),
+            fix=found.fix,
         )
-    for accumulation in script.accumulations.all:
-        held = script.accumulation_rounds.held_when_stepping(accumulation)
-        if held is not None and not script.averaging.all:
-            yield Hit(
-                message=f"{script.at(accumulation.step)} steps in a round whose exchange {script.at(held)} holds back: "
-                "the gradients of that micro-batch stay on their rank, so each rank steps elsewhere.",
-                hint="Leave `no_sync()` in just those rounds that step: use one and the same test for both.",
-                where=(script.location(accumulation.step),),
-            )
     if not script.training.wraps:
         yield from _never_wrapped(script)
     else:

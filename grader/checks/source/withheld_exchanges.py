@@ -1,0 +1,172 @@
+"""What keeps a wrapper from averaging over all ranks: a group of one, a hook that sends nothing, `no_sync` and a step.
+
+Answers with the node, what it does, and what to write; messages and severity are the rule's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.checks.source.edits import Edits
+from grader.checks.source.gradient_causes import steps_held_back
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.syntax_tree import Tree
+from grader.model.fix import Fix
+
+_NEW_GROUP = "torch.distributed.new_group"
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """One such place: `says` follows a place, such as `train.py:7`."""
+
+    node: ast.AST
+    says: str
+    hint: str
+    fix: Fix | None = None
+
+
+def withheld(script: Script) -> Iterable[Withheld]:
+    """All of them that the text gives away."""
+    yield from _groups_of_one(script)
+    yield from _silent_hooks(script)
+    yield from _held_before_every_step(script)
+    for step, block in steps_held_back(script):
+        yield Withheld(
+            step,
+            f"steps inside the `no_sync()` block of {script.at(block)}: the gradients it uses were made there and "
+            "never averaged",
+            "Leave `no_sync()` before the last forward and backward pass of each step.",
+        )
+    for accumulation in script.accumulations.all:
+        held = script.accumulation_rounds.held_when_stepping(accumulation)
+        if held is not None:
+            yield Withheld(
+                accumulation.step,
+                f"steps in a round whose exchange {script.at(held)} holds back: the gradients of that micro-batch "
+                "stay on their rank",
+                "Leave `no_sync()` in just those rounds that step: use one and the same test for both.",
+            )
+
+
+def _groups_of_one(script: Script) -> Iterable[Withheld]:
+    for wrap in script.training.wraps:
+        group = script.argument(wrap, "process_group")
+        if group is None or group is UNKNOWN:
+            continue
+        made = list(_made(script, group))
+        if made and all(_has_one_rank(script, call) for call in made):
+            edits = Edits(script)
+            edits.take_away(wrap, "process_group", "None")
+            yield Withheld(
+                group,
+                f"gives the wrapper a process group of one rank, {script.quote(group)}: it averages that rank's "
+                "gradients with nobody's",
+                f"Leave `process_group={edits.text(group)}` out of the wrapper: it then averages over all ranks.",
+                edits.fix("Averages gradients over all ranks."),
+            )
+
+
+def _made(script: Script, group: ast.expr) -> Iterable[ast.expr]:
+    """The calls that may have made a group, which may be picked out of a list of them."""
+    picked = isinstance(group, ast.Subscript)
+    for origin in script.values.origins(group.value if isinstance(group, ast.Subscript) else group):
+        if picked and isinstance(origin, ast.ListComp):
+            yield origin.elt
+        elif picked and isinstance(origin, ast.List):
+            yield from origin.elts
+        elif isinstance(origin, ast.expr):
+            yield origin
+
+
+def _has_one_rank(script: Script, call: ast.expr) -> bool:
+    if not isinstance(call, ast.Call) or script.names.qualified(call.func) != _NEW_GROUP:
+        return False
+    given = (keyword.value for keyword in call.keywords if keyword.arg == "ranks")
+    ranks = next(given, call.args[0] if call.args else None)
+    listed = isinstance(ranks, ast.List | ast.Tuple) and len(ranks.elts) == 1
+    return listed and not isinstance(ranks.elts[0], ast.Starred)  # type: ignore[union-attr]
+
+
+def _silent_hooks(script: Script) -> Iterable[Withheld]:
+    for call in script.called("register_comm_hook"):
+        hook = script.argument(call, "hook") or (call.args[1] if len(call.args) > 1 else None)
+        body = hook if isinstance(hook, ast.Lambda) else script.graph.definition(hook) if hook else None
+        if (
+            hook is None
+            or not isinstance(body, ast.Lambda | ast.FunctionDef)
+            or not _sends_nothing(script, body)
+        ):
+            continue
+        edits, statement = Edits(script), script.names.tree(call).statement(call)
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            edits.remove(statement)
+        yield Withheld(
+            call,
+            f"puts a hook in the place of the wrapper's own exchange, and {script.quote(hook)} calls no collective: "
+            "each rank gets its own gradients back",
+            f"Leave {script.quote(call)} out: the wrapper averages by itself. A hook that stays must return the "
+            "mean over all ranks, such as that of `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`.",
+            edits.fix("Leaves the exchange to the wrapper."),
+        )
+
+
+def _sends_nothing(script: Script, body: ast.Lambda | ast.FunctionDef) -> bool:
+    """Whether all that a function calls is a method of its own values, or torch's and no exchange."""
+    for node in walk(body):
+        if not isinstance(node, ast.Call):
+            continue
+        name = script.names.qualified(node.func)
+        if script.collectives.inside(node) or (name or "").startswith("torch.distributed."):
+            return False
+        if name is None and (not isinstance(node.func, ast.Attribute) or script.graph.definition(node.func)):
+            return False
+        if "reduce" in name_of(node) or "hook" in name_of(node):
+            return False
+    return True
+
+
+def _held_before_every_step(script: Script) -> Iterable[Withheld]:
+    """A context that is `no_sync()` in some rounds of a loop that clears gradients and steps in every round."""
+    for tree in script.trees:
+        for block in tree.withs:
+            for item in block.items:
+                context = item.context_expr
+                if not isinstance(context, ast.IfExp) or not _steps_each_round(script, tree, block):
+                    continue
+                branches = (context.body, context.orelse)
+                held = [branch for branch in branches if _is_no_sync(branch)]
+                if len(held) != 1:
+                    continue
+                other = branches[1] if held[0] is branches[0] else branches[0]
+                edits = Edits(script)
+                edits.replace(context, edits.text(other))
+                yield Withheld(
+                    block,
+                    f"holds the exchange back in rounds with {script.quote(context.test)}, but the loop clears its "
+                    "gradients and steps in every round: those rounds step with gradients of their own rank",
+                    f"Let every backward pass that a step follows average: `with {edits.text(other)}:`. To "
+                    "accumulate, clear the gradients and step in the last round of each group alone, and hold the "
+                    "exchange back in all others.",
+                    edits.fix("Averages gradients in every round that steps."),
+                )
+
+
+def _steps_each_round(script: Script, tree: Tree, block: ast.With | ast.AsyncWith) -> bool:
+    above = tree.parent.get(block)
+    if not isinstance(above, ast.For | ast.While) or block not in above.body:
+        return False
+    after = above.body[above.body.index(block) + 1 :]
+    steps = any(tree.statement(step) in after for step in script.updates.steps)
+    clears = any(
+        isinstance(statement, ast.Expr) and name_of(statement.value) == "zero_grad"
+        for statement in above.body
+    )
+    return steps and clears and any(tree.inside(b, s) for b in script.training.backwards for s in block.body)
+
+
+def _is_no_sync(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and name_of(node) == "no_sync"
