@@ -50,7 +50,7 @@ dist.destroy_process_group()
 ## How it is seen
 In the run, by the indices that each rank's training loader delivered in each epoch, whatever sampler made them; where
 there are no indices, by hashes of the samples fed to the model. In the source, by a shuffled training loader without a
-sampler in a script that divides its data nowhere.
+sampler in a script that divides its data nowhere, or by one that Accelerate or Fabric is in use for and never gets.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ _DIVIDE_STREAM = (
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag training loaders whose data nothing in the text divides among ranks."""
     training = script.training
+    yield from _kept_from_framework(script)
     if not script.joins_group or training.framework:
         return
     given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}
@@ -108,6 +109,32 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=_DIVIDE if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
             fix=_fix(script, loader, idle),
+        )
+
+
+def _kept_from_framework(script: Script) -> Iterable[Hit]:
+    """Training loaders that a framework divides as soon as it gets them, and doesn't get, or gives back to nobody."""
+    words = script.frameworks.words
+    if words is None or not script.frameworks.all_told or not script.frameworks.prepared:
+        return
+    for loader in script.training.loaders():
+        taken = script.frameworks.prepared.get(loader)
+        lost = taken is not None and script.frameworks.thrown_away(taken)
+        role = script.training.roles(loader)
+        if not role.trains or (taken is not None and not lost) or script.sharding.of(loader) is not Shared.NO:
+            continue
+        what = (
+            f"what {script.at(taken)} gives back is thrown away"
+            if taken is not None
+            else "it is not prepared"
+        )
+        method = "prepare" if "prepare" in words.loaders else next(iter(words.loaders))
+        yield Hit(
+            message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, which {words.name} would "
+            f"divide among the ranks, but {what}. Every rank then trains on the whole set: N devices do the same work "
+            "N times.",
+            hint=f"Train with what it gives back: `loader = {words.called}.{method}(loader)`.",
+            where=(script.location(loader),),
         )
 
 

@@ -9,31 +9,39 @@ than there are, or slices that don't reach the end, shrink the training set with
 
 ## Example
 ```python
-import torch.distributed as dist
+from accelerate import Accelerator
 from torch.utils.data import DataLoader, DistributedSampler
 
-dist.init_process_group("gloo")
-sampler = DistributedSampler(train_set, num_replicas=8, rank=dist.get_rank())  # started with 2 ranks
-loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+accelerator = Accelerator()
+loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+loader = accelerator.prepare(loader)  # divides each rank's share once more
+for images, labels in loader:
+    train_step(images, labels)
 ```
 
 ## Use instead
 ```python
-import torch.distributed as dist
-from torch.utils.data import DataLoader, DistributedSampler
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
 
-dist.init_process_group("gloo")
-sampler = DistributedSampler(train_set)  # asks the process group for rank and number of ranks
-loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+accelerator = Accelerator()
+loader = DataLoader(train_set, batch_size=64, shuffle=True)
+loader = accelerator.prepare(loader)
+for images, labels in loader:
+    train_step(images, labels)
 ```
 
 ## How it is seen
-In the run alone: the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
+In the run, by the union of the indices that all ranks drew in an epoch, against the training set (or the subset that
 all ranks share). Dropping one incomplete global batch is fine. An epoch that the script leaves early is judged by what
-all epochs together have seen.
+all epochs together have seen. In the source, by a loader with a `DistributedSampler` that is handed to
+`accelerator.prepare`, which divides its batches among the ranks once more (Fabric leaves such a sampler alone).
 """
 
 from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, epochs, place, share
@@ -50,6 +58,35 @@ from grader.model.precondition import Precondition
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DATA003", "DATA007")
+
+
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag loaders that a `DistributedSampler` divides and a framework divides once more."""
+    words = script.frameworks.words
+    if words is None or not words.divides_again:
+        return
+    for loader in script.training.loaders():
+        samplers = script.training.samplers(loader)
+        divided = script.training.distributed_samplers(loader)
+        if not divided or len(divided) < len(samplers) or not script.frameworks.divides(loader):
+            continue
+        taken = script.frameworks.prepared[loader]
+        if script.guards.alone(divided[0]) or any(not _counts_ranks(script, s) for s in divided):
+            continue
+        yield Hit(
+            message=f"{script.at(taken)} divides the batches of {script.at(loader)} among the ranks, although "
+            f"{script.quote(divided[0])} has given each rank its share already. Divided twice, an epoch of N ranks "
+            "holds one N-th of the samples; the others are never drawn in it.",
+            hint=f"Leave the sampler out, `DataLoader(dataset, shuffle=True)`, and let {words.name} divide it, or keep "
+            "the sampler and don't prepare the loader.",
+            where=(script.location(loader),),
+        )
+
+
+def _counts_ranks(script: Script, sampler: ast.Call) -> bool:
+    """Whether a sampler divides by the ranks there are, and not by a number of the script's own (`num_replicas=1`)."""
+    given = script.argument(sampler, "num_replicas")
+    return given is None or bool(script.ranks.world(given))
 
 
 def check_run(evidence: Evidence) -> Observation:

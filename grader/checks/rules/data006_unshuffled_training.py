@@ -84,7 +84,7 @@ _SHUFFLE = (
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag training loaders in which neither sampler, loader nor data set shuffles."""
     training = script.training
-    if not script.joins_group or training.framework:
+    if not script.joins_group or script.frameworks.opaque:
         return
     for loader in training.loaders():
         if not training.roles(loader).trains or script.guards.alone(loader):

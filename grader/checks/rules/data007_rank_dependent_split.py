@@ -106,6 +106,10 @@ def _on_each_rank(script: Script, call: ast.Call) -> bool:
 
 
 def _dealt_by_index(script: Script, loader: ast.Call) -> bool:
+    if script.frameworks.divides(loader) and (
+        script.sharding.iterable(loader) is not None or script.calls_given("dispatch_batches")
+    ):
+        return False  # rank 0 may read for all, and then its order is the only one
     return bool(script.training.distributed_samplers(loader)) or script.sharding.of(loader) is Shared.YES
 
 

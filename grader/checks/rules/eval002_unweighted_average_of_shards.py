@@ -106,7 +106,7 @@ _EQUAL_WORDS = ("total_size", "pad", "ceil", "extra", "repeat", "drop")
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag reductions of ratios that were worked out over shares of unequal size."""
     training = script.training
-    if not script.joins_group or training.framework or not script.collectives.direct:
+    if not script.joins_group or script.frameworks.opaque or not script.collectives.direct:
         return
     for draw in training.draws:
         loaders = [

@@ -48,6 +48,7 @@ from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.validation_passes import Parts, divided_passes
+from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import EvidenceKind, Severity
@@ -59,8 +60,9 @@ EXPLAINED_BY = ("DATA007",)
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag `drop_last=True` (a warning) and samplers that pad (a hint) on loaders that are evaluated."""
     training = script.training
-    if not script.joins_group or training.framework or _settles_the_rest(script):
+    if not script.joins_group or script.frameworks.opaque or _settles_the_rest(script):
         return
+    yield from _gathered_whole(script)
     for loader in training.loaders():
         role = training.roles(loader)
         if role.trains or not (role.evaluates or (not role.draws and training.intent.of(loader) == "eval")):
@@ -92,6 +94,24 @@ def check_source(script: Script) -> Iterable[Hit]:
             )
 
 
+def _gathered_whole(script: Script) -> Iterable[Hit]:
+    """`accelerator.gather` of what a loop evaluates: the last batch was filled up from the beginning of the set."""
+    gathers = script.frameworks.calls("gather") if script.frameworks.words is ACCELERATE else []
+    if not gathers or script.calls_given("even_batches") or script.mentioned("even_batches"):
+        return
+    for draw in script.training.draws:
+        divided = draw.evaluates and all(script.frameworks.divides(x) for x in draw.loaders)
+        inside = [c for c in gathers if divided and script.names.tree(c).inside(c, draw.loop)]
+        if inside and not script.mentioned("remainder"):
+            yield Hit(
+                message=f"{script.at(inside[0])} gathers what each rank evaluated, {script.quote(inside[0])}, with the "
+                "samples that Accelerate repeats to fill the last batch: where the set does not divide evenly they "
+                "count twice in the metric.",
+                hint="Write `accelerator.gather_for_metrics(…)`, which leaves the repeated samples out.",
+                where=tuple(script.location(c) for c in inside),
+            )
+
+
 def _single(script: Script, loader: ast.Call) -> bool:
     """Batches of one sample, the default, are never incomplete."""
     size = None if loader in script.calls(SAMPLER) else script.argument(loader, "batch_size")
@@ -109,7 +129,8 @@ def _settles_the_rest(script: Script) -> bool:
             upper = (
                 part.slice.upper if isinstance(part.slice, ast.Slice) and part.slice.lower is None else None
             )
-            length = [o for o in script.values.origins(upper) if isinstance(o, ast.Call)] if upper else []
+            bounds = (upper.left, upper) if isinstance(upper, ast.BinOp) else (upper,)
+            length = [o for b in bounds if b for o in script.values.origins(b) if isinstance(o, ast.Call)]
             if any(script.names.qualified(o.func) == "len" for o in length):
                 return True
     return False

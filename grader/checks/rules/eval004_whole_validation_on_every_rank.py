@@ -79,7 +79,7 @@ _HINT = (
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag validation loops over undivided sets that every rank runs."""
     training = script.training
-    if not script.joins_group or training.framework or not (training.trains or training.wraps):
+    if not script.joins_group or script.frameworks.opaque or not (training.trains or training.wraps):
         return
     found = []
     for draw in training.draws:

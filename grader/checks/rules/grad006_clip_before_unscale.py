@@ -80,6 +80,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         return  # a single process is not what is judged here
     yield from _never_cleared(script)
     yield from _clipped_scaled(script)
+    yield from _clipped_past_framework(script)
 
 
 def _never_cleared(script: Script) -> Iterable[Hit]:
@@ -153,6 +154,26 @@ def _clipped_scaled(script: Script) -> Iterable[Hit]:
             where=(script.location(clip),),
             fix=_unscaling(script, clip, before[-1], late),
         )
+
+
+def _clipped_past_framework(script: Script) -> Iterable[Hit]:
+    """Torch's clip where a framework scales the loss for float16 and unscales in a clip of its own alone."""
+    words = script.frameworks.words
+    if words is None or not script.frameworks.scales_loss() or script.mentioned("unscale_gradients"):
+        return
+    scaled = script.frameworks.calls("backward")
+    for clip in script.updates.clips:
+        tree = script.names.tree(clip)
+        name = script.names.qualified(clip.func) or ""
+        beside = [b for b in scaled if tree.function(b) is tree.function(clip) and start(b) < start(clip)]
+        if name.startswith("torch.nn.utils.") and beside:
+            yield Hit(
+                message=f"{script.at(clip)} clips gradients that {script.at(beside[-1])} made from a loss which "
+                f"{words.name} scales for float16. They are about 65,536 times too large at that point, so the limit "
+                "cuts every batch down to the same tiny step.",
+                hint=f"Clip with `{words.called}.{words.clip}(…)`, which unscales first.",
+                where=(script.location(clip),),
+            )
 
 
 def _unscaling(script: Script, clip: ast.Call, backward: ast.Call, late: ast.Call | None) -> Fix | None:

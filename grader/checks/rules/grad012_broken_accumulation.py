@@ -35,7 +35,8 @@ for i, (images, labels) in enumerate(train_loader):
 ```
 
 ## How it is seen
-In the source, by a step that only every n-th round reaches while every round clears; the run confirms it where each
+In the source, by a step that only every n-th round reaches while every round clears, and under Accelerate by a loss
+that is divided twice, or a number of micro-batches with nothing that accumulates; the run confirms it where each
 backward pass between two steps found all gradients empty. Several losses in one round, and attacks that clear on
 purpose, are not judged.
 """
@@ -50,6 +51,7 @@ from grader.checks.phrases import at, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
@@ -61,6 +63,8 @@ _DIVIDING = {"div", "div_", "true_divide", "true_divide_", "mul", "mul_", "divid
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag accumulation that clears in every round, or that never divides."""
+    if script.frameworks.words is ACCELERATE:
+        yield from _of_accelerate(script)
     if script.training.framework or not script.mentions_distributed:
         return
     for accumulation in script.accumulations.all:
@@ -84,6 +88,55 @@ def check_source(script: Script) -> Iterable[Hit]:
                 where=(script.location(backward),),
                 severity=Severity.HINT,
             )
+
+
+def _of_accelerate(script: Script) -> Iterable[Hit]:
+    """`accelerator.backward` divides by the number it was built with, whether or not anything accumulates."""
+    frameworks = script.frameworks
+    backwards = frameworks.calls("backward")
+    given = (
+        script.argument(frameworks.objects[0], "gradient_accumulation_steps") if frameworks.objects else None
+    )
+    if given is None or len(frameworks.objects) != 1 or not backwards or script.mentioned("deepspeed_plugin"):
+        return
+    number = script.values.constant(given)
+    several = isinstance(number, int) and number > 1
+    for backward in backwards:
+        quotient = _divided_by(script, backward, given)
+        if quotient is not None:
+            yield Hit(
+                message=f"{script.at(quotient)} divides the loss by the number of micro-batches, and "
+                f"{script.at(backward)} does so again: `accelerator.backward` divides by the "
+                "`gradient_accumulation_steps` that the Accelerator was built with. Steps are that many times too "
+                "small.",
+                hint="Hand the loss on as it is: `accelerator.backward(loss)`.",
+                where=(script.location(quotient),),
+            )
+    if (
+        several
+        and not script.mentioned("accumulate")
+        and not script.accumulations.all
+        and not script.names.foreign
+    ):
+        yield Hit(
+            message=f"{script.at(frameworks.objects[0])} asks for {script.quote(given)} micro-batches per step, and "
+            f"nothing accumulates: {script.at(backwards[0])} divides each loss by that number, and every batch is "
+            "stepped on. Steps are that many times too small.",
+            hint="Put the step under `with accelerator.accumulate(model):`, or leave the argument out.",
+            where=(script.location(backwards[0]),),
+        )
+
+
+def _divided_by(script: Script, backward: ast.Call, number: ast.expr) -> ast.BinOp | ast.AugAssign | None:
+    """The division of the loss by the same number, on its way to a backward pass."""
+    written = ast.unparse(number)
+    for given in backward.args[:1]:
+        for node in script.values.origins(given):
+            by = node.right if isinstance(node, ast.BinOp) else getattr(node, "value", None)
+            divides = isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Div)
+            if divides and by is not None and ast.unparse(by) == written:
+                return node  # type: ignore[return-value]
+    return None
 
 
 def _clears_each_round(script: Script, found: Accumulation) -> ast.AST | None:

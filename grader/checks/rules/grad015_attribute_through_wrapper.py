@@ -48,7 +48,7 @@ print(model.module.head.weight.norm())
 
 ## How it is seen
 In the source, by an attribute that the network's class defines and the wrapper lacks, read from a name that is the
-wrapper for sure. In the run, by the exception.
+wrapper for sure, or what `accelerator.prepare` gave back. In the run, by the exception.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exception_places import exception_places
 from grader.checks.source.edits import Edits
+from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
@@ -88,11 +89,23 @@ _OWN = {
     "set_submodule", "share_memory", "state_dict", "static_graph", "to", "to_empty", "to_kwargs", "train", "training",
     "type", "will_sync_module_buffers", "xpu", "zero_grad",
 }  # fmt: skip
+_OF_TRANSFORMERS = {
+    "config",
+    "generate",
+    "get_input_embeddings",
+    "resize_token_embeddings",
+    "save_pretrained",
+}
+"""What every model of transformers has."""
+_OTHER_WRAPPERS = {"fsdp_plugin", "deepspeed_plugin", "megatron_lm_plugin", "parallelism_config"}
+"""Arguments of an Accelerator that may have it wrap in something else than DistributedDataParallel."""
 _HINT = "Go through the wrapper's inside: `model.module.{name}`; only calls of the model itself belong to the wrapper."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag attributes of the network's class that are read from its wrapper."""
+    if script.frameworks.words is ACCELERATE:
+        yield from _of_accelerate(script)
     if script.training.framework or not script.training.wraps:
         return
     for tree in script.trees:
@@ -110,6 +123,53 @@ def check_source(script: Script) -> Iterable[Hit]:
                         where=(script.location(load),),
                         fix=_fix(script, load),
                     )
+
+
+def _of_accelerate(script: Script) -> Iterable[Hit]:
+    """The same of what `accelerator.prepare` gave back, which is the wrapper as soon as there are several processes."""
+    if any(
+        k.arg is None or k.arg in _OTHER_WRAPPERS for made in script.frameworks.objects for k in made.keywords
+    ):
+        return
+    told: set[str] = set()
+    for tree in script.trees:
+        for name, loads in tree.attribute_loads.items():
+            if name in _OWN or name.startswith("__"):
+                continue
+            for load in loads:
+                if name in told or not _belongs_to_network(script, load.value, name) or _tested(script, load):
+                    continue
+                wrap = script.frameworks.holds_model(load.value)
+                if wrap is not None:
+                    told.add(name)
+                    yield Hit(
+                        message=f"{script.at(load)} reads `{name}` from what {script.at(wrap)} gave back. With several "
+                        "processes that is the DistributedDataParallel wrapper, which passes calls on, not attributes: "
+                        "the script stops here with an AttributeError.",
+                        hint=f"Take the network out first: `accelerator.unwrap_model(model).{name}`.",
+                        where=(script.location(load),),
+                        severity=Severity.WARNING,
+                    )
+
+
+def _belongs_to_network(script: Script, value: ast.expr, name: str) -> bool:
+    """Whether all that a name may be are networks that have such an attribute: of classes here, or of transformers."""
+    if not isinstance(value, ast.Name | ast.Attribute):
+        return False
+    origins = script.values.origins(value)
+    made = [o for o in origins if isinstance(o, ast.Call)]
+    if not made or len(made) < len(origins):
+        return False
+    return all(
+        (name in _OF_TRANSFORMERS and _from_transformers(script, m))
+        or ((owner := script.graph.built_class(m)) is not None and _has(script, owner, name))
+        for m in made
+    )
+
+
+def _from_transformers(script: Script, made: ast.Call) -> bool:
+    name = script.names.qualified(made.func) or ""
+    return name.startswith("transformers.") and name.endswith((".from_pretrained", ".from_config"))
 
 
 def _fix(script: Script, load: ast.Attribute) -> Fix | None:

@@ -37,7 +37,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the source: the saved value is followed to the module whose `state_dict` it is. In the evaluation: the names in
+In the source: the saved value is followed to the module whose `state_dict` it is, a wrapper or what
+`accelerator.prepare` gave back. In the evaluation: the names in
 the file. The judge strips the prefix and says so. Reference:
 `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present`.
 """
@@ -51,6 +52,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
+from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
@@ -66,6 +68,8 @@ _SAVES = {
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag saved state dicts of the wrapper, unless the script strips the prefix somewhere."""
+    if script.frameworks.words is ACCELERATE and not _strips_prefix(script):
+        yield from _of_accelerate(script)
     if not script.training.wraps or script.training.framework or _strips_prefix(script):
         return
     found = list(
@@ -83,6 +87,32 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=tuple(script.location(d) for d in found),
             fix=_fix(script, found),
         )
+
+
+def _of_accelerate(script: Script) -> Iterable[Hit]:
+    """State dicts of what `accelerator.prepare` gave back, saved without `unwrap_model`."""
+    for save in (
+        *script.calls("torch.save", "safetensors.torch.save_file"),
+        *script.frameworks.calls("save"),
+    ):
+        given = save.args[0] if save.args else None
+        for taken in script.values.closure(given) if given is not None else ():
+            func = taken.func if isinstance(taken, ast.Call) else None
+            if (
+                not isinstance(func, ast.Attribute)
+                or func.attr != "state_dict"
+                or not script.networks.is_network(func.value)
+                or script.frameworks.holds_model(func.value) is None
+            ):
+                continue
+            yield Hit(
+                message=f"{script.at(taken)} saves {script.quote(taken)} of what `accelerator.prepare` gave back. With "
+                "several processes that is the DistributedDataParallel wrapper: every name in the file begins with "
+                "`module.`, and the plain network does not load it.",
+                hint="Save what is inside: `accelerator.unwrap_model(model).state_dict()`.",
+                where=(script.location(taken),),
+            )
+            return
 
 
 def _fix(script: Script, found: list[ast.AST]) -> Fix | None:

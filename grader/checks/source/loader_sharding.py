@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.frameworks import Frameworks
 from grader.checks.source.library_names import Names
 from grader.checks.source.ranks import Ranks
 from grader.checks.source.syntax_nodes import UNKNOWN, walk
@@ -55,9 +56,17 @@ class Shared(Enum):
 class Sharding:
     """Division of data over all files."""
 
-    def __init__(self, names: Names, calls: Calls, values: Values, ranks: Ranks, training: Training) -> None:
+    def __init__(
+        self,
+        names: Names,
+        calls: Calls,
+        values: Values,
+        ranks: Ranks,
+        training: Training,
+        frameworks: Frameworks,
+    ) -> None:
         self._names, self._calls, self._values, self._ranks = names, calls, values, ranks
-        self._training = training
+        self._training, self._frameworks = training, frameworks
         self._known: dict[ast.Call, Shared] = {}
         self._received = {
             a.id
@@ -74,6 +83,8 @@ class Sharding:
         return self._known[loader]
 
     def _judge(self, loader: ast.Call) -> Shared:
+        if self._frameworks.divides(loader):
+            return Shared.YES
         answers = [self._sampler(o) for o in self._training.samplers(loader)]
         dataset = self._calls.argument(loader, "dataset")
         if dataset is None or dataset is UNKNOWN:

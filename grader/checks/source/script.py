@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from grader.checks.source.accumulation_rounds import AccumulationRounds
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.collectives import INIT, Collectives
+from grader.checks.source.frameworks import Frameworks
 from grader.checks.source.gradient_accumulation import Accumulations
 from grader.checks.source.gradient_averaging import Averaging
 from grader.checks.source.gradient_updates import Updates
@@ -82,8 +83,8 @@ class Script:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, networks,
-            collectives, sharding, reductions, updates, accumulations, accumulation_rounds, averaging, replicas: the
-            questions one can ask, each in its own module.
+            collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds, averaging,
+            replicas: the questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -102,7 +103,10 @@ class Script:
         self.training = Training(trees, self.names, self.graph, self.values)
         self.networks = Networks(self.names, self.graph, self.values, self.training)
         self.collectives = Collectives(trees, self.names, self.graph, self.values, self.networks)
-        self.sharding = Sharding(self.names, self.graph, self.values, self.ranks, self.training)
+        self.frameworks = Frameworks(trees, self.names, self.graph, self.values, self.training)
+        self.sharding = Sharding(
+            self.names, self.graph, self.values, self.ranks, self.training, self.frameworks
+        )
         self.reductions = Reductions(self.names, self.graph, self.values, self.collectives, self.training)
         self.updates = Updates(trees, self.names, self.graph, self.values, self.training)
         self.accumulations = Accumulations(self.names, self.values, self.training, self.updates)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.framework_words import TRAINERS, places_big_models
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_purpose import LoaderPurpose
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Loop, start
@@ -30,6 +31,11 @@ _FRAMEWORKS = {
     "lightning_fabric", "mmengine", "pytorch_lightning", "ray",
 }  # fmt: skip
 _NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"}
+
+
+def _is_framework(imported: str) -> bool:
+    known = imported.split(".", maxsplit=1)[0] in _FRAMEWORKS and not places_big_models(imported)
+    return known or imported in TRAINERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,7 @@ class Training:
         self.backwards = tuple(backwards)
         self._functions = self._containing(backwards)
         self.wraps = tuple(calls.named(DDP))
-        self.framework = any(i.split(".")[0] in _FRAMEWORKS for tree in trees for i in tree.imports) or any(
-            i in ("transformers.Trainer", "transformers.Seq2SeqTrainer")
-            for tree in trees
-            for i in tree.imports
-        )
+        self.framework = any(_is_framework(i) for tree in trees for i in tree.imports)
         """A library that wraps, shards and synchronises by itself is in use."""
         self.intent = LoaderPurpose(names, calls, values)
         self._draws: tuple[Draw, ...] | None = None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Set
 
 from grader.checks.source.attributes import Attributes, is_property
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.framework_words import handed_on, unpacked
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import (
@@ -138,7 +139,7 @@ class Values:
         elif definition.kind in ("assign", "with") and value is not None:
             found_values = self._follow(value, returns, depth)
             for index in definition.path:
-                found_values = tuple(self._element(o, index, returns, depth) for o in found_values)
+                found_values = tuple(unpacked(self._names, o, index) for o in found_values)
             for origin in found_values:
                 # An element of a display is an expression of its own and has origins of its own.
                 yield from self._follow(origin, returns, depth) if definition.path else (origin,)
@@ -151,11 +152,6 @@ class Values:
                     yield definition.node
         else:
             yield definition.node
-
-    def _element(self, origin: ast.AST, index: int, returns: bool, depth: int) -> ast.AST:
-        if isinstance(origin, DISPLAYS) and 0 <= index < len(origin.elts):
-            return origin.elts[index]
-        return origin
 
     def _from_parameter(self, definition: Definition, returns: bool, depth: int) -> Iterable[ast.AST]:
         parameter = definition.node
@@ -244,7 +240,8 @@ class Values:
         if isinstance(func, ast.Attribute) and func.attr in _SAME_OBJECT and name is None:
             yield from self._follow(func.value, returns, depth)
             return
-        if name in _SAME_ARGUMENT and node.args:
+        handed = handed_on(self._names, node)
+        if (name in _SAME_ARGUMENT and node.args) or len(handed) == 1:
             yield from self._follow(node.args[0], returns, depth)
             return
         followed = False
