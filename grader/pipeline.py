@@ -28,6 +28,7 @@ from grader.evaluate.timing import needs_repeat
 from grader.judging.attempt import Attempt
 from grader.judging.attempt_folder import check_out, new_attempt_name, new_workspace, write_facts
 from grader.judging.judge import judge
+from grader.judging.second_look import look_again, steps_to_look_at
 from grader.judging.stored_evidence import read_evidence
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
@@ -176,7 +177,12 @@ class Pipeline:
         while needs_repeat(evidence, setting.task):
             self._run(setting, facts, workspace.repeat(workspace.num_repeats), on_progress)
             evidence = read_evidence(workspace)
-        return judge(evidence, task), workspace
+        attempt = judge(evidence, task)
+        steps = steps_to_look_at(attempt)
+        if steps is not None:
+            look_again(self.runtime, self._job(setting, facts), workspace, steps, on_progress)
+            attempt = judge(read_evidence(workspace), task)
+        return attempt, workspace
 
     def calibration(self, setting: Setting, on_progress: OnProgress = _silent) -> Calibration:
         """The stored calibration, or a provisional one made now: the reference, and the skeleton on one rank."""

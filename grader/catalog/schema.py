@@ -45,12 +45,14 @@ class LaunchTable(_Table):
     """`[launch]`: how a submission is started.
 
     `launcher` is `fork` (ranks fork from a warm process, in the manner of torchrun) or `torchrun` (the command itself).
+    With `second_look = false` what went wrong is not run again, line by line, to see which line is to blame.
     """
 
     entry_point: Annotated[str, Field(pattern=r"^[\w-]+\.py$")] = "train.py"
     nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] = 2
     nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] = 1
     launcher: Annotated[Literal["fork", "torchrun"], Field(examples=["fork"])] = "fork"
+    second_look: bool = True
 
 
 class LimitsTable(_Table):

@@ -188,6 +188,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         skeleton=skeleton,
         version=_version(folder, skeleton),
         launcher=parsed.launch.launcher,
+        second_look=parsed.launch.second_look,
         entry_point=parsed.launch.entry_point,
         datasets=tuple(parsed.data.datasets),
         checks=tuple(parsed.checks.apply),

@@ -48,6 +48,8 @@ class Evidence:
         calibration: the reference's times on this node class, its runs started as this one; None where there are none.
         logs: rank → (stdout, stderr) as kept, safe text; empty when unknown.
         repeats: records of repeated runs, made where the first one missed its time narrowly.
+        second_look: told by the probe in a second run that was looked at line by line, to see which line is to blame;
+            None where none was made. Only says where: what is wrong, the first run has shown.
         expected: what the task asks of the optimisation.
         scored: whether networks are scored on the data; else nothing is known of samples that a script makes up.
         accuracy_target: what the task asks for on this data set, 0–1; None where it sets none.
@@ -61,6 +63,7 @@ class Evidence:
     calibration: Calibration | None = None
     logs: tuple[tuple[str, str], ...] = ()
     repeats: tuple[RunRecord, ...] = ()
+    second_look: Trace | None = None
     expected: Expected = field(default_factory=Expected)
     scored: bool = True
     accuracy_target: float | None = None

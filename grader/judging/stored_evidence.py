@@ -8,6 +8,7 @@ from grader.evaluate.measurement_files import read_stored
 from grader.judging.attempt_folder import read_facts, read_logs
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
+from grader.model.trace import Trace
 from grader.run.record_reader import read_record
 from grader.run.trace_reader import read_trace
 from grader.run.workspace import Workspace
@@ -29,9 +30,18 @@ def read_evidence(workspace: Workspace) -> Evidence | SourceEvidence:
         facts=facts,
         script=script,
         record=record,
-        trace=read_trace([workspace.trace(rank) for rank in range(record.world_size)]),
+        trace=_read_traces(workspace, record.world_size),
         evaluation=read_stored(workspace.evaluation, Evaluation),
         calibration=read_stored(workspace.calibration, Calibration),
         logs=read_logs(workspace, record.world_size),
         repeats=tuple(read_record(workspace.repeat(n).record) for n in range(workspace.num_repeats)),
+        second_look=_second_look(workspace.second_look, record.world_size),
     )
+
+
+def _read_traces(workspace: Workspace, world_size: int) -> Trace:
+    return read_trace([workspace.trace(rank) for rank in range(world_size)])
+
+
+def _second_look(workspace: Workspace, world_size: int) -> Trace | None:
+    return _read_traces(workspace, world_size) if workspace.root.exists() else None

@@ -172,6 +172,7 @@ def _install_probe(
         seed=seed,
         submission_dir=spec.submission_dir,
         output_dir=spec.output_dir,
+        traced_steps=spec.traced_steps,
     )
     install(here, fd=_TRACE_FD, origin=origin, secret=spec.secret)
     return finish

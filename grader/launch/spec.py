@@ -38,6 +38,7 @@ class LaunchSpec:
         nnodes: nodes of the run, each with a supervisor of its own; node_rank: this one's number.
         master_addr, master_port: where the rendezvous store of node 0 is reached (port 0: the store is ours).
         interface: network interface that ranks talk through.
+        traced_steps: first and last optimizer step to be looked at line by line, after which ranks leave; None: none.
     """
 
     attempt: str
@@ -69,6 +70,7 @@ class LaunchSpec:
     master_port: int = 0
     interface: str = "lo"
     model_size: str = ""
+    traced_steps: tuple[int, int] | None = None
 
     @property
     def world_size(self) -> int:
@@ -102,4 +104,6 @@ class LaunchSpec:
         """Inverse of `to_json`; raises TypeError or ValueError for anything else."""
         fields = json.loads(text)
         fields["argv"] = tuple(fields["argv"])
+        steps = fields.get("traced_steps")
+        fields["traced_steps"] = tuple(steps) if steps is not None else None
         return cls(**fields)

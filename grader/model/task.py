@@ -140,6 +140,7 @@ class Task:
         scored: networks are scored on the data; otherwise the data is there for scripts that want it, and weights are
             held against the network alone, if there are any.
         artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
+        second_look: a run that went wrong may be made again, line by line, to see which line is to blame.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Task:
     costly: tuple[str, ...] = ()
     scored: bool = True
     artifacts: tuple[Artifact, ...] = ()
+    second_look: bool = True
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""

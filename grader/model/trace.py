@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from grader.model.file_write import FileWrite
+from grader.model.line_change import LineChange
+
 Sums: TypeAlias = tuple[float | None, ...]
 """A fingerprint: one float64 sum per chosen tensor."""
 
@@ -226,17 +229,6 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
-class FileWrite:
-    """A file opened for writing, renamed, removed, or a folder made; `out`: below the output folder."""
-
-    op: str
-    path: str
-    out: bool
-    site: Site | None
-    t: float
-
-
-@dataclass(frozen=True, slots=True)
 class Event:
     """Any other event, kept as written (fields validated by nobody: use `.get`)."""
 
@@ -275,6 +267,7 @@ class RankTrace:
     finals: tuple[Final, ...] = ()
     saves: tuple[Save, ...] = ()
     files: tuple[FileWrite, ...] = ()
+    line_changes: tuple[LineChange, ...] = ()
     others: tuple[Event, ...] = ()
     problems: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()

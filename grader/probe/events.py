@@ -115,6 +115,10 @@ RANDOM
     drawn (generators that gave numbers since the last step ended, as random transforms take them).
 SEEDED
     api (`torch.manual_seed`, …), value, site; the first 16.
+LINE_CHANGE
+    a line of the script changed a trained model's weights or gradients (second runs only, see `line_changes`): model
+    (number in this rank), what (`weights`, `gradients`), step (optimizer steps so far), site (null: found so to begin
+    with), callers (sites that led there, innermost first), names, sums (fingerprint of each named tensor).
 EXCEPTION
     type, message (first 2,000 characters), frames (list of sites, innermost first, submission only).
 END
@@ -153,5 +157,6 @@ LR_SCHEDULER = "lr_scheduler"
 HELD = "held"
 RANDOM = "random"
 SEEDED = "seeded"
+LINE_CHANGE = "line_change"
 EXCEPTION = "exception"
 END = "end"

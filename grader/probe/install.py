@@ -22,6 +22,7 @@ from grader.probe import (
     evaluation_passes,
     events,
     files,
+    line_changes,
     loader_passes,
     lr_schedules,
     model_memory,
@@ -53,6 +54,7 @@ class ProbedRank:
         seed: what the rank's generators were seeded with.
         submission_dir: folder whose files count as the script's.
         output_dir: folder that the script may write to.
+        traced_steps: first and last optimizer step to be looked at line by line; None: the run counts.
     """
 
     rank: int
@@ -61,6 +63,7 @@ class ProbedRank:
     seed: int
     submission_dir: str
     output_dir: str
+    traced_steps: tuple[int, int] | None = None
 
 
 def install(here: ProbedRank, *, fd: int, origin: float, secret: int = 0) -> None:
@@ -117,6 +120,9 @@ def install(here: ProbedRank, *, fd: int, origin: float, secret: int = 0) -> Non
         lr_schedules,
     ):
         _try(module.__name__.rpartition(".")[2], module.install)
+    steps = here.traced_steps
+    if steps is not None:
+        _try("lines", lambda: line_changes.install(*steps))
 
 
 def finish(error: BaseException | None) -> None:

@@ -92,6 +92,11 @@ def track(model: Any) -> TrackedModel:
     return known
 
 
+def tracked() -> list[TrackedModel]:
+    """All modules that were asked for their parameters and are still there."""
+    return list(_tracked.values())
+
+
 def owners_of(params: list[Any]) -> list[TrackedModel]:
     """The models that these parameters belong to, which an optimizer trains from now on.
 

@@ -23,5 +23,6 @@ def launch_spec(job: Job, **own: Any) -> LaunchSpec:
         probe=job.probe,
         secret=job.secret,
         model_size=job.model_size,
+        traced_steps=job.traced_steps,
         **own,
     )

@@ -34,6 +34,7 @@ class Job:
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
         secret: decides which steps the probe looks at closely and seals what it tells; the same on all
             nodes, unknown to scripts.
+        traced_steps: for a second look, see `LaunchSpec`; such a run is never scored.
     """
 
     attempt: str
@@ -51,6 +52,7 @@ class Job:
     gpus_per_node: int = 0
     model_size: str = ""
     secret: int = field(default_factory=lambda: secrets.randbits(128))
+    traced_steps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

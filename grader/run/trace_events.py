@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.model import trace as model
+from grader.model.file_write import FileWrite
+from grader.model.line_change import LineChange
 from grader.probe import events
 from grader.run.trace_fields import Fields, plain
 
@@ -200,9 +202,23 @@ def save(f: Fields, t: float) -> model.Save:
     )
 
 
-def file_write(f: Fields, t: float) -> model.FileWrite:
+def file_write(f: Fields, t: float) -> FileWrite:
     """FILE."""
-    return model.FileWrite(op=f.text("op"), path=f.text("path"), out=f.flag("out"), site=f.site(), t=t)
+    return FileWrite(op=f.text("op"), path=f.text("path"), out=f.flag("out"), site=f.site(), t=t)
+
+
+def line_change(f: Fields, t: float) -> LineChange:
+    """LINE_CHANGE."""
+    return LineChange(
+        model=f.whole("model"),
+        what=f.text("what"),
+        step=f.whole("step"),
+        site=f.site(),
+        callers=f.sites("callers"),
+        names=f.texts("names"),
+        sums=f.sums("sums"),
+        t=t,
+    )
 
 
 def other(kind: str, t: float, decoded: dict[str, Any]) -> model.Event | None:
@@ -222,5 +238,6 @@ TIMED: dict[str, tuple[str, Callable[[Fields, float], Any]]] = {
     events.PARAMS: ("params", params),
     events.SAVE: ("saves", save),
     events.FILE: ("files", file_write),
+    events.LINE_CHANGE: ("line_changes", line_change),
 }
 """Kinds that need nothing but their own fields and time: where they are kept, and how they are read."""

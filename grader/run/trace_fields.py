@@ -71,6 +71,10 @@ class Fields:
         value = self._fields.get(name)
         return None if value is None else as_site(value, name)
 
+    def sites(self, name: str) -> tuple[Site, ...]:
+        """A list of call sites."""
+        return tuple(as_site(one, name) for one in self._items(name))
+
     def maybe(self, name: str, take: Callable[[str], _T]) -> _T | None:
         """The field as `take` reads it, or None where it is null or absent."""
         return None if self._fields.get(name) is None else take(name)

@@ -73,6 +73,11 @@ class Workspace:
         """The workspace of a repeated run, counted from 0."""
         return Workspace(self.root / "repeats" / str(number))
 
+    @property
+    def second_look(self) -> Workspace:
+        """The workspace of a run that was only made to see which line is to blame; absent where none was needed."""
+        return Workspace(self.root / "second_look")
+
     def trace(self, rank: int) -> Path:
         """Stamped probe lines of one rank."""
         return self.root / "trace" / f"rank{rank}.trace"

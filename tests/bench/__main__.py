@@ -21,11 +21,13 @@ from tests.bench.packing import measure_packing
 from tests.bench.pages import measure_pages
 from tests.bench.probe_cost import measure_probe_cost
 from tests.bench.rehearsed import measure_rehearsal
+from tests.bench.second_look import measure_second_look
 from tests.bench.source_checks import measure_source_checks
 from tests.bench.through_queue import measure_queue_throughput, measure_recovery
 
 MEASURES: dict[str, Callable[[int], Iterator[Figure]]] = {
     "M1": measure_overhead,  # with M1r and M2, from the same attempts
+    "M1s": measure_second_look,
     "M2": measure_container_overhead,  # M1 and M2 in containers
     "M3": measure_probe_cost,
     "M4": measure_source_checks,

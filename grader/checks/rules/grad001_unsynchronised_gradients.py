@@ -47,7 +47,7 @@ equal gradients are no accident; where a script seeds all ranks alike, equal gra
 to average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
 judged. In the source: a script that starts a process group and trains, with no wrapper, no library that wraps, and
 nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a
-round that `no_sync()` covers.
+round that `no_sync()` covers. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exchanges import sent_nothing
+from grader.checks.run.line_changes import FirstDifference, first_difference
 from grader.checks.run.replica_comparison import (
     Comparison,
     Difference,
@@ -72,8 +73,8 @@ from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
-from grader.model.finding import Severity
 from grader.checks.source.withheld_exchanges import withheld
+from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -191,7 +192,7 @@ def check_run(evidence: Evidence) -> Observation:
     if not found.num_steps:
         return not_observable("No step was seen at which two ranks held gradients of the same tensors.")
     if found.difference is not None:
-        return flagged(_hit(evidence.script, active, found, found.difference, held))
+        return flagged(_hit(evidence.script, active, found, found.difference, held, first_difference(evidence)))
     if all(sent_nothing(r) for r in active):
         return flagged(_twins(active, found, held))
     return verified(
@@ -201,7 +202,12 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _hit(
-    script: Script, active: tuple[RankTrace, ...], found: Comparison, difference: Difference, held: str
+    script: Script,
+    active: tuple[RankTrace, ...],
+    found: Comparison,
+    difference: Difference,
+    held: str,
+    parted: FirstDifference | None,
 ) -> Hit:
     site = first_known([s.site for s in active[0].steps])
     a, b = difference.ranks
@@ -230,9 +236,14 @@ def _hit(
             f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "
             f"{found.num_different:,} of {count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
             f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
+            + (f" {parted.sentence}" if parted is not None else "")
         ),
         hint=hint,
-        where=tuple(dict.fromkeys((*lines(script, [*replaced, *in_vain]), *place(site)))),
+        where=tuple(
+            dict.fromkeys(
+                (*lines(script, [*replaced, *in_vain]), *(parted.where if parted else ()), *place(site))
+            )
+        ),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,

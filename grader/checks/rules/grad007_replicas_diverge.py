@@ -44,17 +44,19 @@ In the run: sums over parameters, as the forward pass after a step finds them an
 compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
 the last step (the best weights loaded on rank 0) does not count. In the source: weights of a wrapped model that are
 loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
-them to the others.
+them to the others. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.line_changes import WEIGHTS, FirstDifference, first_difference
 from grader.checks.run.replica_comparison import (
     Comparison,
     compare_finals,
@@ -121,10 +123,10 @@ def check_run(evidence: Evidence) -> Observation:
     site = first_known([w.site for r in active for w in r.wraps])
     during = compare_parameters(evidence.trace)
     if during.difference is not None:
-        return flagged(_during(active, during, _causes(evidence.script, site), site))
+        return flagged(_during(active, during, _causes(evidence, site), site))
     at_end = _at_end(active, during)
     if at_end:
-        return flagged(_end_hit(active, at_end, _causes(evidence.script, site), site))
+        return flagged(_end_hit(active, at_end, _causes(evidence, site), site))
     if during.num_steps:
         return verified(
             f"Parameters of {len(active)} ranks were equal at {every(during.num_steps, 'step')} compared"
@@ -155,9 +157,7 @@ def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list
     return found if comparable else None
 
 
-def _during(
-    active: tuple[RankTrace, ...], found: Comparison, causes: Sequence[Location], site: Site | None
-) -> Hit:
+def _during(active: tuple[RankTrace, ...], found: Comparison, causes: _Causes, site: Site | None) -> Hit:
     difference = found.difference
     assert difference is not None
     a, b = difference.ranks
@@ -169,7 +169,7 @@ def _during(
             f"{_why(causes, site)}"
         ),
         hint=_HINT if site is not None else _SEND,
-        where=tuple(dict.fromkeys((*causes, *place(site)))),
+        where=tuple(dict.fromkeys((*causes.where, *place(site)))),
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,
@@ -182,7 +182,7 @@ def _during(
 
 
 def _end_hit(
-    active: tuple[RankTrace, ...], at_end: dict[int, list[str]], causes: Sequence[Location], site: Site | None
+    active: tuple[RankTrace, ...], at_end: dict[int, list[str]], causes: _Causes, site: Site | None
 ) -> Hit:
     rank, names = next(iter(at_end.items()))
     concerned = (active[0].rank, *at_end)
@@ -194,19 +194,39 @@ def _end_hit(
             f"({listed([f'`{n}`' for n in names], 3)}). {_why(causes, site)}"
         ),
         hint=_HINT if site is not None else _SEND,
-        where=tuple(dict.fromkeys((*causes, *place(site)))),
+        where=tuple(dict.fromkeys((*causes.where, *place(site)))),
         ranks=concerned,
         details={"tensors": names[:8], "steps_by_rank": {str(r.rank): len(r.steps) for r in active}},
     )
 
 
-def _causes(script: Script, wrap: Site | None) -> tuple[Location, ...]:
-    """What changes weights on some ranks; without a wrapper and without such a place, where the model was made."""
+@dataclass(frozen=True, slots=True)
+class _Causes:
+    """What made the weights differ: seen line by line, read in the text."""
+
+    seen: FirstDifference | None
+    read: tuple[Location, ...]
+
+    @property
+    def where(self) -> tuple[Location, ...]:
+        return (*(self.seen.where if self.seen is not None else ()), *self.read)
+
+
+def _causes(evidence: Evidence, wrap: Site | None) -> _Causes:
+    """What changed weights on some ranks; without a wrapper and without such a place, where the model was made."""
+    script, seen = evidence.script, first_difference(evidence)
+    if seen is not None and seen.what != WEIGHTS:
+        seen = None
     changed = lines(script, changed_apart(script))
-    return changed or (lines(script, fresh_models(script)) if wrap is None else ())
+    if not changed and seen is None and wrap is None:
+        changed = lines(script, fresh_models(script))
+    return _Causes(seen, changed)
 
 
-def _why(causes: Sequence[Location], wrap: Site | None) -> str:
+def _why(found: _Causes, wrap: Site | None) -> str:
+    if found.seen is not None:
+        return found.seen.sentence
+    causes = found.read
     first = f"`{causes[0].path}:{causes[0].line}`" if causes else ""
     if wrap is None:
         made = f" by {first}" if first else ""

@@ -37,8 +37,9 @@ for images, labels in train_loader:
 ## How it is seen
 In the source, by collectives whose tensor is a gradient: what wraps the model they go over, where they stand between
 `backward` and the step, and whether anything divides. In the run, by these collectives being called while steps were
-taken; and by what the loss was multiplied with on its way from the mean over a batch to `backward`. A communication
-hook, `no_sync` with an exchange of one's own, and weights for unequal shards are not flagged.
+taken; by what the loss was multiplied with on its way from the mean over a batch to `backward`; and in a second look,
+by how large an average made by hand is against the mean of what ranks had computed. A communication hook, `no_sync`
+with an exchange of one's own, and weights for unequal shards are not flagged.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ import math
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import count, ranks
+from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.line_changes import SEEN_AGAIN, scale
 from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import by_world, went_backward
@@ -63,6 +65,7 @@ from grader.model.precondition import Precondition
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("GRAD001",)
+_OFF = 0.02
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -249,6 +252,9 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(scaled)
     hits = list(check_source(evidence.script))
     if not hits:
+        off = _off_the_mean(evidence)
+        if off is not None:
+            return flagged(off)
         own = evidence.script.averaging.all
         if not own and any(w.kind == "ddp" for r in active for w in r.wraps):
             return verified("Nothing but DDP averages the gradients.")
@@ -272,4 +278,20 @@ def check_run(evidence: Evidence) -> Observation:
             ranks=tuple(r for r, _ in calls),
             details={"calls_at_least": called, "steps": steps},
         )
+    )
+
+
+def _off_the_mean(evidence: Evidence) -> Hit | None:
+    """An average by hand that is no mean, as a second look saw it."""
+    found = scale(evidence)
+    if found is None or abs(found.factor - 1) < _OFF:
+        return None
+    where = place(found.site)
+    return Hit(
+        message=f"{SEEN_AGAIN} the gradients that the first step used were {found.factor:.3g} times the mean of what "
+        f"the {evidence.world_size} ranks had computed" + (f", from {at(found.site)} on." if where else "."),
+        hint="Add up the ranks' gradients, and divide by the number of ranks once.",
+        where=where,
+        details={"times_the_mean": found.factor},
+        severity=Severity.HINT,
     )

@@ -62,7 +62,7 @@ from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.trace import FileWrite
+from grader.model.file_write import FileWrite
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.RANKS

@@ -18,6 +18,7 @@ from grader.checks.rule import Observation, load_rules
 from grader.checks.source.script import parse
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
+from grader.model.file_write import FileWrite
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Expected, Task
@@ -26,7 +27,6 @@ from grader.model.trace import (
     Collective,
     Event,
     Feed,
-    FileWrite,
     Final,
     Group,
     Loader,

@@ -12,6 +12,7 @@ from grader.checks.diagnosis import diagnose
 from grader.checks.policy import apply_rules
 from grader.checks.rule import load_rules
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
+from grader.model.file_write import FileWrite
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending, Failure, Frame, Waiting, WrittenFile
@@ -20,7 +21,6 @@ from grader.model.trace import (
     Collective,
     Event,
     Feed,
-    FileWrite,
     Final,
     Group,
     Loader,

@@ -1,0 +1,20 @@
+"""What a rank did to files, apart from checkpoints: one record for each attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.model.trace import Site
+
+
+@dataclass(frozen=True, slots=True)
+class FileWrite:
+    """A file opened for writing, renamed, removed, or a folder made; `out`: below the output folder."""
+
+    op: str
+    path: str
+    out: bool
+    site: Site | None
+    t: float
