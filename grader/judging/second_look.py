@@ -39,14 +39,17 @@ def look_again(
     on_progress: Callable[[Progress], None],
 ) -> None:
     """Run a job once more, line by line; what it tells lies in the workspace's `second_look`."""
-    on_progress(Progress("second look", 0.0))
+
+    def told(sign: Progress) -> None:
+        # What the ranks print was shown the first time.
+        on_progress(Progress("second look", sign.elapsed_s))
+
+    told(Progress("prepare", 0.0))
     second = workspace.second_look
     wall_s = min(job.limits.wall_s, max(_LEAST_S, read_record(workspace.record).wall_s))
     second.root.mkdir(parents=True, exist_ok=True)
     try:
-        runtime.run(
-            replace(job, limits=replace(job.limits, wall_s=wall_s), traced_steps=steps), second, on_progress
-        )
+        runtime.run(replace(job, limits=replace(job.limits, wall_s=wall_s), traced_steps=steps), second, told)
     except InfraError:
         # The first run has been judged already: all that is lost is a line.
         shutil.rmtree(second.root, ignore_errors=True)
