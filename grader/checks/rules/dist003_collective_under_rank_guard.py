@@ -55,11 +55,10 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
-from grader.checks.source.edits import Edits
+from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import walk
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -190,35 +189,12 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
 
 def _fix(script: Script, suspect: _Suspect) -> Fix | None:
     """The first or last call of a block that waits for the group, taken out of the block."""
-    tree, edits = script.names.tree(suspect.call), Edits(script)
-    statement = tree.statement(suspect.call)
-    branch = tree.parent.get(statement)
-    bare = isinstance(statement, ast.Expr) and statement.value is suspect.call
-    if (
-        not bare
-        or suspect.call not in script.collectives.direct
-        or not isinstance(branch, ast.If)
-        or branch.orelse
-        or branch.test is not suspect.guard.test
-    ):
+    tree = script.names.tree(suspect.call)
+    branch = tree.parent.get(tree.statement(suspect.call))
+    direct = suspect.call in script.collectives.direct
+    if not direct or not isinstance(branch, ast.If) or branch.test is not suspect.guard.test:
         return None
-    text = edits.text(statement)
-    if len(branch.body) == 1:
-        edits.rewrite(branch, text)
-        return edits.fix("Lets all ranks make the call.")
-    stored = {
-        n.id for s in branch.body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    if stored & {n.id for n in walk(statement) if isinstance(n, ast.Name)}:
-        return None
-    if statement is branch.body[0]:
-        edits.before(branch, text)
-    elif statement is branch.body[-1]:
-        edits.after(branch, text)
-    else:
-        return None
-    edits.remove(statement)
-    return edits.fix("Lets all ranks make the call.")
+    return out_of_test(script, suspect.call, "Lets all ranks make the call.")
 
 
 def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:

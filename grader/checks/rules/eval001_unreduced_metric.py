@@ -78,6 +78,7 @@ from grader.checks.run.validation_passes import (
     evaluated,
     whole_ranks,
 )
+from grader.checks.source.count_fixes import brought_together
 from grader.checks.source.dropped_results import dropped, kept_by
 from grader.checks.source.lightning_modules import logged_apart, told_devices
 from grader.checks.source.loader_sharding import Shared
@@ -91,10 +92,7 @@ from grader.model.trace import Collective
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
-_REDUCE = (
-    "Sum numerator and count over all ranks before dividing: `dist.all_reduce(counts)` with "
-    "`counts = torch.tensor([correct, total])`."
-)
+_REDUCE = "`dist.all_reduce(counts)` with `counts = torch.tensor([correct, total])`"
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -118,13 +116,15 @@ def check_source(script: Script) -> Iterable[Hit]:
             or may_reduce(script, draw.loop, counted)
         ):
             continue
+        lines, fix = brought_together(script, draw, counted, use)
         yield Hit(
             message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
             f"the validation set ({script.at(_dividing(script, divided[0]))} divides it): {script.quote(use)}. "
-            "No collective brings "
-            f"the ranks' counts together, so the metric is that of one share only.{_too_small(script, use, counted)}",
-            hint=_hint_for(script),
+            "No collective brings the ranks' counts together, so the metric is that of one share only."
+            + _too_small(script, use, counted),
+            hint=_hint_for(script, lines or _REDUCE),
             where=(script.location(use),),
+            fix=fix,
         )
 
 
@@ -133,10 +133,10 @@ def _dividing(script: Script, loader: ast.Call) -> ast.Call:
     return script.frameworks.prepared.get(loader, loader)
 
 
-def _hint_for(script: Script) -> str:
+def _hint_for(script: Script, lines: str) -> str:
     words = script.frameworks.words
     if words is None:
-        return _REDUCE
+        return f"Sum numerator and count over all ranks before dividing: {lines}."
     return (
         f"Bring the ranks' parts together before counting: {words.joined}. It has to be called on every rank."
     )

@@ -54,9 +54,12 @@ from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines
+from grader.checks.source.early_steps import steps_before_backward
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 
 SEVERITY = Severity.ERROR
 _SHARDING = (
@@ -96,9 +99,38 @@ def check_source(script: Script) -> Iterable[Hit]:
                 message=f"{script.at(optimizer)} gives the optimizer the parameters of "
                 f"{'a copy of the model' if copied else 'another model'}, made in {script.at(made[0])}. Training calls "
                 f"the one made in {script.at(min(called, key=start))}, which no step ever moves.",
-                hint=_HINT,
+                hint=_hint(script, optimizer),
                 where=(script.location(optimizer),),
+                fix=_fix(script, optimizer),
             )
+
+
+def _wrapper(script: Script, optimizer: ast.Call) -> str:
+    """What the one wrapped model is called where an optimizer is built; "" where that is not certain."""
+    tree = script.names.tree(optimizer)
+    named = {
+        name
+        for name, made in tree.definitions.get(tree.scope(optimizer), {}).items()
+        for one in made
+        if one.value in script.training.wraps and one.since <= start(optimizer) and not one.path
+    }
+    return min(named) if len(named) == 1 else ""
+
+
+def _hint(script: Script, optimizer: ast.Call) -> str:
+    name = _wrapper(script, optimizer)
+    if not name:
+        return _HINT
+    written = f"{Edits(script).text(optimizer.func)}({name}.parameters(), …)"
+    return f"Build the optimizer from the model that you train: `{written}` at {script.at(optimizer)}."
+
+
+def _fix(script: Script, optimizer: ast.Call) -> Fix | None:
+    name, owners, edits = _wrapper(script, optimizer), _owners(script, optimizer), Edits(script)
+    if not name or len(owners) != 1 or not isinstance(owners[0], ast.Name) or owners[0].id == name:
+        return None
+    edits.replace(owners[0], name)
+    return edits.fix(f"Gives the optimizer the parameters of `{name}`.")
 
 
 def _owners(script: Script, optimizer: ast.Call) -> list[ast.expr]:
@@ -197,15 +229,24 @@ def check_run(evidence: Evidence) -> Observation:
         )
     step = next(s for o, s in looked if o is empty[0])
     site = first_known([s.site for r in empty for s in r.steps])
-    said = [p for h in check_source(evidence.script) for p in h.where]
-    said = said or list(lines(evidence.script, evidence.script.updates.optimizers))
+    script = evidence.script
+    said = [p for h in check_source(script) for p in h.where]
+    built = script.updates.optimizers
+    early = next(iter(steps_before_backward(script)), None)
+    hint, fix = (_hint(script, built[0]), _fix(script, built[0])) if len(built) == 1 else (_HINT, None)
+    if early is not None:
+        hint, fix = early.hint, early.fix
+        said = list(lines(script, [early.step, early.backward]))
+    said = said or list(lines(script, built))
     return flagged(
         Hit(
             message=f"{ranks(r.rank for r in empty)} stepped {count(len(empty[0].steps), 'time')} over parameters "
             f"without a gradient: none of the {count(step.num_params or 0, 'tensor')} that the optimizer holds "
             f"({listed([f'`{n}`' for n in step.missing], 3) or 'of no known model'}) ever had one, although "
-            f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing.",
-            hint=_HINT,
+            f"{count(passes, 'backward pass', 'backward passes')} ran. {at(site, 'The step')} moves nothing."
+            + (f" {early.says}" if early is not None else ""),
+            hint=hint,
+            fix=fix,
             where=tuple(dict.fromkeys((*said, *place(site)))),
             ranks=tuple(r.rank for r in empty),
             details={"tensors": step.num_params, "names": list(step.missing), "backward_passes": passes},

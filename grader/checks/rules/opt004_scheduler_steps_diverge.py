@@ -76,11 +76,14 @@ from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import same
 from grader.checks.run.replica_comparison import sharded, trainers
-from grader.checks.source.causes import lines, rates_by_rank
+from grader.checks.source.causes import lines, names_rank, rates_by_rank
+from grader.checks.source.edits import Edits
+from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -192,13 +195,18 @@ def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
     kinds = sorted({str(e.fields.get("kind")) for e in built})
     by = f" The rate is set by {listed(f'`{k}`' for k in kinds)}." if kinds else ""
     causes = list(rates_by_rank(script))
-    cause, hint = "", _AGREE
+    cause, hint, fix = "", _AGREE, None
     if causes and isinstance(causes[0], ast.Call) and name_of(causes[0]) == "step":
         cause = f" {script.at(causes[0])} advances the schedule on some ranks only."
-        hint = "Call the schedule's `step()` on every rank: each has a schedule of its own."
+        hint = (
+            f"Take {script.quote(causes[0])} at {script.at(causes[0])} out of the test of the rank: each rank has a "
+            "schedule of its own, and all of them must move on."
+        )
+        fix = out_of_test(script, causes[0], "Moves the schedule on on every rank.")
     elif causes:
         cause = f" {script.at(causes[0])} makes it of the rank: {script.quote(causes[0])}."
-        hint = "Give every rank the same rate: nothing in it may depend on the rank."
+        hint = f"Give every rank one rate: take the rank out of {script.quote(causes[0])} at {script.at(causes[0])}."
+        fix = _without_rank(script, causes[0])
     plateau = [e for e in built if e.fields.get("kind") == "ReduceLROnPlateau"] or built
     return Hit(
         message=f"At step {a.n} rank {first.rank} stepped with a learning rate of {a.lr[group]:.4g} and rank "
@@ -209,4 +217,17 @@ def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
         where=lines(script, causes) or (place(plateau[0].site) if plateau else place(a.site)),
         ranks=(first.rank, other.rank),
         details={"step": a.n, "rates": {str(first.rank): list(a.lr), str(other.rank): list(b.lr)}},
+        fix=fix,
     )
+
+
+def _without_rank(script: Script, rate: ast.AST) -> Fix | None:
+    """`lr * (rank + 1)` without the factor that is made of the rank."""
+    if not isinstance(rate, ast.BinOp) or not isinstance(rate.op, ast.Mult | ast.Div):
+        return None
+    kept = [side for side in (rate.left, rate.right) if not names_rank(script, side)]
+    if len(kept) != 1 or (isinstance(rate.op, ast.Div) and kept[0] is rate.right):
+        return None
+    edits = Edits(script)
+    edits.replace(rate, edits.text(kept[0]))
+    return edits.fix("Gives every rank the same rate.")
