@@ -12,6 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+AGAIN = "GRADER_TESTS_AGAIN"
+"""Set while what has failed is run once more: what was kept of the first time may be used."""
+
 
 def main(arguments: list[str]) -> int:
     """Exit code of the run that decides."""
@@ -24,6 +27,7 @@ def main(arguments: list[str]) -> int:
         print("once more, with nothing beside it: what has failed", flush=True)
         # What has failed is run again however late it is: left out, it would count as passed.
         environment = {name: value for name, value in os.environ.items() if name != "GRADER_TESTS_UNTIL"}
+        environment[AGAIN] = "1"
         again = [*pytest, "--last-failed", "--last-failed-no-failures=none"]
         code = subprocess.run(again, env=environment, check=False).returncode
         passed = sorted(failed - _failed(Path(cache)))

@@ -13,6 +13,7 @@ import random
 import resource
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ def _settle(
         _limit(resource.RLIMIT_NPROC, spec.num_processes)
     os.environ.clear()
     os.environ.update(environment)
+    # Remembered from before $TMPDIR was set.
+    tempfile.tempdir = None
     os.chdir(spec.submission_dir)
     faulthandler.register(STACK_SIGNAL, file=_STACKS_FD, all_threads=True, chain=False)
     seed = rank_seed(spec.seed, rank)

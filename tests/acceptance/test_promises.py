@@ -28,6 +28,7 @@ from grader.model.promise import PromisedSubmission
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from tests.acceptance.conftest import CHECKOUT
+from tests.twice import AGAIN
 
 PROMISES = [(name, promised) for name in find_tasks() for promised in submissions_of(load_task(name))]
 COURSE = {item.task for item in load_course().items}
@@ -47,7 +48,9 @@ class Proving:
 
     @cache  # noqa: B019  one object, which lives as long as the module
     def course(self) -> dict[str, Any]:
-        return self._run("course", "check", "--jobs", "2", "--keep", str(self.folder))
+        # Once more after a failure: promises that held have left their evidence, and only the others run.
+        kept = ["--cache"] if AGAIN in os.environ else []
+        return self._run("course", "check", "--jobs", "2", "--keep", str(self.folder), *kept)
 
     @cache  # noqa: B019
     def cases(self, task: str, path: str) -> tuple[dict[str, Any], ...]:

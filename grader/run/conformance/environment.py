@@ -17,13 +17,17 @@ class EnvironmentConformance:
         self, run: RunScript, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SECRET_TOKEN", "must not arrive")
-        ran = run("import json, os; print(json.dumps(dict(os.environ)))", nproc_per_node=3)
+        ran = run(
+            "import json, os, tempfile; print(json.dumps({**os.environ, 'temporary': tempfile.gettempdir()}))",
+            nproc_per_node=3,
+        )
         seen = [json.loads(ran.out(rank)) for rank in range(3)]
         assert [one["RANK"] for one in seen] == [one["LOCAL_RANK"] for one in seen] == ["0", "1", "2"]
         for one in seen:
             assert one["WORLD_SIZE"] == one["LOCAL_WORLD_SIZE"] == "3"
             assert one["OMP_NUM_THREADS"] == "1"
             assert "SECRET_TOKEN" not in one
+            assert one.pop("temporary") == one["TMPDIR"]
             assert {"HOME", "TMPDIR", "DATA_DIR", "OUTPUT_DIR", "MASTER_ADDR", "MASTER_PORT"} <= one.keys()
         assert ran.record.ending is Ending.COMPLETED
 
