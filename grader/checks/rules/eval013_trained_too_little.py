@@ -35,7 +35,7 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import curve, optimizer_places
+from grader.checks.run.learning_rates import LearningRateCurve, curve, optimizer_places
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.run.trace_contradictions import contradictions
@@ -53,6 +53,9 @@ EXPLAINED_BY = (
     "DIST001", "DIST006", "DIST012", "DIST013", "IO001", "SHARD001", "SHARD002", "SHARD003", "TRUST001", "TRUST002",
 )  # fmt: skip
 _RISING = 0.005
+_FEW_EPOCHS = 5
+_SMALL_RATE = 0.01
+"""Of plain SGD; small networks that start from nothing mostly learn with ten times that."""
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -91,8 +94,7 @@ def check_run(evidence: Evidence) -> Observation:
             message=f"The network stays below the accuracy of {target:.3f} that is asked for. Training took {through}"
             f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
             "Nothing else was found to be wrong: it has learned too little.",
-            hint="Train for more epochs, or with a rate that fits the batch of all ranks together; compare both with "
-            "the script that you started from.",
+            hint=_advice(epochs, found),
             where=(
                 *written,
                 *(p for p in optimizer_places(script) if p.line not in {w.line for w in written}),
@@ -105,4 +107,19 @@ def check_run(evidence: Evidence) -> Observation:
             },
             evidence=EvidenceKind.EVALUATION,
         )
+    )
+
+
+def _advice(epochs: int, found: LearningRateCurve) -> str:
+    """What to try first: a number, since "more" is none."""
+    compare = "compare with the script that you started from."
+    if 0 < epochs < _FEW_EPOCHS:
+        return f"Train longer first: 10 epochs instead of {epochs}; {compare}"
+    if found.kind == "SGD" and found.peak < _SMALL_RATE:
+        return (
+            f"Take larger steps first: a rate of {10 * found.peak:.3g} instead of {found.peak:.3g}; {compare}"
+        )
+    return (
+        f"Train for more epochs first, {2 * epochs or 'twice as many'}, or with a rate that fits the batch of all "
+        f"ranks together; {compare}"
     )

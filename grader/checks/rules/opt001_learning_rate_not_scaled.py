@@ -42,14 +42,16 @@ stepped with and the samples of all ranks per step. Only plain SGD follows such 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import batches, curve, optimizer_places
+from grader.checks.run.learning_rates import batches, curve, endless_warm_up, optimizer_places
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines, rates_by_world
+from grader.checks.source.optimisation_fixes import rate_once
 from grader.model.finding import Severity
 from grader.model.run import Ending
 
@@ -59,6 +61,8 @@ _MARGIN = 0.6
 """Rates within this factor of an allowed one are a matter of taste."""
 _GROWN = 1.4
 """A batch this many times the old one has grown."""
+_SAME = 0.05
+"""Two rates this close are one."""
 _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 
 
@@ -87,14 +91,28 @@ def check_run(evidence: Evidence) -> Observation:
     )
     if scale > high:
         why = f"but the rate rose to {first.peak:.3g}: {fits} fits this batch. Steps that are too large can make"
-        return flagged(_hit(evidence, f"{told}, {why} training diverge."))
+        hit = _hit(evidence, f"{told}, {why} training diverge.")
+        twice = any(abs(scale / a / len(ranks) - 1) < _SAME for a in allowed.values())
+        return flagged(_once(evidence, hit) if twice and len(ranks) > 1 else hit)
     # A smaller rate on the old batch is the learner's own choice.
     if scale < low and factor > _GROWN:
+        if long := endless_warm_up(evidence.trace):
+            return not_observable(f"A warm-up of {long[0]:,} steps never let the rate come to its peak.")
         if evidence.record.ending is not Ending.COMPLETED:
             return not_observable("The run ended before its learning rate had reached its peak.")
         why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"
         return flagged(_hit(evidence, f"{told}, {why} are less noisy and may be larger."))
     return verified(f"{told}, and the rate's peak of {first.peak:.3g} fits them.")
+
+
+def _once(evidence: Evidence, hit: Hit) -> Hit:
+    """The same, where the rate is as many times too large as there are ranks and the text counts them in."""
+    node, fix = rate_once(evidence.script)
+    if node is None:
+        return hit
+    written = evidence.script.quote(node)
+    hint = f"Leave the number of ranks out of {written} at {evidence.script.at(node)}: it has been counted already."
+    return replace(hit, hint=hint, fix=fix)
 
 
 def _hit(evidence: Evidence, message: str) -> Hit:

@@ -34,15 +34,21 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import curve, optimizer_places
+from grader.checks.run.learning_rates import curve, endless_warm_up, optimizer_places
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines, warm_up_lengths
+from grader.checks.source.optimisation_fixes import warm_up_in_steps
 from grader.model.finding import Severity
 
 SEVERITY = Severity.HINT
 _START = 0.7
 """A rate that starts above this share of its peak has not climbed."""
 _MIN_STEPS = 4
+
+_CLIMB = (
+    "Let the rate climb over the first epochs: `torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1 / k, "
+    "total_iters=warmup_steps)`, followed by your schedule in a `SequentialLR`."
+)
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -63,12 +69,19 @@ def check_run(evidence: Evidence) -> Observation:
         if start > _START
         else f"jumped from {found.rates[0]:.3g} to its peak {found.peak:.3g} within {count(found.peak_at, 'step')}"
     )
+    long, hint, fix = endless_warm_up(evidence.trace), _CLIMB, None
+    if long is not None:
+        length, steps = long
+        how += f": the warm-up is {length:,} steps long, and the run took {steps:,}"
+        written, fix = warm_up_in_steps(evidence.script)
+        hint = f"Count the warm-up in optimizer steps, at most a few epochs of the {steps:,}"
+        hint += f": `{written}` is the number of batches of an epoch." if written else "."
     return flagged(
         Hit(
             message=f"The learning rate {how}. The task asks for a warm-up: large steps on fresh weights can throw "
             "training off for good.",
-            hint="Let the rate climb over the first epochs: `torch.optim.lr_scheduler.LinearLR(optimizer, "
-            "start_factor=1 / k, total_iters=warmup_steps)`, followed by your schedule in a `SequentialLR`.",
+            hint=hint,
+            fix=fix,
             where=(
                 *lines(evidence.script, warm_up_lengths(evidence.script)),
                 *optimizer_places(evidence.script),

@@ -69,6 +69,7 @@ from grader.checks.run.learning_rates import batches
 from grader.checks.source.causes import lines
 from grader.checks.source.gradient_causes import accumulation_tests
 from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.optimisation_fixes import smaller_batch
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import batch_size_of
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
@@ -159,10 +160,16 @@ def check_run(evidence: Evidence) -> Observation:
     else:
         why = f"the batch is {factor:.3g} times as large as the task's {asked:,}"
     site = next((s.site for s in evidence.ledger.training), None)
+    written, fix = smaller_batch(evidence.script, site, factor, ranks)
+    hint = _DIVIDE
+    if written:
+        hint = f"Give {'each micro-batch' if tests else 'each rank'} its part: `batch_size={written}`."
+        hint += " Or step after every micro-batch." if tests else ""
     return flagged(
         Hit(
             message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.",
-            hint=_DIVIDE,
+            hint=hint,
+            fix=fix,
             where=(
                 *lines(evidence.script, tests),
                 *lines(evidence.script, batch_size_of(evidence.script, site)),

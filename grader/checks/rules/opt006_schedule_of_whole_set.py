@@ -70,7 +70,8 @@ from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import curve, scheduler_calls
 from grader.checks.run.replica_comparison import trainers
-from grader.checks.source.causes import lengths_of, lines
+from grader.checks.source.causes import lines
+from grader.checks.source.optimisation_fixes import length_of_share
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
@@ -186,11 +187,13 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> Hit:
+    counted, written, fix = length_of_share(script, event.site)
     return Hit(
         message=f"{at(event.site)} makes a `{event.fields.get('kind')}` for {count(length, 'step')}, but each of "
         f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
         "never came to the end of its curve.",
-        hint=_OWN,
-        where=(*lines(script, lengths_of(script, event.site)), *place(event.site)),
+        hint=f"Count the batches of the loader, which knows its share: `{written}`." if written else _OWN,
+        fix=fix,
+        where=(*lines(script, counted), *place(event.site)),
         details={"length": length, "steps": steps, "ranks": ranks},
     )

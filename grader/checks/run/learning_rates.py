@@ -16,6 +16,7 @@ from grader.model.finding import Location
 from grader.model.trace import RankTrace, Step, Trace
 
 _OPTIMIZERS = "torch.optim."
+_WARM_UPS = ("LinearLR", "ConstantLR")
 TOLERANCE = 1e-6
 """Relative difference up to which two rates are the same: the same formula in another order of operations."""
 
@@ -67,6 +68,20 @@ def batches(trace: Trace) -> dict[int, int]:
             return {}
         found[rank.rank] = round(median(sizes))
     return found
+
+
+def endless_warm_up(trace: Trace) -> tuple[int, int] | None:
+    """Steps of a warm-up that the run was too short for, and of the run; None where there is none."""
+    for rank in trainers(trace):
+        for event in rank.events("lr_scheduler"):
+            length = event.fields.get("length")
+            if (
+                event.fields.get("kind") in _WARM_UPS
+                and isinstance(length, int)
+                and 0 < len(rank.steps) < length
+            ):
+                return length, len(rank.steps)
+    return None
 
 
 def optimizer_places(script: Script) -> tuple[Location, ...]:

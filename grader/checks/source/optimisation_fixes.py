@@ -1,0 +1,137 @@
+"""Batch sizes, learning rates and lengths of schedules written anew, where a run has shown by how much they are off."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.causes import lengths_of, rates_by_world, warm_up_lengths
+from grader.checks.source.edits import Edits
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.share_causes import batch_size_of, loader_at
+from grader.model.fix import Fix
+from grader.model.trace import Site
+
+_WORLD = "torch.distributed.get_world_size"
+_PRODUCT = (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)
+
+
+def smaller_batch(script: Script, site: Site | None, factor: float, ranks: int) -> tuple[str, Fix | None]:
+    """The batch size of a loader whose steps take `factor` times what they should, and its edits."""
+    for node in batch_size_of(script, site):
+        times = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+        if times and abs(factor / ranks**2 - 1) < 0.2:
+            return _by_half(script, node, "//")  # type: ignore[arg-type]
+    loader = loader_at(script, site)
+    size = script.argument(loader, "batch_size") if loader is not None else None
+    whole = round(factor)
+    if (
+        loader is None
+        or not isinstance(size, ast.expr)
+        or size is UNKNOWN
+        or whole < 2
+        or abs(factor / whole - 1) > 0.02
+    ):
+        return "", None
+    edits = Edits(script)
+    by_ranks = whole == ranks and not any(
+        script.ranks.world(n) for n in script.values.closure(size) if isinstance(n, ast.expr)
+    )
+    divisor = f"{edits.name(_WORLD, loader)}()" if by_ranks else str(whole)
+    plain = isinstance(size, _PRODUCT) or (
+        isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult | ast.FloorDiv)
+    )
+    written = edits.text(size) if plain else f"({edits.text(size)})"
+    edits.give(loader, "batch_size", f"{written} // {divisor}")
+    return f"{written} // {divisor}", edits.fix("Gives each step the samples that it should take.")
+
+
+def _by_half(script: Script, node: ast.BinOp, operator: str) -> tuple[str, Fix | None]:
+    """`size * world` as `size // world`."""
+    world, size = (node.left, node.right) if script.ranks.world(node.left) else (node.right, node.left)
+    edits = Edits(script)
+    text = f"{edits.text(size)} {operator} {edits.text(world)}"
+    edits.replace(node, text)
+    return text, edits.fix("Divides the batch among the ranks.")
+
+
+def rate_once(script: Script) -> tuple[ast.BinOp | None, Fix | None]:
+    """A learning rate that is multiplied by the number of ranks, and the edits that leave that out."""
+    for node in rates_by_world(script):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            kept = node.left if script.ranks.world(node.right) else node.right
+            edits = Edits(script)
+            edits.replace(node, edits.text(kept))
+            return node, edits.fix("Leaves the number of ranks out of the learning rate.")
+    return None, None
+
+
+def warm_up_in_steps(script: Script) -> tuple[str, Fix | None]:
+    """A warm-up that is counted in samples, `len(loader.dataset)`, counted in the loader's batches."""
+    for node in warm_up_lengths(script):
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call) or script.names.qualified(call.func) != "len" or not call.args:
+                continue
+            given = call.args[0]
+            if isinstance(given, ast.Attribute) and given.attr == "dataset":
+                edits = Edits(script)
+                text = f"len({edits.text(given.value)})"
+                edits.replace(call, text)
+                return text, edits.fix("Counts the warm-up in steps.")
+    return "", None
+
+
+def length_of_share(script: Script, site: Site | None) -> tuple[list[ast.AST], str, Fix | None]:
+    """Where the whole set counts the steps of a schedule, what its share's loader would count, and the edits."""
+    counted = [call for call in lengths_of(script, site) if _of_training_set(script, call)]
+    for call in counted:
+        tree = script.names.tree(call)
+        above, outer = tree.parent.get(call), None
+        while isinstance(above, ast.BinOp):
+            outer, above = above, tree.parent.get(above)
+        division = _division(outer) if isinstance(outer, ast.BinOp) else None
+        loader = _loader_of(division.right) if division is not None else ""
+        if division is None or not loader or not isinstance(outer, ast.BinOp):
+            continue
+        edits = Edits(script)
+        factor = next((f for f in _factors(outer, division) if call not in ast.walk(f)), None)
+        text = f"{edits.text(factor)} * len({loader})" if factor is not None else f"len({loader})"
+        edits.replace(outer, text)
+        return [call], text, edits.fix("Counts the batches of the rank's own share.")
+    return [*counted], "", None
+
+
+def _of_training_set(script: Script, call: ast.AST) -> bool:
+    assert isinstance(call, ast.Call)
+    held = set(script.values.origins(call.args[0])) if call.args else set()
+    trained = (one for one in script.training.loaders() if script.training.roles(one).trains)
+    datasets = [script.argument(loader, "dataset") for loader in trained]
+    return any(isinstance(d, ast.expr) and held & set(script.values.origins(d)) for d in datasets)
+
+
+def _division(outer: ast.BinOp) -> ast.BinOp | None:
+    """The one division of a product: `epochs * len(set) // size`, `epochs * (len(set) // size)`."""
+    found = [
+        n for n in ast.walk(outer) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv | ast.Div)
+    ]
+    others = [
+        n
+        for n in ast.walk(outer)
+        if isinstance(n, ast.BinOp) and not isinstance(n.op, ast.Mult | ast.FloorDiv | ast.Div)
+    ]
+    return found[0] if len(found) == 1 and not others else None
+
+
+def _factors(outer: ast.BinOp, division: ast.BinOp) -> Iterable[ast.expr]:
+    """What a product multiplies the number of batches by."""
+    product = division.left if outer is division else outer
+    if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
+        yield product.left
+        yield product.right
+
+
+def _loader_of(size: ast.expr) -> str:
+    """The name of a loader whose batch size divides: `loader` of `loader.batch_size`."""
+    if isinstance(size, ast.Attribute) and size.attr == "batch_size" and isinstance(size.value, ast.Name):
+        return size.value.id
+    return ""
