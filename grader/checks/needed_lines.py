@@ -100,7 +100,7 @@ def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
         advice: plain text, code between backquotes.
         script: what it is for; path: the file that it is about, "" for any.
     """
-    advice = in_own_names(advice, script, path)
+    advice = in_own_names(script.frameworks.in_its_words(advice), script, path)
     wanted = list(_needs(advice))
     lacking = [name for name in wanted if not _has(script, path, name)] if wanted else []
     if not lacking:

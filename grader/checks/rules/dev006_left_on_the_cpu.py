@@ -156,8 +156,10 @@ def _half_moved(script: Script, placement: Placement, draw: Draw) -> Iterable[Hi
         for function in script.graph.targets(call)
         for name in _moved_inside(script, placement, call, function)
     }
-    left = [name for name in names if name not in moved | handed]
-    if len(left) == 1:
+    tree = script.names.tree(draw.loop)
+    read = [n for n in names if any(tree.inside(load, draw.loop) for load in tree.loads.get(n, ()))]
+    left = [name for name in read if name not in moved | handed]
+    if len(left) == 1 and len(read) == 2:
         other = next(name for name in names if name != left[0])
         yield Hit(
             message=f"{script.at(draw.loop)} draws `{other}` and `{left[0]}`, and only `{other}` is moved to a device: "

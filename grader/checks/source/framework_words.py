@@ -26,6 +26,7 @@ class Words:
         loaders: those of them that divide a loader among the ranks; models: those that wrap a model.
         main: a test that holds on rank 0 alone, as an attribute of the object.
         clip: what clips gradients after unscaling them; half: the argument, and its values, that scale the loss.
+        instead: what DDP's advice writes, and what stands for it here after the object's name.
         joined: how values of the ranks are brought together, for advice.
         divides_again: a loader whose `DistributedSampler` has divided the data is divided once more.
     """
@@ -40,6 +41,7 @@ class Words:
     main: str
     clip: str
     half: tuple[str, frozenset[object]]
+    instead: tuple[tuple[str, str], ...]
     joined: str
     divides_again: bool
 
@@ -58,6 +60,11 @@ ACCELERATE = Words(
     clip="clip_grad_norm_",
     half=("mixed_precision", frozenset({"fp16"})),
     divides_again=True,
+    instead=(
+        ("dist.get_rank() == 0", ".is_main_process"),
+        ("local_rank == 0", ".is_local_main_process"),
+        ("dist.barrier()", ".wait_for_everyone()"),
+    ),
     joined="`accelerator.gather_for_metrics((predictions, labels))` in the loop",
 )
 FABRIC = Words(
@@ -72,6 +79,11 @@ FABRIC = Words(
     clip="clip_gradients",
     half=("precision", frozenset({"16-mixed", "16", 16})),
     divides_again=False,
+    instead=(
+        ("dist.get_rank() == 0", ".is_global_zero"),
+        ("local_rank == 0", ".local_rank == 0"),
+        ("dist.barrier()", ".barrier()"),
+    ),
     joined='`fabric.all_reduce(counts, reduce_op="sum")` behind the loop',
 )
 ALL = (ACCELERATE, FABRIC)

@@ -7,6 +7,7 @@ nothing is claimed.
 from __future__ import annotations
 
 import ast
+import re
 from functools import cached_property
 
 from grader.checks.source.call_sites import Calls
@@ -41,9 +42,27 @@ class Frameworks:
         return self._training.framework and self.words is None
 
     @cached_property
+    def alone(self) -> bool:
+        """Whether the text itself asks the framework for one device: then there is one process."""
+        built = self._calls.named(*TRAINERS, *(m for words in ALL for m in words.makers))
+        return bool(built) and all(
+            self._values.constant(self._calls.argument(b, "devices")) in (1, "1")
+            and self._calls.argument(b, "num_nodes") is None
+            for b in built
+        )
+
+    @cached_property
     def objects(self) -> list[ast.Call]:
         """Where the framework's object is built."""
         return self._calls.named(*self.words.makers) if self.words else []
+
+    def in_its_words(self, advice: str) -> str:
+        """Advice for DistributedDataParallel as the framework's readers write it: `accelerator.is_main_process`."""
+        if self.words is None:
+            return advice
+        for plain, own in self.words.instead:
+            advice = re.sub(rf"(?<![\w.]){re.escape(plain)}", f"{self.words.called}{own}", advice)
+        return advice
 
     def calls(self, *methods: str) -> list[ast.Call]:
         """Calls of these methods of the framework's object."""

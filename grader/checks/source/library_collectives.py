@@ -106,8 +106,15 @@ def _made_by(values: Values, names: Names, func: ast.Attribute, imported: set[st
             maker = maker if maker.split(".")[0] in imported else ""
         for makers, methods in _METHODS.items():
             if maker in makers and func.attr in methods:
-                return True
+                return not _own_group(values, origin)
     return False
+
+
+def _own_group(values: Values, made: ast.AST) -> bool:
+    """Whether an object is told of a process group: which ranks meet in it is the script's own business."""
+    given = [k.value for k in made.keywords] if isinstance(made, ast.Call) else []
+    parts = (o for g in given for o in values.origins(g) if isinstance(o, ast.Call))
+    return any(k.arg == "process_group" for part in parts for k in part.keywords)
 
 
 def _of_sharded(call: ast.Call, modules: Networks) -> str:

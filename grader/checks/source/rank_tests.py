@@ -126,12 +126,36 @@ class Conditions:
         strength = self._ranks.rank(test)
         if strength:
             return Condition(RankSet.OTHERS, strength > Strength.WEAK)
+        if isinstance(test, ast.Name | ast.Attribute) and (held := self._held_by(test, depth)).partial:
+            return held
         if MAIN_NAME.search(name):
             return Condition(RankSet.MAIN)
         variable = self._ranks.environment(test)
         if variable in ("WORLD_SIZE", "RANK", "LOCAL_RANK") or _DISTRIBUTED_NAME.search(name):
             return Condition(RankSet.DISTRIBUTED)
         return _NOTHING
+
+    def _held_by(self, node: ast.expr, depth: int) -> Condition:
+        """Which ranks have something in a name that is None on the others: a writer that rank 0 alone makes."""
+        origins = self._values.origins(node)
+        made = [o for o in origins if not (isinstance(o, ast.Constant) and o.value is None)]
+        if not made or len(made) == len(origins):
+            return _NOTHING
+        mine = all(isinstance(o, ast.Call) and self._under_main(o, depth) for o in made)
+        return Condition(RankSet.MAIN, isinstance(node, ast.Name)) if mine else _NOTHING
+
+    def _under_main(self, node: ast.AST, depth: int) -> bool:
+        """Whether a test of its own function lets nobody but rank 0 come to a node."""
+        tree = self._names.tree(node)
+        child, above = node, tree.parent.get(node)
+        while above is not None and not isinstance(child, FUNCTIONS):
+            if isinstance(above, ast.If | ast.IfExp) and child is not above.test:
+                taken = child is above.body or (isinstance(above, ast.If) and child in above.body)
+                condition = self.of(above.test, depth)
+                if (condition if taken else condition.negated()).which is RankSet.MAIN:
+                    return True
+            child, above = above, tree.parent.get(above)
+        return False
 
     def _compared(self, test: ast.Compare, depth: int) -> Condition:
         if len(test.ops) != 1:
@@ -154,6 +178,9 @@ class Conditions:
                 return Condition(RankSet.ALONE)
             return _NOTHING
         bound = self._values.constant(right)
+        if bound is None and isinstance(op, ast.Is | ast.IsNot) and isinstance(right, ast.Constant):
+            held = self._held_by(left, depth)
+            return held if isinstance(op, ast.IsNot) else held.negated()
         if isinstance(bound, bool) and isinstance(op, ast.Eq | ast.Is):
             inner = self.of(left, depth)
             return inner if bound else inner.negated()

@@ -160,7 +160,9 @@ class Script:
         Not so where processes call each other (`torch.distributed.rpc`): there each has a part of its own, and what
         holds for equal ranks does not hold.
         """
-        if self.training.wraps or self.calls(*OTHER_WRAPPERS) or self.training.framework:
+        if self.training.wraps or self.calls(*OTHER_WRAPPERS):
+            return True
+        if self.training.framework and not self.frameworks.alone:
             return True
         calls_others = any(i.startswith("torch.distributed.rpc") for t in self.trees for i in t.imports)
         return bool(self.calls(INIT)) and not calls_others
