@@ -59,7 +59,8 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exchanges import sent_nothing
-from grader.checks.run.line_changes import FirstDifference, first_difference
+from grader.checks.run.first_difference import FirstDifference, told_once
+from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import (
     Comparison,
     Difference,
@@ -192,7 +193,9 @@ def check_run(evidence: Evidence) -> Observation:
     if not found.num_steps:
         return not_observable("No step was seen at which two ranks held gradients of the same tensors.")
     if found.difference is not None:
-        return flagged(_hit(evidence.script, active, found, found.difference, held, first_difference(evidence)))
+        return flagged(
+            _hit(evidence.script, active, found, found.difference, held, first_difference(evidence))
+        )
     if all(sent_nothing(r) for r in active):
         return flagged(_twins(active, found, held))
     return verified(
@@ -207,7 +210,7 @@ def _hit(
     found: Comparison,
     difference: Difference,
     held: str,
-    parted: FirstDifference | None,
+    seen: FirstDifference | None,
 ) -> Hit:
     site = first_known([s.site for s in active[0].steps])
     a, b = difference.ranks
@@ -224,6 +227,8 @@ def _hit(
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
     elif replaced:
         hint = f"Let the wrapper exchange gradients among all ranks; {script.quote(replaced[0])} takes its place."
+    elif seen is not None and seen.hint and (seen.num_equal or not in_vain):
+        hint = seen.hint
     elif in_vain:
         hint = (
             f"{script.at(in_vain[0])} averages, but not what this step uses: reduce every `parameter.grad` itself "
@@ -236,13 +241,11 @@ def _hit(
             f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "
             f"{found.num_different:,} of {count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
             f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
-            + (f" {parted.sentence}" if parted is not None else "")
+            + (f" {seen.sentence}" if seen is not None and seen.sentence else "")
         ),
         hint=hint,
-        where=tuple(
-            dict.fromkeys(
-                (*lines(script, [*replaced, *in_vain]), *(parted.where if parted else ()), *place(site))
-            )
+        where=told_once(
+            (*lines(script, [*replaced, *in_vain]), *(seen.where(script) if seen else ()), *place(site))
         ),
         ranks=(a, *found.ranks),
         details={

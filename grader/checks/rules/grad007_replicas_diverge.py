@@ -50,13 +50,14 @@ them to the others. Which line is to blame is looked for in a second run, line b
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.line_changes import WEIGHTS, FirstDifference, first_difference
+from grader.checks.run.first_difference import WEIGHTS, told_once
+from grader.checks.run.line_changes import first_difference
 from grader.checks.run.replica_comparison import (
     Comparison,
     compare_finals,
@@ -69,7 +70,7 @@ from grader.checks.source.script import Script
 from grader.checks.source.weight_changes import changed_apart, weight_changes
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace, Site
+from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -120,13 +121,12 @@ def check_run(evidence: Evidence) -> Observation:
     active = trainers(evidence.trace)
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
-    site = first_known([w.site for r in active for w in r.wraps])
     during = compare_parameters(evidence.trace)
     if during.difference is not None:
-        return flagged(_during(active, during, _causes(evidence, site), site))
+        return flagged(_during(active, during, _cause(evidence)))
     at_end = _at_end(active, during)
     if at_end:
-        return flagged(_end_hit(active, at_end, _causes(evidence, site), site))
+        return flagged(_end_hit(active, at_end, _cause(evidence)))
     if during.num_steps:
         return verified(
             f"Parameters of {len(active)} ranks were equal at {every(during.num_steps, 'step')} compared"
@@ -157,7 +157,7 @@ def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list
     return found if comparable else None
 
 
-def _during(active: tuple[RankTrace, ...], found: Comparison, causes: _Causes, site: Site | None) -> Hit:
+def _during(active: tuple[RankTrace, ...], found: Comparison, cause: _Cause) -> Hit:
     difference = found.difference
     assert difference is not None
     a, b = difference.ranks
@@ -166,10 +166,10 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, causes: _Causes, s
             f"{ranks((a, *found.ranks))} had different parameters after step {difference.step} "
             f"(`{difference.names[0]}`: sum {difference.sums[0][0]} against {difference.sums[1][0]}), and at "
             f"{found.num_different:,} of {count(found.num_steps, 'compared step')}. "
-            f"{_why(causes, site)}"
+            f"{cause.why}"
         ),
-        hint=_HINT if site is not None else _SEND,
-        where=tuple(dict.fromkeys((*causes.where, *place(site)))),
+        hint=cause.hint,
+        where=cause.where,
         ranks=(a, *found.ranks),
         details={
             "first_step": difference.step,
@@ -181,9 +181,7 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, causes: _Causes, s
     )
 
 
-def _end_hit(
-    active: tuple[RankTrace, ...], at_end: dict[int, list[str]], causes: _Causes, site: Site | None
-) -> Hit:
+def _end_hit(active: tuple[RankTrace, ...], at_end: dict[int, list[str]], cause: _Cause) -> Hit:
     rank, names = next(iter(at_end.items()))
     concerned = (active[0].rank, *at_end)
     return Hit(
@@ -191,50 +189,48 @@ def _end_hit(
             f"{ranks(concerned)} ended with different parameters after the same "
             f"{count(len(active[0].steps), 'step')}: {count(len(names), 'tensor')} of rank {rank} differ from "
             f"rank {active[0].rank}'s "
-            f"({listed([f'`{n}`' for n in names], 3)}). {_why(causes, site)}"
+            f"({listed([f'`{n}`' for n in names], 3)}). {cause.why}"
         ),
-        hint=_HINT if site is not None else _SEND,
-        where=tuple(dict.fromkeys((*causes.where, *place(site)))),
+        hint=cause.hint,
+        where=cause.where,
         ranks=concerned,
         details={"tensors": names[:8], "steps_by_rank": {str(r.rank): len(r.steps) for r in active}},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Causes:
-    """What made the weights differ: seen line by line, read in the text."""
+class _Cause:
+    """What made the weights differ: as a sentence, what to write, and the lines that did it, with that of the wrap."""
 
-    seen: FirstDifference | None
-    read: tuple[Location, ...]
-
-    @property
-    def where(self) -> tuple[Location, ...]:
-        return (*(self.seen.where if self.seen is not None else ()), *self.read)
+    why: str
+    hint: str
+    where: tuple[Location, ...]
 
 
-def _causes(evidence: Evidence, wrap: Site | None) -> _Causes:
-    """What changed weights on some ranks; without a wrapper and without such a place, where the model was made."""
-    script, seen = evidence.script, first_difference(evidence)
-    if seen is not None and seen.what != WEIGHTS:
-        seen = None
+def _cause(evidence: Evidence) -> _Cause:
+    """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
+    script = evidence.script
+    wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
+    hint = _HINT if wrap is not None else _SEND
     changed = lines(script, changed_apart(script))
-    if not changed and seen is None and wrap is None:
-        changed = lines(script, fresh_models(script))
-    return _Causes(seen, changed)
-
-
-def _why(found: _Causes, wrap: Site | None) -> str:
-    if found.seen is not None:
-        return found.seen.sentence
-    causes = found.read
-    first = f"`{causes[0].path}:{causes[0].line}`" if causes else ""
+    seen = first_difference(evidence)
+    if seen is not None and seen.what == WEIGHTS:
+        where = told_once((*seen.where(script), *changed, *place(wrap)))
+        return _Cause(seen.sentence, seen.hint or hint, where)
     if wrap is None:
-        made = f" by {first}" if first else ""
-        return f"Nothing keeps the replicas equal that were made{made}: no wrapper sends rank 0's weights to all."
-    changed = (
-        f"{first} changes weights after that, on some ranks or with numbers of their own" if first else ""
-    )
-    return f"{at(wrap, 'DDP')} made the replicas equal once; {changed or _LATER}."
+        read = changed or lines(script, fresh_models(script))
+        made = f" by {_named(read)}" if read else ""
+        why = f"Nothing keeps the replicas equal that were made{made}: no wrapper sends rank 0's weights to all."
+        return _Cause(why, hint, read)
+    later = _LATER
+    if changed:
+        later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"
+    why = f"{at(wrap, 'DDP')} made the replicas equal once; {later}."
+    return _Cause(why, hint, told_once((*changed, *place(wrap))))
+
+
+def _named(where: Sequence[Location]) -> str:
+    return f"`{where[0].path}:{where[0].line}`"
 
 
 _LATER = "what one rank changes afterwards for itself stays different for ever"

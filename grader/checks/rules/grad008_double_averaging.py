@@ -51,7 +51,8 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.line_changes import SEEN_AGAIN, scale
+from grader.checks.run.first_difference import SEEN_AGAIN
+from grader.checks.run.line_changes import scale
 from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import by_world, went_backward

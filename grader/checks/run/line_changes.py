@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, listed, places
 from grader.checks.run.exchanges import sent_nothing
+from grader.checks.run.first_difference import GRADIENTS, WEIGHTS, FirstDifference, Manner
 from grader.checks.run.replica_comparison import (
     compare_finals,
     compare_gradients,
@@ -21,73 +20,15 @@ from grader.checks.run.replica_comparison import (
     sharded,
     trainers,
 )
-from grader.model.finding import Location
 from grader.model.line_change import LineChange
 from grader.model.trace import RankTrace, Site
 
-WEIGHTS, GRADIENTS = "weights", "gradients"
-SEEN_AGAIN = "In a second run, looked at line by line,"
 _TO_THE_END = 1 << 30
 _ALL_LOOKED_AT = 8
 """Steps from the first on that each run's probe compares; later ones only now and then."""
 _BETWEEN = 32
 _MAX_STATES = 256
 _SAME_FACTOR = 0.01
-
-
-class Manner(Enum):
-    """How a line came to make ranks differ."""
-
-    OTHERWISE = "ran on both, and left other numbers on each"
-    ALONE = "ran on one of them"
-    IN_VAIN = "exchanged something, and left them different"
-    UNUSED = "exchanged something, and changed none of them"
-    NEVER = "was the last to change them, and nothing made them equal"
-
-
-@dataclass(frozen=True, slots=True)
-class FirstDifference:
-    """What first made two ranks' models differ.
-
-    Attributes:
-        what: `weights` or `gradients`.
-        manner: how. change: what the line did; its step is counted from 0.
-        ranks: both; where one ran the line alone, that one.
-        names: tensors that differ afterwards. num_equal: of the others.
-    """
-
-    what: str
-    manner: Manner
-    change: LineChange
-    ranks: tuple[int, ...]
-    names: tuple[str, ...]
-    num_equal: int
-
-    @property
-    def where(self) -> tuple[Location, ...]:
-        """The line, then those that led to it."""
-        return places([self.change.site, *self.change.callers])
-
-    @property
-    def sentence(self) -> str:
-        """What was seen, for a finding's message."""
-        line, step = at(self.change.site), self.change.step
-        seen = SEEN_AGAIN
-        match self.manner:
-            case Manner.ALONE:
-                return (
-                    f"{seen} {self.what} were equal until {line} changed those of rank {self.ranks[0]} alone."
-                )
-            case Manner.OTHERWISE:
-                return f"{seen} {self.what} were equal until {line} left other numbers on each rank (step {step})."
-            case Manner.IN_VAIN:
-                left = listed([f"`{name}`" for name in self.names], 3)
-                part = left if self.num_equal else "all of them"
-                return f"{seen} the exchange in {line} left {part} different on each rank."
-            case Manner.UNUSED:
-                return f"{seen} the exchange in {line} changed none of the {self.what} that the step used."
-            case Manner.NEVER:
-                return f"{seen} nothing made them equal between {line} and the step."
 
 
 @dataclass(frozen=True, slots=True)

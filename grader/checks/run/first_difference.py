@@ -1,0 +1,112 @@
+"""What first made two ranks' models differ, as a second look saw it: the line, how it did it, and what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from grader.checks.phrases import at, listed, places
+from grader.checks.run.stuck_ranks import rank_test
+from grader.checks.source.script import Script
+from grader.model.finding import Location
+from grader.model.line_change import LineChange
+
+WEIGHTS, GRADIENTS = "weights", "gradients"
+SEEN_AGAIN = "In a second run, looked at line by line,"
+_MODULE = "<module>"
+
+
+class Manner(Enum):
+    """How a line came to make ranks differ."""
+
+    OTHERWISE = "ran on both, and left other numbers on each"
+    ALONE = "ran on one of them"
+    IN_VAIN = "exchanged something, and left them different"
+    UNUSED = "exchanged something, and changed none of them"
+    NEVER = "was the last to change them, and nothing made them equal"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstDifference:
+    """What first made two ranks' models differ.
+
+    Attributes:
+        what: `weights` or `gradients`.
+        manner: how. change: what the line did; its step is counted from 0.
+        ranks: both; where one ran the line alone, that one.
+        names: tensors that differ afterwards. num_equal: of the others.
+    """
+
+    what: str
+    manner: Manner
+    change: LineChange
+    ranks: tuple[int, ...]
+    names: tuple[str, ...]
+    num_equal: int
+
+    def where(self, script: Script) -> tuple[Location, ...]:
+        """The line, then the call that led to it, or all calls up to the test that let one rank through."""
+        callers = [c for c in self.change.callers if c.function != _MODULE]
+        chain = [s for s in (self.change.site, *callers) if s is not None]
+        if self.manner is Manner.ALONE:
+            for number, site in enumerate(chain, 1):
+                test = rank_test(script, site.path, site.line)
+                if test is not None:
+                    return (*places(chain[:number]), test)
+        return places(chain[:2])
+
+    @property
+    def hint(self) -> str:
+        """What to write; "" where a rule's own words say it."""
+        line, weights = at(self.change.site, "it"), self.what == WEIGHTS
+        send = f"`for tensor in model.state_dict().values(): dist.broadcast(tensor, src={self.ranks[0]})`"
+        match self.manner:
+            case Manner.ALONE:
+                sent = (
+                    f", or send what rank {self.ranks[0]} has afterwards: {send}" if weights else ", or none"
+                )
+                return f"Let all ranks run {line}{sent}."
+            case Manner.OTHERWISE:
+                other = f"send one rank's afterwards: {send}" if weights else "do it before they are averaged"
+                return f"Let {line} use the same numbers on all ranks, or {other}."
+            case Manner.IN_VAIN if self.num_equal:
+                return f"Bring the gradients of all parameters together: {line} leaves out {self._names}."
+            case Manner.UNUSED:
+                return f"Reduce every `parameter.grad` itself in {line}, or copy the result back before the step."
+            case _:
+                return ""
+
+    @property
+    def sentence(self) -> str:
+        """What was seen, for a finding's message; "" where that says no more than the finding."""
+        line = at(self.change.site)
+        match self.manner:
+            case Manner.ALONE:
+                return f"{SEEN_AGAIN} {self.what} were equal until {line} changed those of rank {self.ranks[0]} alone."
+            case Manner.OTHERWISE:
+                at_step = f"at step {self.change.step}"
+                return f"{SEEN_AGAIN} {self.what} were equal until {line} left other numbers on each rank {at_step}."
+            case Manner.IN_VAIN:
+                part = self._names if self.num_equal else "all of them"
+                return f"{SEEN_AGAIN} the exchange in {line} left {part} different on each rank."
+            case Manner.UNUSED:
+                return (
+                    f"{SEEN_AGAIN} the exchange in {line} changed none of the {self.what} that the step used."
+                )
+            case Manner.NEVER:
+                return ""
+
+    @property
+    def _names(self) -> str:
+        return listed([f"`{name}`" for name in self.names], 3)
+
+
+def told_once(where: Iterable[Location]) -> tuple[Location, ...]:
+    """Each line once, as precisely as it is known."""
+    found: dict[tuple[str, int], Location] = {}
+    for one in where:
+        known = found.setdefault((one.path, one.line), one)
+        if one.column and not known.column:
+            found[one.path, one.line] = one
+    return tuple(found.values())
