@@ -102,13 +102,13 @@ def with_needed_lines(advice: str, script: Script, path: str = "") -> str:
     """
     advice = in_own_names(script.frameworks.in_its_words(advice), script, path)
     wanted = list(_needs(advice))
-    lacking = [name for name in wanted if not _has(script, path, name)] if wanted else []
+    lacking = [name for name in wanted if not _has(script, path, name) and not _own_name(script, path, name)]
     if not lacking:
         return advice
     lines = sorted(
         (_LINES[name] for name in lacking), key=lambda line: not line.startswith(("import ", "from "))
     )
-    listed = ", ".join(f"`{line}`" for line in lines)
+    listed = in_own_names(", ".join(f"`{line}`" for line in lines), script, path)
     return f"{advice} Above it your script needs {listed}."
 
 
@@ -157,7 +157,7 @@ def _own_name(script: Script, path: str, name: str) -> str:
     """What a file that lacks a name of the table calls the same thing, by an import; "" where it has no name for it."""
     if _has(script, path, name):
         return ""
-    full = canonical(_imported(name))
+    full = canonical(_imported(name)) if import_of(name) else ""
     return next(
         (
             own

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from grader.checks.phrases import count, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
-from grader.checks.run.loop_divergence import exits, left_epoch, stopped_training
+from grader.checks.run.loop_divergence import exits, left_epoch, shorter_loop, stopped_training
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -43,12 +43,14 @@ def _stopped(run: FailedRun) -> Diagnosis | None:
         return None
     lines = _exits(run, apart.ahead[0].rank)
     gone = [s.rank for s in apart.behind]
+    bound, hint = shorter_loop(run.evidence.script)
+    lines = lines or bound
     return run.parting(
         title=f"{ranks(gone)} stopped training before the others",
         what=f"{ranks(gone)} left the training loop after {count(apart.finished, 'epoch')}{named(lines)} and "
         f"{_now(run, gone)}; one epoch further on, {positions_text(apart.ahead)}",
         why=_WHY,
-        hint=_HINT,
+        hint=hint or _HINT,
         where=lines,
         ranks=tuple(gone),
         details={"epochs": apart.finished},

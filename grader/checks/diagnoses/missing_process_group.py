@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import re
 
+from grader.checks.phrases import places
 from grader.checks.run.failed_run import FailedRun
+from grader.checks.source.late_groups import moved_up
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
@@ -32,6 +34,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where the first exception says so."""
     if run.saying(_WORDS) is None:
         return None
+    late, _ = moved_up(run.evidence.script, places(f for one in run.alike for f in one.frames))
     return run.crash(
         title="There was no process group yet",
         what="used torch.distributed before `dist.init_process_group` was called",
@@ -40,7 +43,8 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             "group who else is there, and torchrun only starts the processes: it does not join "
             "them"
         ),
-        hint=(
+        hint=late
+        or (
             'Call `dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")` '
             "once, at the start of every rank, before the first line that needs it."
         ),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from grader.checks.phrases import ranks
 from grader.checks.run.failed_run import FailedRun, positions_text
+from grader.checks.run.loop_divergence import shorter_loop
 from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 
@@ -28,14 +29,16 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     if not run.parted or not ended or not rest:
         return None
     gone = [s.rank for s in ended]
+    bound, hint = shorter_loop(run.evidence.script)
     return run.parting(
         title=f"{ranks(gone)} ended while the others waited for {'it' if len(gone) == 1 else 'them'}",
         what=f"{ranks(gone)} had ended with exit code 0; {positions_text(rest)}",
         why="A collective ends only when every rank has called it, and a rank that has ended never will",
-        hint=(
+        hint=hint
+        or (
             "Let all ranks take the same way through the script: no collective or training step in a branch that only "
             "some of them run, and no early `return` or `sys.exit` on one rank."
         ),
-        where=tuple(p for s in rest for p in s.where),
+        where=(*bound, *(p for s in rest for p in s.where)),
         ranks=tuple(gone),
     )

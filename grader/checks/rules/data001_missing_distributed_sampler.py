@@ -176,7 +176,7 @@ def check_run(evidence: Evidence) -> Observation:
         found = epoch_partitions(evidence.ledger, stream)
         whole = [d for d in found if d.kind is PartitionKind.WHOLE]
         if whole:
-            return flagged(_hit(stream, whole))
+            return flagged(_hit(stream, whole, streams=_streams(evidence.script)))
         judged += found
     divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
     if divided:
@@ -198,7 +198,13 @@ def _shares(epoch: EpochShards, total: int) -> str:
     )
 
 
-def _hit(stream: Stream, whole: list[EpochPartition]) -> Hit:
+def _streams(script: Script) -> bool:
+    """Whether all training loaders draw from streams, which take no sampler."""
+    trained = [loader for loader in script.training.loaders() if script.training.roles(loader).trains]
+    return bool(trained) and all(script.sharding.iterable(loader) is not None for loader in trained)
+
+
+def _hit(stream: Stream, whole: list[EpochPartition], *, streams: bool) -> Hit:
     first = whole[0].epoch
     numbers = [d.epoch.number for d in whole]
     same = first.num_shared == first.num_distinct
@@ -210,7 +216,7 @@ def _hit(stream: Stream, whole: list[EpochPartition]) -> Hit:
     )
     return Hit(
         message=message,
-        hint=_DIVIDE,
+        hint=_DIVIDE_STREAM if streams else _DIVIDE,
         where=place(stream.site),
         ranks=first.ranks,
         details={

@@ -56,6 +56,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, place
@@ -65,6 +66,7 @@ from grader.checks.run.replica_comparison import compare_finals, equal_in_each_p
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
+from grader.checks.source.round_fixes import equal_rounds
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.model.finding import Severity
@@ -90,7 +92,13 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or script.training.framework or _evens_out(script):
         return
     for node, text in uneven_rounds(script):
-        yield _source_hit(script, node, text)
+        written, fix = equal_rounds(script, node)
+        hit = _source_hit(script, node, text)
+        yield (
+            replace(hit, hint=f"Write `{written}` there, the same on every rank.", fix=fix)
+            if written
+            else hit
+        )
     for loader in script.training.loaders():
         if script.training.roles(loader).trains:
             yield from _unequal_shards(script, loader)

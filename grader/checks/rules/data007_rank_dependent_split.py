@@ -54,11 +54,13 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
 from grader.checks.run.split_membership import Disagreement, Leak, different_roots, different_splits, leaks
 from grader.checks.source.dataset_inputs import in_order, parts_of
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.random_generators import Seeded, Seeding
 from grader.checks.source.script import Script
+from grader.checks.source.seed_fixes import seeded_alike, together
 from grader.checks.source.syntax_nodes import LOOPS
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -143,6 +145,7 @@ def _split_hit(script: Script, call: ast.Call, source: str, state: Seeded) -> Hi
         "is scored on.",
         hint=_SEED,
         where=(script.location(call),),
+        fix=seeded_alike(script, call),
     )
 
 
@@ -159,6 +162,7 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
                 "overlap and leave gaps.",
                 hint=_SEED,
                 where=where,
+                fix=seeded_alike(script, call),
             )
         if not _in_getitem(script, call):
             return Hit(
@@ -227,9 +231,29 @@ def check_run(evidence: Evidence) -> Observation:
     known = [s for s in evidence.ledger.training if not s.hashed and any(e.known for e in s.epochs)]
     if not known or max(len(s.ranks) for s in known) < 2:
         return not_observable("No training epoch with known samples was seen on two or more ranks.")
+    drawn = [hit for hit in check_source(evidence.script) if hit.severity is None]
+    shared = [
+        p for s in known for p in epoch_partitions(evidence.ledger, s) if p.kind is PartitionKind.OVERLAP
+    ]
+    if drawn and shared:
+        return flagged(_overlap_hit(drawn, shared))
     if evidence.ledger.validation:
         return verified("No rank validated on a sample that another one trained on.")
     return verified("The samples that ranks drew fit one common training set.")
+
+
+def _overlap_hit(drawn: list[Hit], shared: list[EpochPartition]) -> Hit:
+    """Shares that overlap, in a script whose ranks draw sets or orders of their own."""
+    epoch = shared[0].epoch
+    return Hit(
+        message=f"{ranks(epoch.ranks)} shared {count(epoch.num_shared, 'sample')} in epoch {epoch.number} (first ones: "
+        f"{listed(epoch.shared)}). {drawn[0].message}",
+        hint=drawn[0].hint,
+        where=tuple(place for hit in drawn for place in hit.where),
+        ranks=epoch.ranks,
+        details={"epochs": [p.epoch.number for p in shared]},
+        fix=together([hit.fix for hit in drawn]),
+    )
 
 
 def _leak_hit(leak: Leak) -> Hit:

@@ -57,6 +57,7 @@ from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import ALL
+from grader.checks.source.late_groups import moved_up
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import SAMPLER
@@ -152,7 +153,7 @@ def check_run(evidence: Evidence) -> Observation:
         if r.failure and "process group has not been init" in r.failure.message
     ]
     if failed:
-        return flagged(_failed_hit(failed))
+        return flagged(_failed_hit(evidence.script, failed))
     alone = [r for r in evidence.trace.ranks if r.rank not in joined]
     # A rank that failed on its way there says nothing about what it would have done.
     over = {r.rank for r in evidence.record.ranks if r.exit_code == 0 and not r.killed_by_judge}
@@ -162,14 +163,18 @@ def check_run(evidence: Evidence) -> Observation:
     return flagged(_run_hit(evidence, guilty, joined))
 
 
-def _failed_hit(failed: list[RankRecord]) -> Hit:
+def _failed_hit(script: Script, failed: list[RankRecord]) -> Hit:
     frames = [next((f for f in r.failure.frames if f.in_submission), None) for r in failed if r.failure]
+    reached = places([f for r in failed if r.failure for f in r.failure.frames if f.in_submission])
+    hint, fix = moved_up(script, reached)
+    created = "was there yet" if hint else "was created"
     return Hit(
         message=(
             f"{ranks(r.rank for r in failed)} stopped at {at(frames[0], 'an unknown line')}: what stands there "
-            "needs a process group, and none was created. Without a group ranks know nothing of each other."
+            f"needs a process group, and none {created}. Without a group ranks know nothing of each other."
         ),
-        hint=f"Call `{START_GROUP}` on every rank before this line.",
+        hint=hint or f"Call `{START_GROUP}` on every rank before this line.",
+        fix=fix,
         where=places(frames),
         ranks=tuple(r.rank for r in failed),
         details={"messages": {str(r.rank): r.failure.message[:400] for r in failed if r.failure}},

@@ -58,6 +58,7 @@ from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
 from grader.checks.source.edits import Edits
+from grader.checks.source.returned_models import bare_returns
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import held_name
@@ -191,6 +192,14 @@ def check_run(evidence: Evidence) -> Observation:
         )
     first = bypasses[0][1]
     wrap = wraps[0]
+    script = evidence.script
+    bare = next(iter(bare_returns(script)), None)
+    hint, fix = (
+        "Call the wrapped model, `model(x)`, in training; `model.module` is for saving and attributes.",
+        None,
+    )
+    if bare is not None:
+        hint, fix = f"Give the wrapper back at {script.at(bare[0])}: `return {bare[1]}`.", bare[2]
     concerned = tuple(sorted({rank for rank, _ in bypasses}))
     step = found.difference.step if found.difference else found.first
     return flagged(
@@ -201,8 +210,17 @@ def check_run(evidence: Evidence) -> Observation:
                 f"from step {step} on ({found.num_different:,} of {count(found.num_steps, 'compared step')}), "
                 "so each rank trains a model of its own."
             ),
-            hint="Call the wrapped model, `model(x)`, in training; `model.module` is for saving and attributes.",
-            where=tuple(dict.fromkeys((*places(e.site for _, e in bypasses), *place(wrap.site)))),
+            hint=hint,
+            fix=fix,
+            where=tuple(
+                dict.fromkeys(
+                    (
+                        *(() if bare is None else (script.location(bare[0]),)),
+                        *places(e.site for _, e in bypasses),
+                        *place(wrap.site),
+                    )
+                )
+            ),
             ranks=concerned,
             details={
                 "bypasses": len(bypasses),

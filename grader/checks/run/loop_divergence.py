@@ -13,8 +13,12 @@ from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.failed_run import FailedRun
 from grader.checks.run.rank_position import Fate, RankPosition
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.round_fixes import equal_rounds
+from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, Loop
 from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.uneven_rounds import uneven_rounds
+from grader.model.finding import Location
 from grader.model.trace import Pass
 
 # Between an exception and the end of the loop that it leaves.
@@ -140,3 +144,13 @@ def _loop_of(tree: Tree, node: ast.AST) -> ast.AST | None:
     while above is not None and not isinstance(above, LOOPS):
         above = tree.parent.get(above)
     return above
+
+
+def shorter_loop(script: Script) -> tuple[tuple[Location, ...], str]:
+    """Where the text makes a training loop longer on some ranks than on others, and what to write there."""
+    for node, _ in uneven_rounds(script):
+        written, _ = equal_rounds(script, node)
+        if written:
+            said = f"Let all ranks go through the loop at {script.at(node)} equally often: write `{written}`, not what "
+            return (script.location(node),), said + f"holds the rank, in {script.quote(node)}."
+    return (), ""

@@ -1,0 +1,36 @@
+"""Random splits and orders drawn from a generator that is seeded alike on all ranks, as edits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from grader.checks.source.edits import Edits
+from grader.checks.source.script import Script
+from grader.model.fix import Fix
+
+_GENERATORS = {"torch.utils.data.random_split", "torch.randperm", "torch.utils.data.RandomSampler"}
+_METHODS = {"random.shuffle", "random.sample", "numpy.random.permutation", "numpy.random.shuffle"}
+
+
+def seeded_alike(script: Script, *calls: ast.Call) -> Fix | None:
+    """All of the calls at once; None where one of them is drawn in a way that has no such spelling."""
+    edits = Edits(script)
+    for call in calls:
+        name = script.names.qualified(call.func) or ""
+        if name in _GENERATORS:
+            edits.give(call, "generator", f"{edits.name('torch.Generator', call)}().manual_seed(0)")
+        elif name in _METHODS and isinstance(call.func, ast.Attribute):
+            module, _, method = name.rpartition(".")
+            maker = "Random" if module == "random" else "default_rng"
+            edits.replace(call.func, f"{edits.name(f'{module}.{maker}', call)}(0).{method}")
+        else:
+            edits.give_up()
+    return edits.fix("Draws the same on every rank.")
+
+
+def together(fixes: Sequence[Fix | None]) -> Fix | None:
+    """All of them as one, as one alone mends nothing; None where one is lacking."""
+    known = [fix for fix in fixes if fix is not None]
+    edits = tuple(dict.fromkeys(edit for fix in known for edit in fix.edits))
+    return Fix(known[0].summary, edits) if known and len(known) == len(fixes) else None
