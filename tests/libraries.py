@@ -1,4 +1,4 @@
-"""Every Python file of the standard library, torch and torchvision, read by all rules.
+"""Every Python file of the standard library, torch, torchvision and installed frameworks, read by all rules.
 
     python -m tests.libraries [--every N] [--json]
 
@@ -24,16 +24,19 @@ from grader.checks.source.script import parse
 from grader.model.submission import SourceFile, Submission
 
 
+_LIBRARIES = ("torch", "torchvision", "accelerate", "lightning", "pytorch_lightning", "transformers")
+
+
 def library_files() -> Iterator[tuple[str, Path]]:
     """(library, file) of everything that is installed."""
     standard = Path(sysconfig.get_paths()["stdlib"])
     for path in sorted(standard.rglob("*.py")):
         if "site-packages" not in path.parts:
             yield "standard library", path
-    for name in ("torch", "torchvision"):
+    for name in _LIBRARIES:
         spec = find_spec(name)
-        assert spec is not None
-        assert spec.origin is not None
+        if spec is None or spec.origin is None:
+            continue
         for path in sorted(Path(spec.origin).parent.rglob("*.py")):
             yield name, path
 

@@ -100,10 +100,11 @@ _BIG_MODELS = {
 }  # fmt: skip
 
 
-def places_big_models(imported: str) -> bool:
-    """Whether an import of Accelerate is one of those that have nothing to do with several processes."""
+def starts_no_processes(imported: str) -> bool:
+    """Whether an import of a framework is one of those that have nothing to do with several processes."""
     package, _, rest = imported.partition(".")
-    return package == "accelerate" and rest.partition(".")[0] in _BIG_MODELS
+    part = rest.partition(".")[0]
+    return (package == "accelerate" and part in _BIG_MODELS) or (package, part) == ("deepspeed", "profiling")
 
 
 def speaker(names: Names, node: ast.AST) -> Words | None:

@@ -14,14 +14,16 @@ from enum import Enum
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.ranks import Ranks, Strength, key_or_name
-from grader.checks.source.syntax_nodes import FUNCTIONS
+from grader.checks.source.syntax_nodes import FUNCTIONS, name_of
 from grader.checks.source.value_sources import Values
 
 MAIN_NAME = re.compile(
     r"(^|_)(is_?)?(main|master|primary|chief|root|lead|rank_?(zero|0)|global_zero|process_zero)(_?(process|rank|proc|worker|node|gpu))?$"
-    r"|is_(local_)?(world_)?(main_)?process(_zero)?$|rank_?(zero|0)_only|should_(log|save)|on_(local_)?main_process",
+    r"|is_(local_)?(world_)?(main_)?process(_zero)?$|rank_?(zero|0)_only|on_(local_)?main_process",
     re.IGNORECASE,
 )
+_MAIN_OF_ARGUMENTS = ("should_log", "should_save")
+"""Of the training arguments of transformers; elsewhere such a name asks whether it is time to."""
 _DISTRIBUTED_NAME = re.compile(r"distributed|(^|_)(ddp|dist|multi_?gpu|parallel)($|_)|is_dist", re.IGNORECASE)
 _DISTRIBUTED_CALLS = {
     "torch.distributed.is_initialized", "torch.distributed.is_available",
@@ -128,7 +130,8 @@ class Conditions:
             return Condition(RankSet.OTHERS, strength > Strength.WEAK)
         if isinstance(test, ast.Name | ast.Attribute) and (held := self._held_by(test, depth)).partial:
             return held
-        if MAIN_NAME.search(name):
+        of_arguments = isinstance(test, ast.Attribute) and "args" in name_of(test.value).lower()
+        if MAIN_NAME.search(name) or (of_arguments and name in _MAIN_OF_ARGUMENTS):
             return Condition(RankSet.MAIN)
         variable = self._ranks.environment(test)
         if variable in ("WORLD_SIZE", "RANK", "LOCAL_RANK") or _DISTRIBUTED_NAME.search(name):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.framework_words import TRAINERS, places_big_models
+from grader.checks.source.framework_words import TRAINERS, starts_no_processes
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_purpose import LoaderPurpose
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Loop, start
@@ -34,7 +34,7 @@ _NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"}
 
 
 def _is_framework(imported: str) -> bool:
-    known = imported.split(".", maxsplit=1)[0] in _FRAMEWORKS and not places_big_models(imported)
+    known = imported.split(".", maxsplit=1)[0] in _FRAMEWORKS and not starts_no_processes(imported)
     return known or imported in TRAINERS
 
 
