@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.catalog import load_task
+from grader.checks.run.first_difference import SEEN_AGAIN
 from grader.judging.attempt import Attempt
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
@@ -21,6 +22,8 @@ SUBMISSIONS = [
     "accepted/seeded_split",
     "rejected/no_distributed_sampler",
     "deadlocked/early_stop_on_rank_zero",
+    # With a second look.
+    "rejected/reset_on_one_rank",
 ]
 
 
@@ -41,6 +44,7 @@ def said(attempt: Attempt) -> dict[str, object]:
         "points": grade.points,
         "ending": attempt.record.ending if attempt.record is not None else None,
         "findings": sorted((f.code, f.severity.value, str(f.location)) for f in grade.findings),
+        "second look": sorted(f.code for f in grade.findings if SEEN_AGAIN in f.message),
     }
 
 
@@ -55,6 +59,7 @@ def test_containers_come_to_the_grade_that_plain_processes_come_to(
     assert there.record is not None
     assert there.record.isolated
     assert said(there) == said(here)
+    assert bool(said(here)["second look"]) is (name == SUBMISSIONS[-1])
 
 
 def test_a_cold_attempt_comes_to_the_same_grade(
