@@ -12,6 +12,7 @@ from grader.catalog import load_task
 from grader.catalog.patches import SUFFIX, read_patch
 from grader.catalog.submissions import read_submission
 from grader.catalog.unified_diff import apply_anywhere, read_diff
+from grader.checks.lint import lint
 from grader.model.finding import Finding, Severity
 from grader.model.fix import Fix, mended
 from grader.model.grade import Grade, Verdict
@@ -59,6 +60,12 @@ def read_cases(folder: Path, task: str | None) -> Iterator[Case]:
 
 
 def to_mend(grade: Grade) -> tuple[Finding, ...]:
+    """What stands in the way or costs points; where neither is told, all advice that the run has not refuted."""
+    needed = charged(grade)
+    return needed or tuple(f for f in grade.findings if f.severity is not Severity.REVIEW and not f.refuted)
+
+
+def charged(grade: Grade) -> tuple[Finding, ...]:
     """Findings that stand between a script and acceptance, or cost points."""
     return tuple(f for f in grade.findings if effect_of(f, grade) in (Severity.ERROR, Severity.WARNING))
 
@@ -68,20 +75,22 @@ def left_over(grade: Grade) -> tuple[str, ...]:
     missed = (item.id for item in grade.rubric if item.must and not item.codes and item.earned < item.points)
     told = () if grade.diagnosis is None else (grade.diagnosis.id,)
     verdict = () if grade.verdict is Verdict.ACCEPTED else (grade.verdict.value,)
-    return (*verdict, *told, *dict.fromkeys(f.code for f in to_mend(grade)), *missed)
+    return (*verdict, *told, *dict.fromkeys(f.code for f in charged(grade)), *missed)
 
 
-def with_fixes(
-    submission: Submission, findings: tuple[Finding, ...]
-) -> tuple[Submission, tuple[Finding, ...]]:
-    """The script with all fixes that don't overlap, in the order of the report; the findings that were mended."""
+def with_fixes(submission: Submission, findings: tuple[Finding, ...]) -> Submission:
+    """The script with all fixes in the order of the report; one that overlaps others is made in the text they leave."""
     fixes: list[Fix] = []
-    done: list[Finding] = []
+    late: list[Finding] = []
     for finding in findings:
-        if finding.fix is not None and not any(finding.fix.overlaps(other) for other in fixes):
+        if finding.fix is not None and any(finding.fix.overlaps(other) for other in fixes):
+            late.append(finding)
+        elif finding.fix is not None:
             fixes.append(finding.fix)
-            done.append(finding)
-    return mended(submission, fixes), tuple(done)
+    after = mended(submission, fixes)
+    codes = {finding.code for finding in late}
+    again = tuple(finding for finding in lint(after) if finding.code in codes and finding.fix) if late else ()
+    return with_fixes(after, again[:1]) if again else after
 
 
 def with_edit(submission: Submission, text: str) -> Submission:
@@ -106,15 +115,16 @@ def mend(case: Case, pipeline: Pipeline, edits: Path, out: Path | None = None) -
         return pipeline.grade(load_task(case.task), submission, options=options, out=folder)[0].grade
 
     first = judge(case.submission, "first")
-    found, told = to_mend(first), left_over(first)
+    found = to_mend(first)
+    told = left_over(first) or tuple(dict.fromkeys(finding.code for finding in found))
     if not told:
         return Mending(case.name, "nothing", ())
-    after, done = with_fixes(case.submission, found)
+    fixed = after = with_fixes(case.submission, found)
     edit = edits / f"{case.name}.diff"
     if edit.is_file():
-        after = with_edit(after, edit.read_text(encoding="utf-8"))
+        after = with_edit(fixed, edit.read_text(encoding="utf-8"))
     if after == case.submission:
         return Mending(case.name, "no words", told)
     left = left_over(judge(after, "second"))
-    by = "words" if edit.is_file() or not done else "fixes"
+    by = "fixes" if after == fixed else "words"
     return Mending(case.name, "flawed" if left else by, told, left)

@@ -19,6 +19,7 @@ from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 40
+_WRITES = re.compile(r"write_text|write_bytes|\bopen\(.*[\"'][wax]b?[\"']|\bsave\(|\bdump\(")
 _WORDS = re.compile(
     r"No such file or directory|does not exist|is not a directory|Parent directory .* does not exist"
 )
@@ -29,17 +30,27 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
     if run.saying(_WORDS) is None or run.cause is None or run.cause.type == "ProcessRaisedException":
         return None
     some = len(run.alike) < run.evidence.world_size
+    script = run.evidence.script
+    made = next((c for c in script.called("mkdir", "makedirs") if script.guards.partial(c) is not None), None)
+    site = run.cause.site
+    writes = site is not None and _WRITES.search(script.line(site.path, site.line)) is not None
+    folder = script.at(made) if some and writes and made is not None else ""
     return run.crash(
         title="A file was not there" + (" yet" if some else ""),
         what=f"used a path that does not exist (“{run.words}”)",
         why=(
-            "A file that one rank writes is there for the others only after a meeting point behind the write, so a "
-            "fast rank can come too early"
+            "A folder that one rank makes for itself is there for no other rank"
+            if folder
+            else "A file that one rank writes is there for the others only after a meeting point behind the write, so "
+            "a fast rank can come too early"
             if some
             else "Only the folders that `DATA_DIR` and `OUTPUT_DIR` name are there for sure, and `OUTPUT_DIR` is empty "
             "when a run starts"
         ),
-        hint=(
+        hint=f"Take {script.quote(made)} at {folder} out of the test of the rank: every rank writes into a folder that "
+        "it makes itself. Or write there on that rank alone."
+        if folder and made is not None
+        else (
             "Write on rank 0, call `dist.barrier()` on all ranks, then read; take folders from "
             '`os.environ["DATA_DIR"]` and `os.environ["OUTPUT_DIR"]`, and make subfolders with '
             "`os.makedirs(path, exist_ok=True)`."

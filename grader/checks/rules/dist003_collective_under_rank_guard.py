@@ -55,7 +55,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
-from grader.checks.source.guard_fixes import out_of_test
+from grader.checks.source.guard_fixes import after_the_yield, out_of_test, without_decorator
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
@@ -178,12 +178,16 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
             where=tuple(where),
             severity=Severity.HINT,
         )
+    hint, fix = (
+        after_the_yield(script, suspect.call) if suspect.call in script.collectives.direct else ("", None)
+    )
     return Hit(
         message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
         f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still.",
-        hint="Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
+        hint=hint
+        or "Let all ranks make the call and keep only what needs one rank (printing, saving) under the test.",
         where=tuple(where),
-        fix=_fix(script, suspect),
+        fix=fix if hint else _fix(script, suspect),
     )
 
 
@@ -212,7 +216,7 @@ def check_run(evidence: Evidence) -> Observation:
     stuck = stuck_ranks(evidence)
     guarded = guarded_ranks(stuck)
     if guarded:
-        return flagged(_deadlock_hit(stuck, guarded))
+        return flagged(_deadlock_hit(evidence.script, stuck, guarded))
     passes = list(_backward_of_some(evidence.script)) if stuck else []
     if passes:
         return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))
@@ -225,10 +229,11 @@ def check_run(evidence: Evidence) -> Observation:
     return not_observable("The run did not reach its end, so later collectives were not seen.")
 
 
-def _deadlock_hit(stuck: tuple[StuckRank, ...], guarded: tuple[StuckRank, ...]) -> Hit:
+def _deadlock_hit(script: Script, stuck: tuple[StuckRank, ...], guarded: tuple[StuckRank, ...]) -> Hit:
     who = tuple(s.rank for s in guarded)
     first = guarded[0]
     test = first.guard
+    hint, fix = without_decorator(script, test) if test is not None else ("", None)
     sites = [*(s.site for s in guarded), *(s.site for s in stuck if s not in guarded)]
     return Hit(
         message=(
@@ -236,7 +241,9 @@ def _deadlock_hit(stuck: tuple[StuckRank, ...], guarded: tuple[StuckRank, ...]) 
             f"{f'the test in line {test.line}' if test else 'a test of the rank'} lets only {ranks(who).lower()} reach "
             "it. This stopped the run."
         ),
-        hint="Move the collective out of the rank test, so that all ranks call it; keep printing and saving inside.",
+        hint=hint
+        or "Move the collective out of the rank test, so that all ranks call it; keep printing and saving inside.",
+        fix=fix,
         where=tuple(dict.fromkeys((*places(sites), *((test,) if test else ())))),
         ranks=who,
         details={

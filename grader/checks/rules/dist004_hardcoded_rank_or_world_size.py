@@ -51,6 +51,7 @@ from grader.checks.source.literal_ranks import Literal, literals
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.checks.source.training_loops import SAMPLER
+from grader.checks.source.unset_variables import unset_variables
 from grader.checks.source.written_ranks import in_group
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
@@ -58,6 +59,8 @@ from grader.model.run import Ending
 from grader.model.trace import Loader
 
 SEVERITY = Severity.WARNING
+_MEANT = {"RANK": "rank", "WORLD_SIZE": "number of ranks"}
+_ASK = {"RANK": "dist.get_rank()", "WORLD_SIZE": "dist.get_world_size()"}
 _HINT = (
     "Ask instead of writing it down: `dist.get_world_size()` and `dist.get_rank()` after "
     f"`{START_GROUP}`, or "
@@ -137,7 +140,8 @@ def _why(found: Literal) -> str:
 def check_run(evidence: Evidence) -> Observation:
     """Flag groups and training samplers of another size than the number of ranks that were started."""
     started = evidence.trace.world_size
-    hit = _stuck_at_the_start(evidence, started) or _group(evidence, started) or _samplers(evidence)
+    hit = _stuck_at_the_start(evidence, started) or _group(evidence, started) or _unset(evidence, started)
+    hit = hit or _samplers(evidence)
     if hit is not None:
         return flagged(hit)
     if not any(g.op == "init" for r in evidence.trace.ranks for g in r.groups):
@@ -145,6 +149,25 @@ def check_run(evidence: Evidence) -> Observation:
     if any(True for _ in literals(evidence.script)):
         return not_observable(f"The number that is written down fits the {started} ranks of this run.")
     return verified(f"The group and the samplers counted the {started} ranks that were started.")
+
+
+def _unset(evidence: Evidence, started: int) -> Hit | None:
+    """A rank that all processes read alike, since nobody sets its variable: everything that follows counts by it."""
+    found = next((one for one in unset_variables(evidence.script) if one.meant != "LOCAL_RANK"), None)
+    if found is None or started < 2:
+        return None
+    script = evidence.script
+    return Hit(
+        message=f"{script.at(found.call)} reads `{found.name}`, which torchrun does not set: each of {started} ranks "
+        f"takes {found.otherwise} for its {_MEANT[found.meant]}. Shares, guards and files that go by it are the "
+        "same on every rank.",
+        hint=f"Read `{found.meant}` there, which torchrun sets, or ask the group: `{_ASK[found.meant]}`.",
+        where=(script.location(found.call),),
+        ranks=tuple(range(started)),
+        details={"variable": found.name, "taken": found.otherwise},
+        severity=Severity.ERROR,
+        fix=found.fix,
+    )
 
 
 def _stuck_at_the_start(evidence: Evidence, started: int) -> Hit | None:

@@ -36,6 +36,7 @@ from grader.checks.phrases import places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, weight_saves
 from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.checks.source.threaded_saves import saves_in_threads
 from grader.model.evaluation import ArtifactProblem
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.run import Ending
@@ -62,19 +63,31 @@ def check_run(evidence: Evidence) -> Observation:
     where = evidence.written(evaluation.artifact) if evaluation.artifact else _saved(evidence)
     missing = evaluation.problem is ArtifactProblem.MISSING
     said = evaluation.detail or "The weights could not be scored."
-    hint = f"Write the network's own weights, on rank 0: `{_SAVE}`."
+    hint, fix = f"Write the network's own weights, on rank 0: `{_SAVE}`.", None
+    late = next(iter(saves_in_threads(evidence.script)), None)
     if missing and guard is not None and not where:
         said = (
             f"{said} {evidence.script.at(guard.node)} lets no rank through: {evidence.script.quote(guard.node)} "
             "is never true."
         )
-        hint, where = guard.hint, (evidence.script.location(guard.node),)
+        hint, fix, where = guard.hint, guard.fix, (evidence.script.location(guard.node),)
+    elif late is not None:
+        said = (
+            f"{said} {evidence.script.at(late.start)} leaves the saving to a thread that nobody waits for: the process "
+            "ends before it has written."
+        )
+        hint, fix = (
+            f"Wait for it before the script ends, or save without a thread: `{late.written}`.",
+            late.fix,
+        )
+        where = (evidence.script.location(late.start), *(where or ()))
     elif missing and where:
         said = f"{said} `{where[0].path}:{where[0].line}` writes into that folder under another name."
     return flagged(
         Hit(
             message=said,
             hint=hint,
+            fix=fix,
             where=where or lines(evidence.script, weight_saves(evidence.script)),
             details={"problem": str(evaluation.problem), "file": evaluation.artifact},
             evidence=EvidenceKind.EVALUATION,

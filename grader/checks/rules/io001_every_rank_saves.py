@@ -69,6 +69,7 @@ from grader.model.trace import RankTrace, Save, Site
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
+EXPLAINED_BY = ("DIST004",)
 _SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle")
 _METRICS = "metrics.json"
 _ONE_COPY = "if dist.get_rank() == 0:"

@@ -54,15 +54,15 @@ def _compared(script: Script, test: ast.Compare) -> Iterable[ConstantTest]:
         if text and isinstance(constant, int) and not isinstance(constant, bool):
             why, hint, fix = (
                 "compares the text of an environment variable with a number, and the two are never equal",
-                "Make a number of it first: `int(os.environ[…])`.",
+                f"Make a number of it first: `int({Edits(script).text(asked)})`.",
                 _number_made(script, asked),
             )
         elif number and (constant is None or isinstance(constant, str)):
             what = "`None`" if constant is None else "a text"
             why, hint, fix = (
                 f"compares a rank, which is a number, with {what}",
-                "Compare it with the number of the rank that is meant: `dist.get_rank() == 0`.",
-                None,
+                f"Compare it with the number of the rank that is meant: `{Edits(script).text(asked)} == 0`.",
+                _compared_with_zero(script, test, asked) if isinstance(op, ast.IsNot) else None,
             )
         else:
             continue
@@ -113,3 +113,9 @@ def _number_made(script: Script, node: ast.expr) -> Fix | None:
     edits = Edits(script)
     edits.replace(node, f"int({edits.text(node)})")
     return edits.fix("Compares numbers.")
+
+
+def _compared_with_zero(script: Script, test: ast.Compare, asked: ast.expr) -> Fix | None:
+    edits = Edits(script)
+    edits.replace(test, f"{edits.text(asked)} == 0")
+    return edits.fix("Lets rank 0 alone through.")

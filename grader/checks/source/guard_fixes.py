@@ -6,8 +6,11 @@ import ast
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import walk
-from grader.model.fix import Fix
+from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.model.finding import Location
+from grader.model.fix import Edit, Fix
+
+_SAYING = {"print", "save", "open", "dump", "write", "info", "log"}
 
 
 def out_of_test(script: Script, call: ast.Call, summary: str) -> Fix | None:
@@ -35,3 +38,49 @@ def out_of_test(script: Script, call: ast.Call, summary: str) -> Fix | None:
         return None
     edits.remove(statement)
     return edits.fix(summary)
+
+
+def after_the_yield(script: Script, call: ast.Call) -> tuple[str, Fix | None]:
+    """For a context manager in which some ranks wait before its `yield`: the others' call behind it.
+
+    What the block of its `with` does on the others alone is then done when the waiting ones go on. "" where the call
+    stands in no such function.
+    """
+    tree, edits = script.names.tree(call), Edits(script)
+    function, statement = tree.function(call), tree.statement(call)
+    branch = tree.parent.get(statement)
+    if not isinstance(function, ast.FunctionDef) or not isinstance(branch, ast.If) or branch.orelse:
+        return "", None
+    handed = [s for s in function.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Yield)]
+    if len(handed) != 1 or branch not in function.body or start(handed[0]) < start(branch):
+        return "", None
+    test = branch.test
+    plain = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    other = (
+        edits.text(test.operand) if isinstance(test, ast.UnaryOp) and plain else f"not ({edits.text(test)})"
+    )
+    edits.after(handed[0], f"if {other}:", f"    {edits.text(statement)}")
+    told = f"The ranks that come first must make their call behind the `yield`: `if {other}: {edits.text(statement)}`"
+    fix = edits.fix("Lets the other ranks make their call after their work.")
+    return f"{told} after {script.at(handed[0])}.", fix
+
+
+def without_decorator(script: Script, place: Location) -> tuple[str, Fix | None]:
+    """For a decorator that keeps ranks from a whole function: advice, and the edit where nothing in it is for one."""
+    for tree in script.trees:
+        for function in ast.walk(tree.root) if tree.path == place.path else ():
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            for decorator in function.decorator_list:
+                if decorator.lineno != place.line or decorator.end_lineno != decorator.lineno:
+                    continue
+                edit = Edit(tree.path, place.line, 1, place.line + 1, 1, "")
+                says = any(name_of(c) in _SAYING for c in tree.calls_within(function))
+                told = f"Take `@{ast.unparse(decorator)}` off `{function.name}`: all ranks must call it"
+                if says:
+                    return (
+                        f"{told}. What it prints or saves belongs under a test of the rank inside it.",
+                        None,
+                    )
+                return f"{told}.", Fix("Lets all ranks call the function.", (edit,))
+    return "", None
