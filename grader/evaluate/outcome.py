@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grader.checks.evidence import Evidence, SourceEvidence
-from grader.checks.run.replica_comparison import compare_finals, sharded
+from grader.checks.run.replica_comparison import compare_finals, incomparable
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.source.script import Script
 from grader.evaluate.timing import Timing
@@ -106,12 +106,12 @@ class Outcome:
         if asked and self.accuracy_share < 1:
             return ""
         seen = ["the accuracy was reached"] if asked else []
-        if run.world_size > 1 and not sharded(run.trace):
+        if run.world_size > 1 and not incomparable(run.trace):
             if not self._replicas_equal:
                 return ""
             seen.append("all ranks ended with the same weights")
         elif run.world_size > 1:
-            seen.append("the ranks held one network in shards")
+            seen.append("the ranks held one network in parts")
         return " and ".join(seen)
 
     @property
@@ -120,8 +120,8 @@ class Outcome:
         if check is not None and check.state is not State.NOT_OBSERVABLE:
             return check.state is State.VERIFIED
         assert isinstance(self.evidence, Evidence), "who asks has looked"
-        ranks = self.evidence.trace.ranks
-        return len(ranks) > 1 and all(compare_finals(ranks[0], other) == () for other in ranks[1:])
+        pairs = list(self.evidence.ledger.layout.pairs(self.evidence.trace.ranks))
+        return bool(pairs) and all(compare_finals(one, other) == () for one, other in pairs)
 
 
 def _not_reached(reason: str) -> Part:

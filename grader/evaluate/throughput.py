@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from grader.checks.run.loader_passes import passes_of
+from grader.checks.run.parallel_layout import Layout
 from grader.model.trace import RankTrace, Trace
 
 
@@ -16,8 +17,10 @@ def images_per_s(trace: Trace | None) -> float | None:
     """
     if trace is None:
         return None
-    rates = [rate for rank in trace.ranks if (rate := _rate(rank)) is not None]
-    return sum(rates) if rates and len(rates) == len(trace.ranks) else None
+    # Ranks that hold parts of one model work on the same samples: the first of them tells of all.
+    working = Layout.of(trace).one_each(trace.ranks)
+    rates = [rate for rank in working if (rate := _rate(rank)) is not None]
+    return sum(rates) if rates and len(rates) == len(working) else None
 
 
 def _rate(rank: RankTrace) -> float | None:

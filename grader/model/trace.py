@@ -67,6 +67,10 @@ class Collective:
     t: float
     seconds: float | None = None
     named: bool = True
+    ranks: tuple[int, ...] | None = None
+    """Among which ranks; None: all."""
+    forward: bool = False
+    """Called within a trained model's forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,9 @@ class Wrap:
     broadcast_buffers: bool | None
     find_unused_parameters: bool | None
     t: float
+    replicas: tuple[int, ...] | None = None
+    """Ranks that average gradients of equal parts by it; `parts`: ranks that parameters are split among."""
+    parts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import atexit
 import functools
 import sys
+import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import code_locations, events
+from grader.probe import code_locations, events, layouts, models
 from grader.probe.code_locations import CodeLocation
 from grader.probe.patches import guarded, outermost, replace, skip_compiling, within
 from grader.probe.process_groups import holders
@@ -78,6 +79,7 @@ _REDUCER = "torch/nn/parallel/distributed.py"
 _AUTOGRAD = "torch/autograd/graph.py"
 
 _calls: dict[tuple[str, CodeLocation | None], int] = {}
+_ranks: dict[str, list[int] | None] = {}  # by name of a group, those that are not all
 
 
 def _told(name: str, site: CodeLocation | None) -> int:
@@ -98,7 +100,28 @@ def _write(name: str, site: CodeLocation | None, n: int, tensor: Any, **known: A
         "async_op": False,
         "seconds": None,
     }
+    if models.going_forward():
+        fields["forward"] = True
     writer.write(events.COLLECTIVE, name=name, site=site, n=n, **{**fields, **known})
+
+
+def _among(group: Any) -> dict[str, list[int]]:
+    """The ranks of a group, where they are not all."""
+    name = getattr(group, "group_name", None)
+    if name is None:
+        return {}
+    if name not in _ranks:
+        ranks = layouts.members(group)
+        _ranks[name] = ranks if ranks is not None and ranks != layouts.members(None) else None
+    found = _ranks[name]
+    return {"ranks": found} if found is not None else {}
+
+
+def _group_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    import torch.distributed as dist
+
+    kind = dist.distributed_c10d.ProcessGroup
+    return next((value for value in (kwargs.get("group"), *args) if isinstance(value, kind)), None)
 
 
 def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -113,6 +136,7 @@ def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str
             reduce_op=_reduce_op(name, args, kwargs),
             async_op=bool(kwargs.get("async_op", False)),
             seconds=round(writer.now() - started_s, 6),
+            **_among(_group_of(args, kwargs)),
         )
 
 
@@ -127,7 +151,7 @@ def _reduce_op(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 @guarded("collective below names")
-def _issued(method: str, tensors: Any, frame: FrameType) -> None:
+def _issued(method: str, tensors: Any, frame: FrameType, group: Any) -> None:
     """A group was given something to do by nobody's name, in that frame."""
     if _of_the_wrapper(frame):
         return
@@ -136,7 +160,8 @@ def _issued(method: str, tensors: Any, frame: FrameType) -> None:
     n = _told(name, site)
     if n:
         tensor = tensors[0] if tensors else None
-        _write(name, site, n, tensor[0] if isinstance(tensor, list) and tensor else tensor, named=False)
+        numbers = tensor[0] if isinstance(tensor, list) and tensor else tensor
+        _write(name, site, n, numbers, named=False, **_among(group))
 
 
 def _of_the_wrapper(frame: FrameType | None) -> bool:
@@ -148,18 +173,18 @@ def _of_the_wrapper(frame: FrameType | None) -> bool:
     return False
 
 
-def _before(call: Any) -> None:
-    """A group's hook, before anything that it is given to do."""
+def _before(group: Any, call: Any) -> None:
+    """A group's hook, before anything that it is given to do; `group` is a weak reference to it."""
     frame = sys._getframe(1)
     # Straight from C++ in a backward pass, or from the wrapper: DDP's reducer, which runs too often to be told of.
     if within("collective") or frame.f_code.co_filename.endswith((_REDUCER, _AUTOGRAD)):
         return
-    _asked(call, frame)
+    _asked(call, frame, group)
 
 
 @guarded("group hook")
-def _asked(call: Any, frame: FrameType) -> None:
-    _issued(call.name.name.lower(), call.input_tensors or call.output_tensors, frame)
+def _asked(call: Any, frame: FrameType, group: Any) -> None:
+    _issued(call.name.name.lower(), call.input_tensors or call.output_tensors, frame, group())
 
 
 skip_compiling(_before)
@@ -180,7 +205,7 @@ def _made(result: Any) -> None:
     """A process group of any kind was made; `result` is it, or begins with it."""
     group = result[0] if isinstance(result, tuple) else result
     if hasattr(group, "register_pre_hook"):  # a rank outside the group is given none
-        group.register_pre_hook(_HOOK, _before)
+        group.register_pre_hook(_HOOK, functools.partial(_before, weakref.ref(group)))
 
 
 def _after_made(original: Any) -> Any:
@@ -201,7 +226,7 @@ def _method(name: str) -> Any:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
             if not within("collective") and not frame.f_code.co_filename.endswith((_REDUCER, _AUTOGRAD)):
-                _issued(name, args[:1], frame)
+                _issued(name, args[:1], frame, self)
             return original(self, *args, **kwargs)
 
         return method

@@ -24,12 +24,24 @@ COLLECTIVE
     was seen at the process group alone: functional collectives, DTensor, a group's own methods; not DDP's reducer),
     reduce_op, numel, device, async_op, seconds; written when the call returned, or, with named false, before it and
     without reduce_op and seconds; the first 64 calls per site, then every 64th. Calls that another collective makes
-    inside don't count.
+    inside don't count. Also ranks, where it went among some ranks only; and forward, true where it was called within a
+    trained model's forward pass.
+MESH
+    dims (of a device mesh: name and the ranks along it that this one is among; only those not told before), site.
+PARALLEL
+    kind (`tensor`: `parallelize_module`; `expert`: the same for experts; `pipeline`: a stage of
+    `torch.distributed.pipelining`; `context`: `context_parallel`), dims (given to it, as in MESH), stage (of a
+    pipeline, else null), site; once for each.
+PLACED
+    over which ranks an optimizer's distributed tensors are split, at its first step: optimizer, splits (dimensions, as
+    in MESH), names (of the parameters that fingerprints stand for), of (for each of these, positions in splits).
 WRAP
     id, kind (`ddp`, `fsdp2`, `fsdp`, `data_parallel`), via (`accelerate`, `fabric` or "": the library that wrapped),
     site, module (class name), num_params, num_tensors, gradient_bytes (these three: what requires gradients),
     num_buffers, num_batchnorm, num_sync_batchnorm, param_devices, device_ids, broadcast_buffers,
-    find_unused_parameters. `fsdp2` is written for every module given to `fully_shard`, the whole model last.
+    find_unused_parameters, replicas (ranks that average gradients of equal parts by this wrapper), parts (ranks that
+    parameters are split among; both null where it isn't told). `fsdp2` is written for every module given to
+    `fully_shard`, the whole model last.
 LOADER
     id, site, dataset (class of the root data set), root (id of the root data set in this rank), root_size, digest
     (of the root's own arrays and lists: ranks that built the same root have equal ones; null where it holds none),
@@ -62,7 +74,8 @@ NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
     loss (float, on the CPU only, null unknown), site; function (of autograd, that made the loss: `NllLoss`), reduction
-    (`mean`, `sum` or ""), factor (what it was multiplied by since); the first 8 (later losses are in STEP).
+    (`mean`, `sum` or ""), factor (what it was multiplied by since), given (true where it began with gradients that
+    the script gave, as in a pipeline's stages); the first 8 (later losses are in STEP).
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to
@@ -133,6 +146,9 @@ START = "start"
 UNSUPPORTED = "unsupported"
 GROUP = "group"
 COLLECTIVE = "collective"
+MESH = "mesh"
+PARALLEL = "parallel"
+PLACED = "placed"
 WRAP = "wrap"
 LOADER = "loader"
 PASS = "pass"

@@ -77,12 +77,15 @@ def _values(tensors: Iterable[Any], value: Callable[[Any], Any]) -> list[float |
 
 def sample_hashes(batch: Any) -> list[str]:
     """One hash per sample of a batch, at most 256, each from at most 1,024 evenly spread elements."""
-    rows = batch.detach()[:MAX_HASHED]
+    # Of a distributed tensor this rank's own part: it has no memory of its own, and to cut it would take a collective.
+    rows = getattr(batch, "_local_tensor", batch).detach()[:MAX_HASHED]
     rows = rows.reshape(rows.shape[0], -1) if rows.dim() > 1 else rows.reshape(-1, 1)
     stride = -(-rows.shape[1] // _ELEMENTS_PER_SAMPLE) or 1
     rows = rows[:, ::stride].contiguous().cpu()
     width = rows.shape[1] * rows.element_size()
     address = rows.data_ptr()
+    if not address:
+        return []
     return [
         hashlib.blake2b(ctypes.string_at(address + i * width, width), digest_size=8).hexdigest()
         for i in range(rows.shape[0])

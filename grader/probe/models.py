@@ -79,6 +79,11 @@ before_training: list[Callable[[], None]] = []
 _finals: list[TrackedModel] = []
 
 
+def going_forward() -> bool:
+    """Whether a tracked model is going forward."""
+    return _inside
+
+
 def _forget(key: int, _: object) -> None:
     _tracked.pop(key, None)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from grader.probe import code_locations, evaluation_passes, events, loss_origins, models, sampling
 from grader.probe.counters import counters
-from grader.probe.fingerprints import choose, fingerprint
+from grader.probe.fingerprints import choose, fingerprint, is_sharded
 from grader.probe.gradients import Watch, look_again, missing, watch, watches
+from grader.probe.layouts import report_placements
 from grader.probe.models import TrackedModel
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
@@ -68,6 +69,7 @@ class _Optimizer:
         self.names = [named.get(id(p), f"parameter {i}") for i, p in self.chosen]
         self.every = EVERY * (1 + sum(p.numel() for _, p in self.chosen) // _ELEMENTS_PER_SAMPLE)
         self.looks = sampling.SampledSteps(self.every)
+        report_placements(number, params, self.names, [p for _, p in self.chosen])
 
     def lr(self, optimizer: Any) -> str:
         """The learning rates of all groups as JSON."""
@@ -192,11 +194,14 @@ def _backward(tensors: Any) -> None:
     counters.micro_backwards += 1
     counters.micro_unsynced += counters.synced is False
     tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
+    if is_sharded(tensor):
+        tensor = tensor._local_tensor  # to ask the whole for its value might take a collective
     if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
         counters.loss = tensor.item()
     if counters.backwards <= _MAX_BACKWARDS:
         made = loss_origins.origin(tensor)
-        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), **made)
+        given = hasattr(tensor, "numel") and tensor.numel() != 1
+        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), given=given, **made)
 
 
 def _hooks() -> tuple[Any, Any]:

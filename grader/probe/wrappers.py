@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from grader.probe import code_locations, events, models
+from grader.probe import code_locations, events, layouts, models
 from grader.probe.imports import once_imported
 from grader.probe.patches import guarded, outermost, replace
 from grader.probe.writer import writer
@@ -43,7 +43,7 @@ def _via() -> str:
     return ""
 
 
-def _write_wrap(kind: str, module: Any, outer: Any) -> int | None:
+def _write_wrap(kind: str, module: Any, outer: Any, mesh: Any = None) -> int | None:
     global _num_wraps
     from torch import nn
 
@@ -71,6 +71,7 @@ def _write_wrap(kind: str, module: Any, outer: Any) -> int | None:
         device_ids=[getattr(d, "index", d) for d in device_ids] if device_ids else None,
         broadcast_buffers=getattr(outer, "broadcast_buffers", None),
         find_unused_parameters=getattr(outer, "find_unused_parameters", None),
+        **layouts.of_wrapper(outer, mesh),
     )
     return number
 
@@ -100,9 +101,9 @@ def _wrapped_fsdp(_result: None, _started_s: float, outer: Any, *_args: Any, **_
     _trained(outer, sharded=True).wrap = _write_wrap("fsdp", outer, outer)
 
 
-def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **_kwargs: Any) -> None:
+def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **kwargs: Any) -> None:
     for one in module if isinstance(module, (list, tuple)) else (module,):
-        _trained(one, sharded=True).wrap = _write_wrap("fsdp2", one, one)
+        _trained(one, sharded=True).wrap = _write_wrap("fsdp2", one, one, kwargs.get("mesh"))
 
 
 @guarded("no_sync")

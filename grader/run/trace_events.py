@@ -19,6 +19,9 @@ _GENERIC = frozenset(
         events.UNSUPPORTED,
         events.BYPASS,
         events.EVALUATION,
+        events.MESH,
+        events.PARALLEL,
+        events.PLACED,
         events.CHANGED,
         events.NO_SYNC,
         events.BACKWARD,
@@ -74,6 +77,8 @@ def collective(f: Fields, t: float) -> model.Collective:
         t=t,
         seconds=f.maybe("seconds", f.real),
         named=f.maybe("named", f.flag) is not False,
+        ranks=f.maybe("ranks", f.wholes),
+        forward=f.maybe("forward", f.flag) or False,
     )
 
 
@@ -95,6 +100,8 @@ def wrap(f: Fields, t: float) -> model.Wrap:
         broadcast_buffers=f.maybe("broadcast_buffers", f.flag),
         find_unused_parameters=f.maybe("find_unused_parameters", f.flag),
         t=t,
+        replicas=f.maybe("replicas", f.wholes),
+        parts=f.maybe("parts", f.wholes),
     )
 
 

@@ -63,6 +63,8 @@ from grader.checks.phrases import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
 from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.parallel_layout import Layout
+from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
@@ -93,6 +95,10 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield from _kept_from_framework(script)
     if not script.joins_group or training.framework:
         return
+    if script.meshes.may_share_batches:
+        return  # ranks that hold parts of one model need the same samples
+    held = script.meshes.in_parts
+    among = "the ranks" if held is None else f"the copies of the model that {script.at(held)} divides"
     given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}
     for loader in training.loaders():
         whole = training.roles(loader).trains and script.sharding.of(loader) is Shared.NO
@@ -104,7 +110,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         yield Hit(
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
-            f"divides its samples among the ranks.{unused} Every rank then trains on the whole set: N devices "
+            f"divides its samples among {among}.{unused} Every rank then trains on the whole set: N devices "
             "do the same work N times.",
             hint=_DIVIDE if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
@@ -175,8 +181,11 @@ def check_run(evidence: Evidence) -> Observation:
     for stream in evidence.ledger.training:
         found = epoch_partitions(evidence.ledger, stream)
         whole = [d for d in found if d.kind is PartitionKind.WHOLE]
+        in_parts = in_parts_by_hand(evidence.trace) if whole else ""
+        if in_parts:
+            return not_observable(f"{in_parts}: those have to draw the same samples, as these do.")
         if whole:
-            return flagged(_hit(stream, whole, streams=_streams(evidence.script)))
+            return flagged(_hit(stream, whole, evidence.ledger.layout, streams=_streams(evidence.script)))
         judged += found
     divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
     if divided:
@@ -188,7 +197,18 @@ def check_run(evidence: Evidence) -> Observation:
         return verified(_shares(parts[0], total))
     if judged:
         return not_observable(f"The shards could not be compared: {judged[0].reason}.")
-    return not_observable("No epoch was seen in which two or more ranks trained.")
+    return not_observable(_one_model(evidence) or "No epoch was seen in which two or more ranks trained.")
+
+
+def _one_model(evidence: Evidence) -> str:
+    """Where all ranks together hold one model: there is nothing to divide."""
+    layout = evidence.ledger.layout
+    if not layout.divided or len(layout.models) > 1:
+        return ""
+    return (
+        f"{ranks(layout.models[0])} hold parts of one model{layout.dimension(layout.models[0])} and work on the same "
+        "samples, so there are no shares."
+    )
 
 
 def _shares(epoch: EpochShards, total: int) -> str:
@@ -204,21 +224,23 @@ def _streams(script: Script) -> bool:
     return bool(trained) and all(script.sharding.iterable(loader) is not None for loader in trained)
 
 
-def _hit(stream: Stream, whole: list[EpochPartition], *, streams: bool) -> Hit:
+def _hit(stream: Stream, whole: list[EpochPartition], layout: Layout, *, streams: bool) -> Hit:
     first = whole[0].epoch
     numbers = [d.epoch.number for d in whole]
     same = first.num_shared == first.num_distinct
+    who, plural = ("copy of the model", "copies") if layout.divided else ("rank", "ranks")
+    number, everyone = len(first.shards), layout.with_partners(first.ranks)
     drew = "drew the same" if same else "each drew nearly all"
     message = (
-        f"{ranks(first.ranks)} {drew} {count(first.num_distinct, 'sample')} in {epochs(numbers)}. "
+        f"{ranks(everyone)} {drew} {count(first.num_distinct, 'sample')} in {epochs(numbers)}. "
         f"{_cause(stream, first.shards[0].loader.sampler if first.shards[0].loader else '')}, "
-        f"so every rank trains on the whole set: {len(first.shards)} ranks do the same work {len(first.shards)} times."
+        f"so every {who} trains on the whole set: {number} {plural} do the same work {number} times."
     )
     return Hit(
         message=message,
         hint=_DIVIDE_STREAM if streams else _DIVIDE,
         where=place(stream.site),
-        ranks=first.ranks,
+        ranks=everyone,
         details={
             "epochs": numbers,
             "samples_by_rank": {str(s.rank): s.num_distinct for s in first.shards},

@@ -56,7 +56,7 @@ from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
-EXPLAINED_BY = ("DATA001", "DATA007", "DIST004", "DIST008")
+EXPLAINED_BY = ("DATA001", "DATA007", "DATA011", "DIST004", "DIST008")
 
 
 def check_source(script: Script) -> Iterable[Hit]:

@@ -57,7 +57,7 @@ from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
-EXPLAINED_BY = ("DATA003", "DATA007")
+EXPLAINED_BY = ("DATA003", "DATA007", "DATA011")
 
 
 def check_source(script: Script) -> Iterable[Hit]:

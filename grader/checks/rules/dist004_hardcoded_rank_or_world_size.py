@@ -222,6 +222,7 @@ def _samplers(evidence: Evidence) -> Hit | None:
     """Training samplers that divide by another number than that of the ranks which train."""
     training = trainers(evidence.trace)
     count = len(training) or evidence.trace.world_size
+    shares = evidence.ledger.num_shares
     ids = {
         (s.rank, s.loader.id)
         for stream in evidence.ledger.training
@@ -232,7 +233,7 @@ def _samplers(evidence: Evidence) -> Hit | None:
     wrong: dict[int, Loader] = {}
     for rank in training:
         for loader in rank.loaders:
-            divides = loader.num_replicas not in (None, 1, count, evidence.trace.world_size)
+            divides = loader.num_replicas not in (None, 1, count, evidence.trace.world_size, shares)
             if divides and (rank.rank, loader.id) in ids:
                 wrong[rank.rank] = loader
     if not wrong:

@@ -62,7 +62,7 @@ from grader.model.trace import Site
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
-EXPLAINED_BY = ("DATA005", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005")
+EXPLAINED_BY = ("DATA005", "DATA011", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005")
 _ROOTED = {
     "broadcast": "src",
     "broadcast_object_list": "src",

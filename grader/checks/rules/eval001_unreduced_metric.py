@@ -72,10 +72,12 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.validation_passes import (
     Parts,
+    apart,
     combined_after,
     combining,
     divided_passes,
     evaluated,
+    in_vain,
     whole_ranks,
 )
 from grader.checks.source.count_fixes import brought_together
@@ -188,7 +190,7 @@ def check_run(evidence: Evidence) -> Observation:
     for stream in evidence.ledger.validation:
         parts = divided_passes(evidence.ledger, stream)
         if not parts:
-            whole = whole_ranks(evidence.ledger, stream)
+            whole = evidence.ledger.layout.with_partners(whole_ranks(evidence.ledger, stream))
             if whole:
                 drawn = f"the same {count(_most(stream), 'sample')}" if len(whole) > 1 else "the whole set"
                 good.append(f"{ranks(whole)} validated on {drawn}, so there was nothing to reduce.")
@@ -200,8 +202,11 @@ def check_run(evidence: Evidence) -> Observation:
             return not_observable(
                 "The run ended before the parts of its first validation could be put together."
             )
-        if not joined:
-            return flagged(_mended(evidence.script, _hit(stream, parts, met), met))
+        split = apart(evidence.trace, stream, joined)
+        if not joined or split:
+            return flagged(
+                _mended(evidence.script, _hit(evidence, stream, parts, split or met), split or met)
+            )
         first = joined[0]
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
@@ -248,12 +253,12 @@ def _without_loaders(evidence: Evidence) -> Observation:
     )
 
 
-def _hit(stream: Stream, parts: tuple[Parts, ...], met: tuple[Collective, ...]) -> Hit:
+def _hit(evidence: Evidence, stream: Stream, parts: tuple[Parts, ...], met: tuple[Collective, ...]) -> Hit:
     epoch = parts[-1].epoch
     counts = {s.rank: s.num_samples for s in epoch.shards}
     shares = ", ".join(f"rank {rank}: {n:,}" for rank, n in list(counts.items())[:8])
     where = at(stream.site, "The validation loader")
-    lost = [f"`{call.name}` at {at(call.site)} loses what it brings together" for call in met]
+    lost = [in_vain(evidence.ledger.layout, call) for call in met]
     places = (*(place(met[0].site) if met else ()), *place(stream.site))
     return _local(
         shares, parts[-1].num_expected or 0, where, places, counts, len(parts), lost[0] if lost else _NOTHING

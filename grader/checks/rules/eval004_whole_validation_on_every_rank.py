@@ -62,6 +62,7 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.run.validation_passes import divided_passes, whole_ranks
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
@@ -81,6 +82,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     training = script.training
     if not script.joins_group or script.frameworks.opaque or not (training.trains or training.wraps):
         return
+    if script.meshes.in_parts is not None or script.meshes.by_hand:
+        return  # ranks that hold parts of one model score the same samples
     found = []
     for draw in training.draws:
         evaluated = [x for x in draw.loaders if training.roles(x).evaluates]
@@ -112,7 +115,11 @@ def check_run(evidence: Evidence) -> Observation:
         whole = whole_ranks(evidence.ledger, stream)
         if divided_passes(evidence.ledger, stream):
             return verified("Each rank validated on its own part of the set.")
-        if len(whole) == evidence.trace.world_size:
+        if len(whole) == evidence.ledger.num_shares > 1 and in_parts_by_hand(evidence.trace):
+            return not_observable(
+                f"{in_parts_by_hand(evidence.trace)}: those have to score the same samples."
+            )
+        if len(whole) == evidence.ledger.num_shares > 1:
             shards = [s for e in stream.epochs for s in e.shards]
             samples = max((s.num_samples for s in shards), default=0)
             size = max((s.loader.size or 0 for s in shards if s.loader is not None), default=0)
@@ -132,5 +139,7 @@ def check_run(evidence: Evidence) -> Observation:
                 )
             )
         if whole:
-            good = f"{ranks(whole)} alone validated on the whole set."
+            shared = evidence.ledger.layout.with_partners(whole)
+            held = ", which hold parts of one model" if len(shared) > len(whole) else ""
+            good = f"{ranks(shared)}{held or ' alone'}{',' if held else ''} validated on the whole set."
     return verified(good) if good else not_observable("No complete validation pass was seen.")

@@ -44,16 +44,19 @@ In the run each rank writes down sums over some gradients just before the optimi
 compared step by step; where updates are made by hand, or each rank steps its own part, the weights that the next
 forward pass uses are compared instead. With DDP they are equal to the bit. Ranks start with different random seeds, so
 equal gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something
-to average them: a wrapper, or at least one collective per step. Sharded parameters (FSDP) differ by design and are not
-judged. In the source: a script that starts a process group and trains, with no wrapper, no library that wraps, and
-nothing that exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a
-round that `no_sync()` covers. Which line is to blame is looked for in a second run, line by line.
+to average them: a wrapper, or at least one collective per step. Only ranks that hold equal parts of the model are
+compared: under tensor or pipeline parallelism those at the same place of their meshes; where every rank has a part of
+its own (FSDP), none. There, parts that step with one and the same gradient are seen, and parts that never step. In the
+source: a script that starts a process group and trains, with no wrapper, no library that wraps, and nothing that
+exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a round that
+`no_sync()` covers. Which line is to blame is looked for in a second run, line by line.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks
@@ -61,12 +64,15 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.exchanges import sent_nothing
 from grader.checks.run.first_difference import FirstDifference, told_once
 from grader.checks.run.line_changes import first_difference
+from grader.checks.run.lone_steps import alone, twins
+from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
 from grader.checks.run.replica_comparison import (
     Comparison,
     Difference,
     compare_gradients,
     compare_parameters,
-    sharded,
+    in_parts_by_hand,
+    incomparable,
     trainers,
 )
 from grader.checks.source.causes import lines
@@ -179,11 +185,14 @@ def _left_outside(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
-    if sharded(evidence.trace):
-        return not_observable("Parameters are sharded among ranks, so gradients differ by design.")
     active = trainers(evidence.trace)
+    idle = idle_parts(evidence)
+    if idle is not None:
+        return flagged(idle)
+    if incomparable(evidence.trace):
+        return not_observable(no_copies(evidence, "gradients differ by design"))
     if len(active) == 1 and evidence.record.ending is Ending.COMPLETED:
-        return flagged(_alone(evidence, active[0]))
+        return flagged(alone(evidence, active[0]))
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
     held, when, found = "gradients", "at", compare_gradients(evidence.trace)
@@ -192,15 +201,20 @@ def check_run(evidence: Evidence) -> Observation:
         held, when, found = "weights", "after", compare_parameters(evidence.trace)
     if not found.num_steps:
         return not_observable("No step was seen at which two ranks held gradients of the same tensors.")
+    in_parts = in_parts_by_hand(evidence.trace) if found.difference is not None else ""
+    if in_parts:
+        return not_observable(f"{in_parts}: whose gradients should be equal can't be told.")
     if found.difference is not None:
-        return flagged(
-            _hit(evidence.script, active, found, found.difference, held, first_difference(evidence))
-        )
+        hit = _hit(evidence.script, active, found, found.difference, held, first_difference(evidence))
+        return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
     if all(sent_nothing(r) for r in active):
-        return flagged(_twins(active, found, held))
+        return flagged(twins(active, found, held))
+    mixed = mixed_parts(evidence)
+    if mixed is not None:
+        return flagged(mixed)
     return verified(
-        f"{held.capitalize()} of {len(active)} ranks were equal {when} {every(found.num_steps, 'step')} compared, "
-        f"the last being step {found.last}."
+        f"{held.capitalize()} of {copies(evidence, active)} were equal {when} {every(found.num_steps, 'step')} "
+        f"compared, the last being step {found.last}."
     )
 
 
@@ -256,38 +270,6 @@ def _hit(
             "steps_compared": found.num_steps,
             "steps_different": found.num_different,
         },
-    )
-
-
-def _alone(evidence: Evidence, only: RankTrace) -> Hit:
-    site = first_known([s.site for s in only.steps])
-    return Hit(
-        message=(
-            f"Rank {only.rank} took all {count(len(only.steps), 'optimizer step')}; the other "
-            f"{count(evidence.trace.world_size - 1, 'rank')} took none, so nothing was averaged. "
-            f"{at(site, 'The optimizer')} is reached by one rank alone: the others' devices were idle."
-        ),
-        hint="Let every rank run the training loop on its share of the data; keep only printing and saving to rank 0.",
-        where=place(site),
-        ranks=(only.rank,),
-        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
-    )
-
-
-def _twins(active: tuple[RankTrace, ...], found: Comparison, held: str) -> Hit:
-    site = first_known([s.site for s in active[0].steps])
-    return Hit(
-        message=(
-            f"{ranks(r.rank for r in active)} held equal {held} at {count(found.num_steps, 'compared step')}, but "
-            "nothing went from one to another: no wrapper, and fewer collectives than optimizer steps. They were equal "
-            f"because every rank did the very same work. {at(site, 'The update')} is the step that one rank "
-            "alone would take, and with different samples each would train a model of its own."
-        ),
-        hint="Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, train through it, "
-        "and give each rank samples of its own.",
-        where=place(site),
-        ranks=tuple(r.rank for r in active),
-        details={"steps_compared": found.num_steps, "steps_different": 0},
     )
 
 

@@ -58,11 +58,13 @@ from grader.checks.phrases import at, count, every, first_known, listed, place, 
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.first_difference import WEIGHTS, told_once
 from grader.checks.run.line_changes import first_difference
+from grader.checks.run.model_parts import copies, no_copies
 from grader.checks.run.replica_comparison import (
     Comparison,
     compare_finals,
     compare_parameters,
-    sharded,
+    in_parts_by_hand,
+    incomparable,
     trainers,
 )
 from grader.checks.source.causes import fresh_models, lines
@@ -116,35 +118,40 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
-    if sharded(evidence.trace):
-        return not_observable("Parameters are sharded among ranks, so there are no replicas to compare.")
+    if incomparable(evidence.trace):
+        return not_observable(no_copies(evidence, "there are no replicas to compare"))
     active = trainers(evidence.trace)
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
     during = compare_parameters(evidence.trace)
+    in_parts = in_parts_by_hand(evidence.trace)
+    if in_parts:
+        return not_observable(f"{in_parts}: whose parameters should be equal can't be told.")
     if during.difference is not None:
         return flagged(_during(active, during, _cause(evidence)))
-    at_end = _at_end(active, during)
+    at_end = _at_end(evidence.ledger.layout.pairs(active), during)
     if at_end:
         return flagged(_end_hit(active, at_end, _cause(evidence)))
     if during.num_steps:
         return verified(
-            f"Parameters of {len(active)} ranks were equal at {every(during.num_steps, 'step')} compared"
+            f"Parameters of {copies(evidence, active)} were equal at {every(during.num_steps, 'step')} compared"
             + (" and at the end." if at_end == {} else ".")
         )
     if at_end == {}:
-        return verified(f"Parameters of {len(active)} ranks were equal when the scripts ended.")
+        return verified(f"Parameters of {copies(evidence, active)} were equal when the scripts ended.")
     return not_observable("No parameters of two ranks were seen after the same step.")
 
 
-def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list[str]] | None:
-    """Rank → names of parameters that differ from the first rank's at the end; None where it can't be told."""
-    found: dict[int, list[str]] = {}
+def _at_end(
+    pairs: Iterable[tuple[RankTrace, RankTrace]], during: Comparison
+) -> dict[tuple[int, int], list[str]] | None:
+    """Two ranks that hold equal parts → names of parameters that differ at the end; None where it can't be told."""
+    found: dict[tuple[int, int], list[str]] = {}
     comparable = False
-    sampled = {name for r in active for p in r.params for name in p.names}
-    for other in active[1:]:
+    for first, other in pairs:
+        sampled = {name for r in (first, other) for p in r.params for name in p.names}
         # After different numbers of steps parameters differ by right; that is DATA005's matter.
-        different = compare_finals(active[0], other) if len(other.steps) == len(active[0].steps) else None
+        different = compare_finals(first, other) if len(other.steps) == len(first.steps) else None
         if different is None:
             continue
         comparable = True
@@ -153,7 +160,7 @@ def _at_end(active: tuple[RankTrace, ...], during: Comparison) -> dict[int, list
             # Equal at the last step and different now: one rank changed its copy when training was over.
             continue
         if names:
-            found[other.rank] = names
+            found[first.rank, other.rank] = names
     return found if comparable else None
 
 
@@ -181,14 +188,14 @@ def _during(active: tuple[RankTrace, ...], found: Comparison, cause: _Cause) -> 
     )
 
 
-def _end_hit(active: tuple[RankTrace, ...], at_end: dict[int, list[str]], cause: _Cause) -> Hit:
-    rank, names = next(iter(at_end.items()))
-    concerned = (active[0].rank, *at_end)
+def _end_hit(active: tuple[RankTrace, ...], at_end: dict[tuple[int, int], list[str]], cause: _Cause) -> Hit:
+    (first, rank), names = next(iter(at_end.items()))
+    concerned = tuple(sorted({r for pair in at_end for r in pair}))
     return Hit(
         message=(
             f"{ranks(concerned)} ended with different parameters after the same "
             f"{count(len(active[0].steps), 'step')}: {count(len(names), 'tensor')} of rank {rank} differ from "
-            f"rank {active[0].rank}'s "
+            f"rank {first}'s "
             f"({listed([f'`{n}`' for n in names], 3)}). {cause.why}"
         ),
         hint=cause.hint,

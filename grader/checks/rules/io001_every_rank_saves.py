@@ -52,7 +52,7 @@ from dataclasses import replace
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import sharded
+from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
 from grader.checks.source.collectives import INIT
 from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.edits import Edits
@@ -119,7 +119,8 @@ def check_run(evidence: Evidence) -> Observation:
     clashing = {path: found for path, found in writers.items() if len(found) > 1}
     if clashing:
         return flagged(_misguarded(_clash(clashing), evidence.script))
-    copies = [] if sharded(evidence.trace) else _copies(evidence)
+    in_parts = sharded(evidence.trace) or evidence.ledger.layout.divided or in_parts_by_hand(evidence.trace)
+    copies = [] if in_parts else _copies(evidence)
     if copies:
         return flagged(_misguarded(_copied(copies), evidence.script))
     if not writers and evidence.record.ending is Ending.COMPLETED and not evidence.record.outputs:

@@ -59,10 +59,10 @@ from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
+from grader.model.file_write import FileWrite
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.file_write import FileWrite
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.RANKS

@@ -49,6 +49,7 @@ from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.run.learning_rates import optimizer_places
 from grader.checks.run.model_memory import ModelMemory, model_memory
+from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.source.causes import lines, sharding_meshes
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -68,6 +69,11 @@ def check_run(evidence: Evidence) -> Observation:
     if len(held) < evidence.world_size:
         return not_observable(
             "Not every rank took the two optimizer steps after which its memory is looked at."
+        )
+    plain = not any(one.num_sharded for one in held.values())
+    if plain and (evidence.ledger.layout.divided or in_parts_by_hand(evidence.trace)):
+        return not_observable(
+            "The ranks hold parts of one model as tensors of their own, so the whole is not known."
         )
     fair = _MARGIN / evidence.world_size
     greedy = {rank: one for rank, one in held.items() if one.share > fair}

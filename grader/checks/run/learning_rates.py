@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import median
 
+from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.script import Script
 from grader.model.finding import Location
@@ -56,9 +57,12 @@ def curve(rank: RankTrace) -> LearningRateCurve | None:
 
 
 def batches(trace: Trace) -> dict[int, int]:
-    """Rank → samples per optimizer step, the median over its steps; empty where any training rank tells none."""
+    """Rank → samples per optimizer step, the median over its steps; empty where any training rank tells none.
+
+    Ranks that hold parts of one model work on the same samples, and the first of them stands for all.
+    """
     found = {}
-    for rank in trainers(trace):
+    for rank in Layout.of(trace).one_each(trainers(trace)):
         drawn = Counter[int]()
         for batch in rank.batches:
             drawn[batch.step] += batch.size

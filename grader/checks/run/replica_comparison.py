@@ -1,5 +1,7 @@
 """Compare what ranks held at the same moment: gradients as they were stepped with, and parameters afterwards.
 
+Only ranks that hold equal parts of a model by right are compared with each other (`parallel_layout`).
+
 With DDP equal to the bit; a hand-written average may round in another order, so a relative difference of 1e-5 of the
 fingerprint's size still counts as equal. Faults are several orders of magnitude larger.
 """
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from grader.checks.run.parallel_layout import Layout
 from grader.model.trace import Final, RankTrace, Sums, Trace
 
 TOLERANCE = 1e-5
@@ -46,6 +49,9 @@ class Comparison:
     ranks: tuple[int, ...]
 
 
+_NOTHING = Comparison(0, 0, -1, -1, None, ())
+
+
 def trainers(trace: Trace) -> tuple[RankTrace, ...]:
     """Ranks that took optimizer steps; a rank that only serves takes none."""
     return tuple(rank for rank in trace.ranks if rank.steps)
@@ -58,6 +64,30 @@ def sharded(trace: Trace) -> bool:
     )
 
 
+def incomparable(trace: Trace) -> bool:
+    """True where no two ranks hold equal parts, so that there are no replicas to compare."""
+    layout = Layout.of(trace)
+    return (sharded(trace) or layout.divided) and not layout.replicated
+
+
+def in_parts_by_hand(trace: Trace) -> str:
+    """Why ranks with different weights may well hold parts of one model that the script divides by itself; else "".
+
+    Where all of them hold the same weights, each has a whole model, whatever it exchanges.
+    """
+    hint = Layout.of(trace).by_hand
+    ranks = trainers(trace)
+    if not hint or len(ranks) < 2:
+        return ""
+    pairs = [(a, b) for other in ranks[1:] for a, b in zip(ranks[0].finals, other.finals, strict=False)]
+    differ = any(
+        a.names != b.names or _different(a.sums, b.sums) for a, b in pairs if len(a.sums) == len(b.sums)
+    )
+    unlike = any(a.names != b.names for a, b in pairs)
+    found = compare_gradients(trace), compare_parameters(trace)
+    return hint if differ or unlike or any(f.difference is not None for f in found) else ""
+
+
 def compare_gradients(trace: Trace) -> Comparison:
     """Compare gradients as each optimizer step found them."""
     ranks = trainers(trace)
@@ -65,13 +95,13 @@ def compare_gradients(trace: Trace) -> Comparison:
         {(s.n, s.optimizer): _Held(s.n, s.grad_names, s.grads) for s in r.steps if s.grads is not None}
         for r in ranks
     ]
-    return _compare_at_moments(ranks, held)
+    return _among_copies(trace, ranks, held)
 
 
 def compare_parameters(trace: Trace) -> Comparison:
     """Compare parameters as the next forward pass after a step found them."""
     ranks = trainers(trace)
-    return _compare_at_moments(ranks, [_parameters(r) for r in ranks])
+    return _among_copies(trace, ranks, [_parameters(r) for r in ranks])
 
 
 def equal_in_each_pass(trace: Trace) -> bool:
@@ -120,6 +150,19 @@ def _parameters(rank: RankTrace) -> _Table:
     return {(p.n,): _Held(p.n, p.names, p.sums) for p in rank.params}
 
 
+def _among_copies(trace: Trace, ranks: Sequence[RankTrace], held: Sequence[_Table]) -> Comparison:
+    """Compare within each set of ranks that hold equal parts: the earliest difference, or the most that was equal."""
+    found = []
+    for copy in Layout.of(trace).copies:
+        chosen = [n for n, rank in enumerate(ranks) if rank.rank in copy]
+        if len(chosen) > 1:
+            found.append(_compare_at_moments([ranks[n] for n in chosen], [held[n] for n in chosen]))
+    differing = [f for f in found if f.difference is not None]
+    if differing:
+        return min(differing, key=lambda f: f.difference.step if f.difference is not None else 0)
+    return max(found, key=lambda f: f.num_steps, default=_NOTHING)
+
+
 def _compare_at_moments(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> Comparison:
     """Compare at equal numbers of steps; where that finds a difference, at equal steps of the same passes.
 
@@ -158,7 +201,7 @@ def _steps_at_passes(rank: RankTrace) -> tuple[int, ...]:
 
 def _compare(ranks: Sequence[RankTrace], tables: Sequence[_Table]) -> Comparison:
     if len(tables) < 2:
-        return Comparison(0, 0, -1, -1, None, ())
+        return _NOTHING
     base = tables[0]
     compared: set[int] = set()
     differing: set[int] = set()

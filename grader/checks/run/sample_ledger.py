@@ -2,8 +2,9 @@
 
 A pass over a loader is a training pass when optimizer steps happen between its batches, and a validation pass when the
 model is evaluated during it; nothing here asks how a loader is called or which sampler it has. Where loaders tell no
-indices (iterable data sets, hand-made batches), hashes of the samples fed to the model take their place. Counts and
-matches only: what is right or wrong about a division is `checks.run.epoch_partition`'s and the rules'.
+indices (iterable data sets, hand-made batches), hashes of the samples fed to the model take their place. Ranks that
+hold parts of one model have to draw the same, and count as one: the one of them that drew most. Counts and matches
+only: what is right or wrong about a division is `checks.run.epoch_partition`'s and the rules'.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import cast
 
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch, cut
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
+from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.model.trace import Site, Trace
 
 
@@ -59,27 +61,34 @@ class Ledger:
 
     Attributes:
         streams: training first, each kind in order of first use.
-        num_ranks: ranks in the trace.
+        num_ranks: ranks in the trace. layout: which of them hold parts of one model.
         num_train, num_validation: sizes of the mounted splits, None unknown.
     """
 
     streams: tuple[Stream, ...]
     num_ranks: int
+    layout: Layout
     num_train: int | None = None
     num_validation: int | None = None
 
     @classmethod
     def of(cls, trace: Trace, num_train: int | None = None, num_validation: int | None = None) -> Ledger:
         """Build the ledger of a run; takes any trace, however little it tells."""
+        layout = Layout.of(trace)
         passes = [p for rank in trace.ranks for p in passes_of(rank)]
         streams = [
             stream
             for kind in ("training", "validation", "other")
-            for stream in _streams(kind, [p for p in passes if p.kind == kind])
+            for stream in _streams(kind, _one_of_each(layout, [p for p in passes if p.kind == kind]))
         ]
         if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):
-            streams[:0] = _feed_streams(trace, num_train)
-        return cls(tuple(streams), len(trace.ranks), num_train, num_validation)
+            streams[:0] = _feed_streams(trace, layout, num_train)
+        return cls(tuple(streams), len(trace.ranks), layout, num_train, num_validation)
+
+    @property
+    def num_shares(self) -> int:
+        """Into how many shares the data go: one for each model, however many ranks hold it."""
+        return len(self.layout.models)
 
     def of_kind(self, kind: str) -> tuple[Stream, ...]:
         """Streams of one kind."""
@@ -103,10 +112,21 @@ class Ledger:
             rows = []
             for epoch in stream.epochs:
                 # Only hashed streams hold texts, and they were left out above.
-                drawn = {s.rank: cast(tuple[int, ...], s.samples) for s in epoch.shards}
-                rows.append(tuple(drawn.get(rank, ()) for rank in range(self.num_ranks)))
+                drawn = {self.layout.partners(s.rank): cast(tuple[int, ...], s.samples) for s in epoch.shards}
+                rows.append(
+                    tuple(drawn.get(self.layout.partners(rank), ()) for rank in range(self.num_ranks))
+                )
             return tuple(rows)
         return ()
+
+
+def _one_of_each(layout: Layout, passes: list[RankPass]) -> list[RankPass]:
+    """The passes of one rank of each model: the one that drew most batches, of equal ones the first."""
+    drawn: dict[Ranks, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for p in passes:
+        drawn[layout.partners(p.rank)][p.rank] += len(p.batches)
+    chosen = {min(by_rank, key=lambda r: (-by_rank[r], r)) for by_rank in drawn.values()}
+    return [p for p in passes if p.rank in chosen]
 
 
 def _streams(kind: str, passes: list[RankPass]) -> list[Stream]:
@@ -170,12 +190,11 @@ def _hides(stream: Stream) -> bool:
     return any(s.loader is not None and s.loader.hides for e in stream.epochs for s in e.shards)
 
 
-def _feed_streams(trace: Trace, num_train: int | None) -> list[Stream]:
+def _feed_streams(trace: Trace, layout: Layout, num_train: int | None) -> list[Stream]:
     per_rank: dict[int, list[Shard]] = {}
-    for rank in trace.ranks:
-        feeds = [f for f in rank.feeds if f.hashes and not f.spot]
-        if not feeds:
-            continue
+    fed = {rank.rank: [f for f in rank.feeds if f.hashes and not f.spot] for rank in trace.ranks}
+    for rank in layout.one_each([r for r in trace.ranks if fed[r.rank]]):
+        feeds = fed[rank.rank]
         hashes = tuple(chain.from_iterable(f.hashes for f in feeds))
         whole = Shard(
             rank=rank.rank,

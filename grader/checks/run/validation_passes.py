@@ -10,8 +10,10 @@ import bisect
 import math
 from dataclasses import dataclass
 
+from grader.checks.phrases import at, ranks
 from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.loader_passes import passes_of
+from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.sample_ledger import Ledger, Stream
 from grader.model.trace import Collective, RankTrace, Trace
 
@@ -95,9 +97,33 @@ def _short(epoch: EpochShards, expected: int) -> bool:
 
 
 def combining(trace: Trace, stream: Stream) -> tuple[Collective, ...]:
-    """Collectives that ran after a pass of this stream had begun and before the rank went on training."""
-    begins = {r.rank: tuple(s.start_t for s in stream.shards(r.rank)) for r in trace.ranks}
+    """Collectives that ran after a pass of this stream had begun and before the rank went on training.
+
+    Of every rank: of a model in parts any may reduce, not only the one that stands for all in the stream.
+    """
+    layout = Layout.of(trace)
+    begins = {
+        r.rank: tuple(s.start_t for member in layout.partners(r.rank) for s in stream.shards(member))
+        for r in trace.ranks
+    }
     return combined_after(trace, begins)
+
+
+def apart(trace: Trace, stream: Stream, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
+    """These calls where all of them together leave ranks apart that drew different parts; else none."""
+    # What comes once, when all is over, brings weights together to save them.
+    earlier = {c.site for c in calls if any(c.t < e.shards[0].start_t for e in stream.epochs[-1:])}
+    kept = [c for c in calls if c.site in earlier or not earlier]
+    return () if Layout.of(trace).joins([c.ranks for c in kept], stream.ranks) else tuple(kept)
+
+
+def in_vain(layout: Layout, call: Collective) -> str:
+    """What a collective does that leaves parts of a metric apart."""
+    told = f"`{call.name}` at {at(call.site)}"
+    if call.ranks is None:
+        return f"{told} loses what it brings together"
+    along = layout.dimension(call.ranks)
+    return f"{told} brings together {ranks(call.ranks).lower()} only{along}, and these do not have all parts"
 
 
 def evaluated(trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
@@ -126,6 +152,7 @@ def evaluated(trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
 def combined_after(trace: Trace, begins: dict[int, tuple[float, ...]]) -> tuple[Collective, ...]:
     """Collectives that ran after one of these times (by rank) and before the rank went on training."""
     found: list[Collective] = []
+    divided = Layout.of(trace).divided
     for rank in trace.ranks:
         resumed = _training_times(rank)
         windows = [
@@ -134,7 +161,10 @@ def combined_after(trace: Trace, begins: dict[int, tuple[float, ...]]) -> tuple[
         found += [
             c
             for c in rank.collectives
-            if c.name.startswith(COMBINING) and any(start <= c.t <= end for start, end in windows)
+            if c.name.startswith(COMBINING)
+            and any(start <= c.t <= end for start, end in windows)
+            # What a model in parts exchanges to go forward at all is none of its metrics.
+            and not (c.forward and divided)
         ]
     return tuple(found)
 

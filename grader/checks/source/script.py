@@ -21,6 +21,7 @@ from grader.checks.source.gradient_averaging import Averaging
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_sharding import Sharding
+from grader.checks.source.meshes import Meshes
 from grader.checks.source.metric_reductions import Reductions
 from grader.checks.source.networks import Networks
 from grader.checks.source.rank_guards import Guards
@@ -82,7 +83,7 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
-        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, networks,
+        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, networks, meshes,
             collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds, averaging,
             replicas: the questions one can ask, each in its own module.
     """
@@ -103,6 +104,7 @@ class Script:
         self.training = Training(trees, self.names, self.graph, self.values)
         self.networks = Networks(self.names, self.graph, self.values, self.training)
         self.collectives = Collectives(trees, self.names, self.graph, self.values, self.networks)
+        self.meshes = Meshes(self.names, self.graph, self.values, self.ranks, self.training)
         self.frameworks = Frameworks(trees, self.names, self.graph, self.values, self.training)
         self.sharding = Sharding(
             self.names, self.graph, self.values, self.ranks, self.training, self.frameworks
