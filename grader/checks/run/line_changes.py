@@ -17,7 +17,8 @@ from grader.checks.run.replica_comparison import (
     compare_gradients,
     compare_parameters,
     equal,
-    sharded,
+    in_parts_by_hand,
+    incomparable,
     trainers,
 )
 from grader.model.line_change import LineChange
@@ -47,14 +48,15 @@ def steps_to_trace(evidence: Evidence) -> tuple[int, int] | None:
     """First and last step (from 0) in which models came to differ, for a second look to see; None: none is needed."""
     trace = evidence.trace
     active = trainers(trace)
-    if sharded(trace) or len(active) < 2:
+    if incomparable(trace) or len(active) < 2 or in_parts_by_hand(trace):
         return None
     found = compare_gradients(trace), compare_parameters(trace)
     differing = [c.difference.step for c in found if c.difference is not None]
     if differing:
         step = min(differing)
         return max(0, step - (1 if step < _ALL_LOOKED_AT else _BETWEEN)), step
-    at_end = {name for other in active[1:] for name, _, _ in compare_finals(active[0], other) or ()}
+    pairs = evidence.ledger.layout.pairs(active)
+    at_end = {name for one, other in pairs for name, _, _ in compare_finals(one, other) or ()}
     if at_end:
         # What the steps' fingerprints don't stand for may have been different from the first step on.
         compared = {name for r in active for one in r.params for name in one.names}
