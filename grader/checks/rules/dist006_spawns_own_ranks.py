@@ -59,6 +59,9 @@ from grader.model.trace import Event, RankTrace
 SEVERITY = Severity.ERROR
 
 
+_ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
+
+
 def check_source(script: Script) -> Iterable[Hit]:
     """Hint at spawned functions that join a group, unless only a run without a launcher gets there."""
     starts = script.calls(INIT)
@@ -106,7 +109,7 @@ def check_run(evidence: Evidence) -> Observation:
         own = [e for e in rank.events("process") if _is_own(e)]
         spawning += [(rank, own[0])] if own else []
     if spawning:
-        return flagged(_run_hit(spawning))
+        return flagged(_run_hit(evidence.script, spawning))
     if any(r.steps or r.groups for r in evidence.trace.ranks):
         return verified("Ranks trained in the processes that the launcher started.")
     return not_observable("No rank trained or joined a process group.")
@@ -121,7 +124,7 @@ def _is_own(event: Event) -> bool:
     )
 
 
-def _run_hit(spawning: list[tuple[RankTrace, Event]]) -> Hit:
+def _run_hit(script: Script, spawning: list[tuple[RankTrace, Event]]) -> Hit:
     first = spawning[0][1]
     target = first.fields.get("target")
     named = isinstance(target, str) and target and not target.startswith("_")
@@ -135,10 +138,25 @@ def _run_hit(spawning: list[tuple[RankTrace, Event]]) -> Hit:
         ),
         hint=(
             "Let torchrun start the ranks: call the training function directly "
-            "and read `LOCAL_RANK` from the environment."
+            "and read `LOCAL_RANK` from the environment." + _leave_out(script)
         ),
         where=places(e.site for _, e in spawning),
         ranks=tuple(r.rank for r, _ in spawning),
         details={"processes": {str(r.rank): len(r.events("process")) for r, _ in spawning}},
         severity=Severity.ERROR,
     )
+
+
+def _leave_out(script: Script) -> str:
+    """What else the spawning needed and a launcher sets itself."""
+    found = [
+        node
+        for tree in script.trees
+        for node in ast.walk(tree.root)
+        if (isinstance(node, ast.keyword) and node.arg in _ADDRESS)
+        or (isinstance(node, ast.Subscript) and script.ranks.environment(node) in _ADDRESS)
+    ]
+    stored = [n for n in found if isinstance(n, ast.keyword) or isinstance(n.ctx, ast.Store)]
+    if not stored:
+        return ""
+    return f" Drop what sets the address at {script.at(stored[0])}, too: torchrun has set it already."

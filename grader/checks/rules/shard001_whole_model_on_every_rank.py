@@ -51,6 +51,7 @@ from grader.checks.run.learning_rates import optimizer_places
 from grader.checks.run.model_memory import ModelMemory, model_memory
 from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.source.causes import lines, sharding_meshes
+from grader.checks.source.sharding_fixes import without_mesh
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -59,6 +60,11 @@ NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD003", "GRAD011")
 _MARGIN = 1.3
 """Shards are padded to equal length, and small tensors divide badly: so much more than the N-th part is still fair."""
+
+_SHARD = (
+    "Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
+    "DistributedDataParallel away."
+)
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -85,13 +91,19 @@ def check_run(evidence: Evidence) -> Observation:
     some = (
         f" {first.num_sharded} of its {first.num_tensors} tensors are sharded." if first.num_sharded else ""
     )
+    hint, fix = _SHARD, None
+    if first.num_sharded and first.num_sharded == first.num_tensors:
+        mesh, fix = without_mesh(evidence.script)
+        if mesh is not None:
+            some += f" {evidence.script.quote(mesh)} divides them among fewer ranks than there are."
+            hint = "Leave `mesh=` out of every `fully_shard`: it then shards over all ranks."
     return flagged(
         Hit(
             message=f"{ranks(greedy)} {'holds' if len(greedy) == 1 else 'hold'} {first.share:.0%} of the model: "
             f"{_told(first)}; sharded over {evidence.world_size} ranks it would be "
             f"{_mib(first.whole / evidence.world_size)}.{some}",
-            hint="Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
-            "DistributedDataParallel away.",
+            hint=hint,
+            fix=fix,
             where=(
                 *lines(evidence.script, sharding_meshes(evidence.script)),
                 *optimizer_places(evidence.script),
