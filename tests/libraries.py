@@ -23,7 +23,6 @@ from grader.checks.lint import lint_script
 from grader.checks.source.script import parse
 from grader.model.submission import SourceFile, Submission
 
-
 _LIBRARIES = ("torch", "torchvision", "accelerate", "lightning", "pytorch_lightning", "transformers")
 
 

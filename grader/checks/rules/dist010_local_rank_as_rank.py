@@ -61,6 +61,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         size = script.argument(call, "num_replicas") or script.argument(call, "world_size")
         if script.ranks.kind(rank) == "local" and not _of_one_machine(script, size):
             wrong.append(call)
+    yield from _rank_of_the_machine(script)
     wrong.sort(key=lambda n: (script.location(n).path, start(n)))
     if wrong:
         first = wrong[0]
@@ -72,6 +73,40 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=tuple(dict.fromkeys(script.location(c) for c in wrong)),
             fix=_fix(script, wrong),
         )
+
+
+def _rank_of_the_machine(script: Script) -> Iterable[Hit]:
+    """A spawned process that joins with a rank in which its own number has no part: all of a machine take one place."""
+    for call in script.calls(INIT):
+        rank = script.argument(call, "rank")
+        function = script.names.tree(call).function(call)
+        sites = script.graph.sites(function) if function is not None else []
+        if rank is None or function is None or not isinstance(rank, ast.Name | ast.Attribute):
+            continue
+        first = next(iter((*function.args.posonlyargs, *function.args.args)), None)
+        started = [s for s in sites if s.spawned and s.skipped == 1]
+        numbers = [script.argument(s.call, "nprocs") for s in started]
+        several = bool(numbers) and all(n is not None and script.values.constant(n) != 1 for n in numbers)
+        if first is None or not several or len(started) < len(sites) or _own_number(script, rank, first):
+            continue
+        yield Hit(
+            message=f"{script.at(call)} joins with the rank {script.quote(rank)}, in which the number of the spawned "
+            f"process, `{first.arg}`, has no part: all processes of one machine take the same place.",
+            hint=f"Count by machine and process: `rank=node_rank * processes_per_node + {first.arg}`.",
+            where=(script.location(call),),
+            severity=Severity.ERROR,
+        )
+
+
+def _own_number(script: Script, rank: ast.expr, first: ast.arg) -> bool:
+    """Whether the first parameter may have a part in a rank, by a name, an attribute or a call that nobody follows."""
+    for node in script.values.closure(rank):
+        if node is first or (isinstance(node, ast.Name) and node.id == first.arg):
+            return True
+        if isinstance(node, ast.Call) and name_of(node) not in ("ArgumentParser", "parse_args", "int"):
+            return True
+    stored = name_of(rank)
+    return any(stored in tree.attributes for tree in script.trees)
 
 
 def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:

@@ -63,7 +63,10 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     for clip in script.updates.clips:
         hit = (
-            _before_average(script, clip) or _inside_no_sync(script, clip) or _each_micro_batch(script, clip)
+            _before_average(script, clip)
+            or _inside_no_sync(script, clip)
+            or _each_micro_batch(script, clip)
+            or _of_one_shard(script, clip)
         )
         if hit is not None:
             yield hit
@@ -92,6 +95,33 @@ def _before_average(script: Script, clip: ast.Call) -> Hit | None:
                 where=(script.location(clip),),
             )
     return None
+
+
+def _of_one_shard(script: Script, clip: ast.Call) -> Hit | None:
+    """Torch's own clip by norm over the parameters of an FSDP module, of which each rank holds a part."""
+    given = clip.args[0] if clip.args else None
+    func = given.func if isinstance(given, ast.Call) else None
+    if (
+        (script.names.qualified(clip.func) or "") != "torch.nn.utils.clip_grad_norm_"
+        or not isinstance(func, ast.Attribute)
+        or func.attr != "parameters"
+    ):
+        return None
+    wraps = [o for o in script.values.origins(func.value) if isinstance(o, ast.Call)]
+    sharded = [
+        w for w in wraps if (script.names.qualified(w.func) or "").endswith(".FullyShardedDataParallel")
+    ]
+    if not sharded or len(sharded) < len(script.values.origins(func.value)):
+        return None
+    if any(k.arg in (None, "sharding_strategy") for w in sharded for k in w.keywords):
+        return None  # not every strategy shards
+    return Hit(
+        message=f"{script.at(clip)} clips by the norm of the gradients that this rank holds, and "
+        f"{script.at(sharded[0])} has sharded them: each rank scales its part of one and the same gradient by another "
+        "factor.",
+        hint=f"Let the wrapper clip, `{ast.unparse(func.value)}.clip_grad_norm_(…)`: it takes the norm over all ranks.",
+        where=(script.location(clip),),
+    )
 
 
 def _inside_no_sync(script: Script, clip: ast.Call) -> Hit | None:

@@ -39,8 +39,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: downloads that every rank reaches, with neither a test of the rank, nor a pair of barriers that lets
-one rank go first, nor a lock around them. In the run: ranks of one machine that really began a download. Hugging
-Face's caches take a lock of their own and don't count.
+one rank go first, nor a lock around them; and data sets that one rank downloads while the others open them. In the
+run: ranks of one machine that really began a download. Hugging Face's caches take a lock of their own and don't count.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.nodes import ranks_by_node
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
+from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import in_group, local_rank
@@ -92,6 +93,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         c for c in fetching if script.guards.on_every_rank(c) and not in_turn(script, c, fetching, _WORDS)
     ]
     found.sort(key=lambda c: (script.location(c).path, start(c)))
+    yield from _read_too_early(script, fetching)
     if not found:
         return
     first = found[0]
@@ -104,6 +106,24 @@ def check_source(script: Script) -> Iterable[Hit]:
         where=tuple(script.location(c) for c in found),
         fix=_fix(script, found),
     )
+
+
+def _read_too_early(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
+    """`download=rank == 0` on every rank: the others open the files in the same call, before rank 0 has fetched any."""
+    for call in script.calls_given("download"):
+        wanted = next(k.value for k in call.keywords if k.arg == "download")
+        condition = script.conditions.of(wanted)
+        if condition.which is not RankSet.MAIN or not condition.sure or script.graph.targets(call):
+            continue
+        if not script.guards.on_every_rank(call) or in_turn(script, call, [*fetching, call], _WORDS):
+            continue
+        yield Hit(
+            message=f"{script.at(call)} downloads on one rank, {script.quote(call)}, and all the others open the same "
+            "files in that very call: on a fresh machine nothing is there yet, and a wait behind it comes too late.",
+            hint="Let one rank per machine go first: `if local_rank == 0:` download, then `dist.barrier()`, then "
+            "build the data set on all ranks with `download=False`.",
+            where=(script.location(call),),
+        )
 
 
 def _fix(script: Script, found: list[ast.Call]) -> Fix | None:

@@ -76,7 +76,7 @@ class Reductions:
         for call in calls:
             if tree.inside(call, draw.loop):
                 return True
-            beside = self._names.tree(call).function(call) is function
+            beside = self._names.tree(call).function(call) is function and not self._of_other(call, counted)
             if beside and (own or self._follows(tree, draw, call)):
                 return True
             named = any(isinstance(n, ast.Name) and n.id in counted for n in walk(call))
@@ -86,6 +86,28 @@ class Reductions:
         inside = {n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
         parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
         return any(not inside.isdisjoint(self._values.closure(part)) for part in parts)
+
+    def _of_other(self, call: ast.Call, counted: set[str]) -> bool:
+        """Whether a collective plainly reduces something else: a tensor made anew, that holds none of the counts."""
+        given = call.args[0] if call.args else None
+        name = self._names.qualified(call.func) or ""
+        if not isinstance(given, ast.Name) or name not in (
+            "torch.distributed.all_reduce",
+            "torch.distributed.reduce",
+        ):
+            return False
+        tree = self._names.tree(call)
+        before = [n for n in tree.loads.get(given.id, ()) if start(n) < start(given)]
+        made = self._values.origins(given)
+        plain = (
+            len(made) == 1
+            and isinstance(made[0], ast.Call)
+            and (self._names.qualified(made[0].func) in ("torch.tensor", "torch.as_tensor"))
+        )
+        # What is filled or handed on before may hold anything.
+        if not plain or before or given.id in counted:
+            return False
+        return not any(isinstance(n, ast.Name) and n.id in counted for n in self._values.closure(given))
 
     def first_use(self, draw: Draw, counted: set[str]) -> ast.stmt | None:
         """The first statement after a loop that reads what it counted."""

@@ -220,7 +220,7 @@ class Ranks:
             return Strength.SURE if what == "world" else Strength.NO
         if name in _SAME or last in ("format", "join", "item", "strip", "device"):
             parts: list[ast.AST] = [
-                *node.args, *(k.value for k in node.keywords if what == "text" or k.arg not in PLACING)
+                *node.args, *(k.value for k in node.keywords if k.arg not in PLACING or _kept(what, name))
             ]  # fmt: skip
             if isinstance(node.func, ast.Attribute) and last == "item":
                 parts.append(node.func.value)
@@ -248,6 +248,11 @@ class Ranks:
 def _of_variable(variable: str, what: str) -> Strength:
     wanted = _WORLD_VARIABLES if what == "world" else _RANK_VARIABLES
     return Strength.SURE if variable in wanted else Strength.NO
+
+
+def _kept(what: str, name: str | None) -> bool:
+    """Whether a text tells where a value lies: a device does, a tensor's number does not."""
+    return what == "text" and name != "torch.tensor"
 
 
 def _is_default(value: ast.AST) -> bool:
