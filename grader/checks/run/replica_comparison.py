@@ -78,7 +78,7 @@ def in_parts_by_hand(trace: Trace) -> str:
     hint = Layout.of(trace).by_hand
     ranks = trainers(trace)
     if not hint or len(ranks) < 2:
-        return ""
+        return hint
     pairs = [(a, b) for other in ranks[1:] for a, b in zip(ranks[0].finals, other.finals, strict=False)]
     differ = any(
         a.names != b.names or _different(a.sums, b.sums) for a, b in pairs if len(a.sums) == len(b.sums)
