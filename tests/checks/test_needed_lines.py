@@ -92,8 +92,11 @@ def test_advice_of_a_rule_runs_when_pasted() -> None:
 
 
 def test_code_calls_what_it_needs_by_the_script_s_own_names() -> None:
-    own = script("import torch.distributed as td\nfrom torch.nn.parallel import DistributedDataParallel as Wrap\n")
-    told = with_needed_lines("`model = DistributedDataParallel(model)`, then `dist.barrier()`; not dist, `x.dist`.", own)
+    own = script(
+        "import torch.distributed as td\nfrom torch.nn.parallel import DistributedDataParallel as Wrap\n"
+    )
+    advice = "`model = DistributedDataParallel(model)`, then `dist.barrier()`; not dist, `x.dist`."
+    told = with_needed_lines(advice, own)
     assert told == "`model = Wrap(model)`, then `td.barrier()`; not dist, `x.dist`."
     both = script("import torch.distributed as td\nimport torch.distributed as dist\n")
     assert with_needed_lines("`dist.barrier()`", both) == "`dist.barrier()`"
