@@ -171,6 +171,9 @@ def _speaks_of_rank(script: Script, node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.IfExp):
         return script.conditions.of(node.test).partial
+    made = script.graph.definition(node.func if isinstance(node, ast.Call) else node)
+    if made is not None and any(script.ranks.shows_rank(n) for n in ast.walk(made)):
+        return True  # a filter or handler of the script's own that asks for the rank
     text = script.values.constant(node)
     return isinstance(text, str) and "rank" in text.lower()
 

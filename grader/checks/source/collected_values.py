@@ -8,17 +8,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.metric_reductions import GROWING
-from grader.checks.source.script import Script
+from grader.checks.source.call_sites import Calls
 from grader.checks.source.syntax_nodes import Definition, name_of, part_of
+from grader.checks.source.syntax_tree import Tree
 
+GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
+"""Methods that put what they are given into the object."""
 PROGRESS = {"tqdm", "trange", "track", "progress_bar", "alive_it"}
 """Wrappers that show how far a loop has come, and leave what it goes over as it is."""
 
 
-def collected_into(script: Script, node: ast.Name) -> Iterable[tuple[ast.expr, ...]]:
+def collected_into(tree: Tree, node: ast.Name) -> Iterable[tuple[ast.expr, ...]]:
     """What was added to a list or a meter of that name, call by call: `losses.append(loss.item())`."""
-    tree = script.names.tree(node)
     for load in tree.loads.get(node.id, ()):
         method = tree.parent.get(load)
         if not isinstance(method, ast.Attribute) or method.attr not in GROWING:
@@ -28,17 +29,18 @@ def collected_into(script: Script, node: ast.Name) -> Iterable[tuple[ast.expr, .
             yield _given(call)
 
 
-def handed_to(script: Script, node: ast.Attribute, owners: Iterable[ast.ClassDef]) -> tuple[ast.expr, ...]:
+def handed_to(
+    tree: Tree, calls: Calls, node: ast.Attribute, owners: Iterable[ast.ClassDef]
+) -> tuple[ast.expr, ...]:
     """What the object of `meter.avg` was handed by calls of its own methods: `meter.update(loss.item(), n)`."""
-    tree = script.names.tree(node)
     classes = list(owners)
-    methods = {f for f in script.graph.functions if script.graph.class_of.get(f) in classes}
+    methods = {f for f in calls.functions if calls.class_of.get(f) in classes}
     name = ast.unparse(node.value)
     return tuple(
         part
         for call in tree.calls_within(tree.scope(node))
         if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == name
-        if methods.intersection(script.graph.targets(call))
+        if methods.intersection(calls.targets(call))
         for part in _given(call)
     )
 

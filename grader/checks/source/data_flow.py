@@ -51,6 +51,16 @@ def reads_after(script: Script, variable: ast.expr, after: ast.AST, depth: int =
     return list(found)
 
 
+def sent_on(script: Script, node: ast.expr) -> bool:
+    """Whether another collective takes a value: what the others then have is whole."""
+    above = script.names.tree(node).parent.get(node)
+    while isinstance(above, ast.expr | ast.keyword):
+        if isinstance(above, ast.Call) and above in script.collectives.direct:
+            return True
+        above = script.names.tree(node).parent.get(above)
+    return False
+
+
 def _taken(script: Script, call: ast.Call, depth: int) -> Iterable[ast.expr]:
     """What becomes of a call's result: the call itself where it is used in place, or the reads of its names."""
     yield call

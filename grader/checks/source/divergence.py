@@ -89,7 +89,7 @@ class Divergence:
 
     def _grown(self, node: ast.Name, depth: int) -> RankDependence | None:
         """What a list or a meter was fed: `losses.append(loss.item())`."""
-        found = (self._first(given, depth) for given in collected_into(self._script, node))
+        found = (self._first(given, depth) for given in collected_into(self._script.names.tree(node), node))
         return next((apart for apart in found if apart is not None), None)
 
     def _element(self, node: ast.Subscript, depth: int) -> RankDependence | None:
@@ -228,7 +228,11 @@ class Divergence:
             apart = self._called_by_some(scope, node)
             if apart is None:
                 apart = self._definition(definition, node, depth)
-                given = handed_to(self._script, node, owners) if apart and apart.kind != "guard" else ()
+                given = (
+                    handed_to(self._script.names.tree(node), self._script.graph, node, owners)
+                    if apart and apart.kind != "guard"
+                    else ()
+                )
                 if given:
                     # One meter counts seconds and the next losses: what this very one was given tells.
                     apart = self._first(given, depth)

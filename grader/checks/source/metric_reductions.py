@@ -10,6 +10,7 @@ import ast
 from functools import lru_cache
 
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.collected_values import GROWING
 from grader.checks.source.collectives import REDUCING, Collectives
 from grader.checks.source.library_names import Names
 from grader.checks.source.syntax_nodes import LOOPS, end, name_of, start, walk
@@ -18,9 +19,9 @@ from grader.checks.source.training_loops import Draw, Training
 from grader.checks.source.value_sources import Values
 
 _REDUCERS = frozenset(name.rpartition(".")[2] for name in REDUCING)
-GROWING = {"append", "extend", "add", "update", "add_batch", "insert"}
 _TELLING = ("reduce", "gather", "synchron", "sync_", "full_tensor")
-_STORE_READS = ("get", "multi_get")
+_STORE_READS = ("get", "multi_get", "add")
+"""Of a key-value store; what is added to a number in it comes back as the sum of all ranks."""
 
 
 @lru_cache(maxsize=4096)
@@ -130,20 +131,25 @@ class Reductions:
     def _likely(self, tree: Tree) -> list[ast.Call]:
         """The calls of a file that are called after a reduction, that run a collective, or that may be of a method."""
         likely = set(tree.called_like(lambda name: names_reduction(name) or self._calls.methods(name)))
-        return [c for c in tree.calls if c in likely or c in self._collectives.running or self._asks_store(c)]
+        return [c for c in tree.calls if c in likely or c in self._collectives.running or self._named_so(c)]
 
-    def _asks_store(self, call: ast.Call) -> bool:
-        """Whether a call reads from a key-value store what other ranks may have put there, itself or in a function."""
-        if _reads_store(call):
-            return True
+    def _named_so(self, call: ast.Call) -> bool:
+        """Whether a call, or one in the function that it calls, is named after a reduction or reads other ranks' part.
+
+        So are those of functional collectives, of a process group's own methods and of a key-value store.
+        """
         bodies = (self._names.tree(t).calls_within(t) for t in self._calls.targets(call))
-        return any(_reads_store(inner) for body in bodies for inner in body)
+        return any(
+            names_reduction(name_of(inner)) or _reads_store(inner)
+            for body in ((call,), *bodies)
+            for inner in body
+        )
 
     def reduces(self, call: ast.Call) -> bool:
         """Whether a call brings values of the ranks together, or is called as if it did."""
-        name = name_of(call)
-        if names_reduction(name) or self._asks_store(call):
+        if self._named_so(call):
             return True
+        name = name_of(call)
         inside = self._collectives.running.get(call, ())
         methods = self._calls.methods(name) if isinstance(call.func, ast.Attribute) else ()
         if methods and not self._calls.targets(call):

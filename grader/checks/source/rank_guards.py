@@ -117,6 +117,10 @@ class Guards:
                 tests.append((above.test, child in above.body))
             elif isinstance(above, ast.IfExp) and child is not above.test:
                 self._note(found, above.test, child is above.body)
+            elif isinstance(above, ast.Match) and isinstance(child, ast.match_case):
+                condition = self._conditions.of_case(above, child)
+                if condition.which is not RankSet.ALL:
+                    found.append(Guard(condition, child.pattern))
             elif isinstance(above, ast.BoolOp) and isinstance(child, ast.expr):
                 for value in above.values[: above.values.index(child)]:
                     self._note(found, value, isinstance(above.op, ast.And))

@@ -14,7 +14,7 @@ from enum import Enum
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
 from grader.checks.source.ranks import Ranks, Strength, key_or_name
-from grader.checks.source.syntax_nodes import FUNCTIONS, name_of
+from grader.checks.source.syntax_nodes import FUNCTIONS, literal, name_of
 from grader.checks.source.value_sources import Values
 
 MAIN_NAME = re.compile(
@@ -87,6 +87,23 @@ class Conditions:
             self._conditions[test] = _NOTHING
             self._conditions[test] = self._judge(test, depth + 1)
         return self._conditions[test]
+
+    def of_case(self, match: ast.Match, case: ast.match_case) -> Condition:
+        """What a `case` says about ranks: of a rank (`case 0:`), or of a test of it (`case True:`)."""
+        before = match.cases[: match.cases.index(case)]
+        strength = self._ranks.rank(match.subject)
+        if not strength:
+            test = self.of(match.subject)
+            told = _constants(case.pattern) or {not c for b in before for c in _constants(b.pattern)}
+            return test if told == {True} else test.negated() if told == {False} else _NOTHING
+        numbers = _constants(case.pattern)
+        left = {c for b in before if b.guard is None for c in _constants(b.pattern)}
+        if numbers:
+            return Condition(RankSet.MAIN if numbers == {0} else RankSet.SOME, strength > Strength.WEAK)
+        if case.guard is not None:
+            return self.of(case.guard)
+        which = RankSet.OTHERS if left == {0} else RankSet.SOME if left else RankSet.ALL
+        return Condition(which, strength > Strength.WEAK)
 
     def _judge(self, test: ast.AST, depth: int) -> Condition:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -201,6 +218,15 @@ class Conditions:
         if bound is None:
             return Condition(RankSet.ALONE if isinstance(op, ast.Is | ast.Eq) else RankSet.DISTRIBUTED)
         return Condition(_AGAINST.get((type(op), bound), RankSet.SOME), sure)
+
+
+def _constants(pattern: ast.pattern) -> set[object]:
+    """The values that a pattern names; none for one that takes everything."""
+    if isinstance(pattern, ast.MatchOr):
+        return {c for part in pattern.patterns for c in _constants(part)}
+    if isinstance(pattern, ast.MatchValue):
+        return {literal(pattern.value)}
+    return {pattern.value} if isinstance(pattern, ast.MatchSingleton) else set()
 
 
 _MIRROR: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from grader.checks.source.data_flow import definitions, is_fresh, reads_after, source_text
+from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, name_of, walk
 from grader.checks.source.syntax_tree import Tree
@@ -43,7 +43,10 @@ def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) 
     root = script.values.constant(script.argument(call, "dst"))
     if name not in _ROOTED or not isinstance(root, int) or not source_text(tensor):
         return None
-    for node in reads_after(script, tensor, call):
+    reads = reads_after(script, tensor, call)
+    if any(sent_on(script, node) for node in reads):
+        return None
+    for node in reads:
         use = _use(script, node)
         if use is None or any(script.ranks.shows_rank(n) for n in walk(use)):
             continue

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Set
 
 from grader.checks.source.attributes import Attributes, is_property
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.collected_values import collected_into
 from grader.checks.source.framework_words import handed_on, unpacked
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
@@ -48,6 +49,7 @@ class Values:
         self._origins: dict[ast.AST, tuple[ast.AST, ...]] = {}
         self._own_origins: dict[ast.AST, tuple[ast.AST, ...]] = {}  # with each call of a factory by itself
         self._closures: dict[ast.AST, Set[ast.AST]] = {}
+        self._grown: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._sources: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}
 
     def origins(self, node: ast.AST, *, returns: bool = True) -> tuple[ast.AST, ...]:
@@ -107,13 +109,9 @@ class Values:
             yield from self._follow(node.orelse, returns, depth)
         elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
             # `x or default` hands a value on; `a and b` is a condition and stays one.
-            for value in node.values:
-                kept = tuple(self._follow(value, returns, depth))
-                if any(isinstance(o, ast.Compare | ast.BoolOp | ast.UnaryOp) for o in kept):
-                    yield node
-                    return
-            for value in node.values:
-                yield from self._follow(value, returns, depth)
+            kept = [o for value in node.values for o in self._follow(value, returns, depth)]
+            condition = any(isinstance(o, ast.Compare | ast.BoolOp | ast.UnaryOp) for o in kept)
+            yield from (node,) if condition else kept
         elif isinstance(node, ast.NamedExpr | ast.Await):
             yield from self._follow(node.value, returns, depth)
         else:
@@ -131,11 +129,8 @@ class Values:
                 yield self._names.local(definition.dotted) or node
             for inner in found:
                 if inner.kind not in ("function", "class"):
-                    yield from (
-                        self._from_definition(inner, node, returns, depth + 1)
-                        if depth < _MAX_DEPTH
-                        else (node,)
-                    )
+                    deeper = depth < _MAX_DEPTH
+                    yield from self._from_definition(inner, node, returns, depth + 1) if deeper else (node,)
         elif definition.kind in ("assign", "with") and value is not None:
             found_values = self._follow(value, returns, depth)
             for index in definition.path:
@@ -208,8 +203,8 @@ class Values:
         for owner in [own] if own else owners:
             method = self._calls.method(owner, node.attr)
             if method is not None and is_property(method):
-                for made in self._names.tree(method).returns.get(method, ()) if returns else ():
-                    yield from self._follow(made.value, returns, depth) if made.value is not None else ()
+                for made in self._returned(method) if returns else ():
+                    yield from self._follow(made, returns, depth)
                 return
         stores = list(self._attributes.stores(node.attr, [own] if own else owners))
         for tree, scope, definition in stores:
@@ -246,15 +241,17 @@ class Values:
             return
         followed = False
         for target in self._calls.targets(node) if returns else ():
-            tree = self._names.tree(target)
-            made = [r.value for r in tree.returns.get(target, ()) if r.value is not None]
-            generator = target in tree.yields
-            if isinstance(target, FUNCTIONS) and target.name != "__init__" and made and not generator:
-                followed = True
-                for value in made:
+            generator = target in self._names.tree(target).yields
+            if isinstance(target, FUNCTIONS) and target.name != "__init__" and not generator:
+                for value in self._returned(target):
+                    followed = True
                     yield from self._follow(value, returns, depth)
         if not followed:
             yield node
+
+    def _returned(self, function: ast.AST) -> list[ast.expr]:
+        made = self._names.tree(function).returns.get(function, ())
+        return [r.value for r in made if r.value is not None]
 
     def _collect(self, node: ast.AST) -> dict[ast.AST, None]:
         seen: dict[ast.AST, None] = {}
@@ -268,17 +265,25 @@ class Values:
                 self._sources[current] = self._sources_of(current)
             sources, statements = self._sources[current]
             work += sources
-            if statements:
-                seen.update(dict.fromkeys(statements))
+            seen.update(dict.fromkeys(statements))
         return seen
+
+    def _added_to(self, node: ast.Name) -> list[ast.expr]:
+        tree = self._names.tree(node)
+        key = (tree.scope(node), node.id)
+        if key not in self._grown:
+            self._grown[key] = [part for given in collected_into(tree, node) for part in given]
+        return self._grown[key]
 
     def _sources_of(self, node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
         """What a node is made of in one step: nodes to go on with, and statements that only have a part in it."""
-        sources = children(node)
+        # A loop's variable is made of what the loop goes through, not of all that the loop does.
+        sources = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
         statements: list[ast.AST] = []
         name = None
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             name = node.id
+            sources += self._added_to(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             name = f"{node.value.id}.{node.attr}"
         if name is not None:
@@ -291,6 +296,5 @@ class Values:
                     sources.extend(self._from_parameter(definition, False, 1))
         elif isinstance(node, ast.Call):
             for target in self._calls.targets(node):
-                tree = self._names.tree(target)
-                sources.extend(r.value for r in tree.returns.get(target, ()) if r.value is not None)
+                sources += self._returned(target)
         return sources, statements
