@@ -1,8 +1,8 @@
 """All ranks use the same GPU.
 
 ## What it finds
-CUDA devices named without the rank: a plain `"cuda"` or `.cuda()` with no `torch.cuda.set_device`, or a fixed
-number.
+CUDA devices named without the rank: a plain `"cuda"`, `.cuda()` or `torch.cuda.current_device()` with no
+`torch.cuda.set_device`, or a fixed number.
 
 ## Why it matters
 `"cuda"` means the current device, and that is number 0 in every process until it is told otherwise. All ranks then
@@ -56,8 +56,8 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
-from grader.checks.source.cuda_indices import device_numbers
-from grader.checks.source.device_pinning import pinning
+from grader.checks.source.cuda_indices import asks_current, device_numbers
+from grader.checks.source.device_pinning import OWN, PIN, pinning
 from grader.checks.source.literal_ranks import environment_writes
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import UNKNOWN, Script
@@ -104,21 +104,28 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield Hit(
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
         "machine then share one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
-        hint='Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, '
-        "`if torch.cuda.is_available(): torch.cuda.set_device(local_rank)`, "
-        '`device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")`.',
+        hint=OWN if any(asks_current(script, c) for c in _said(script, first)) else PIN,
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
         severity=Severity.HINT if by_hand else None,
         fix=None if by_hand else _fix(script, wrong),
     )
 
 
+def _said(script: Script, node: ast.Call) -> list[ast.AST]:
+    return [
+        o
+        for n, value in _devices(script)
+        if n is node and value is not None
+        for o in script.values.origins(value)
+    ]
+
+
 def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:
-    named = [(node, value, _device(script, value)) for node, value in _devices(script) if node in wrong]
-    numbers = [o for _, value, what in named if value is not None and what is _Named.FIXED
-               for o in script.values.origins(value)]  # fmt: skip
-    current = [node for node, _, what in named if what is _Named.CURRENT]
-    setters = [node for node, _, what in named if what is _Named.FIXED and _sets_current(script, node)]
+    named = [(node, _device(script, value)) for node, value in _devices(script) if node in wrong]
+    numbers = [o for node, what in named for o in _said(script, node)
+               if what is _Named.FIXED or asks_current(script, o)]  # fmt: skip
+    current = [n for n, what in named if what is _Named.CURRENT and not set(_said(script, n)) & set(numbers)]
+    setters = [node for node, what in named if what is _Named.FIXED and _sets_current(script, node)]
     return pinning(script, list(dict.fromkeys(numbers)), current, bool(setters))
 
 
@@ -174,13 +181,7 @@ def _pins(script: Script, value: ast.expr | None) -> bool:
     if _device(script, value) is _Named.OTHER:
         return True
     built = script.values.origins(value) if value is not None and value is not UNKNOWN else ()
-    return any(what is _Named.OTHER for node, what in _named_in(script, built))
-
-
-def _named_in(script: Script, calls: Iterable[ast.AST]) -> Iterable[tuple[ast.Call, _Named]]:
-    for node, value in _devices(script):
-        if node in calls:
-            yield node, _device(script, value)
+    return any(_device(script, v) is _Named.OTHER for node, v in _devices(script) if node in built)
 
 
 def _device(script: Script, value: ast.expr | None) -> _Named:
@@ -195,6 +196,8 @@ def _device(script: Script, value: ast.expr | None) -> _Named:
 
 
 def _origin(script: Script, origin: ast.AST) -> _Named:
+    if asks_current(script, origin):
+        return _Named.CURRENT
     if isinstance(origin, ast.Constant):
         if isinstance(origin.value, str):
             match = _CUDA.match(origin.value)

@@ -13,6 +13,7 @@ from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN
 from grader.checks.source.training_loops import DDP
 
 _SETTERS = ("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
+_ASKING = ("torch.cuda.current_device", "torch.accelerator.current_device_index")
 
 
 def device_numbers(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
@@ -23,6 +24,11 @@ def device_numbers(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
         for given in _given(script, call):
             for origin in script.values.origins(given):
                 yield from ((call, number) for number in _numbers(script, origin, given))
+
+
+def asks_current(script: Script, node: ast.AST) -> bool:
+    """`torch.cuda.current_device()`: number 0 in every process until the process has set another."""
+    return isinstance(node, ast.Call) and script.names.qualified(node.func) in _ASKING
 
 
 def _given(script: Script, call: ast.Call) -> Iterable[ast.expr]:

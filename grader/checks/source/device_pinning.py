@@ -9,12 +9,24 @@ import ast
 from collections.abc import Sequence
 
 from grader.checks.source.collectives import INIT
+from grader.checks.source.cuda_indices import asks_current
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.written_ranks import local_rank
 from grader.model.fix import Fix
 
 _SETTER = "torch.cuda.set_device"
+PIN = (
+    'Pin each rank to its own: `local_rank = int(os.environ["LOCAL_RANK"])`, `if torch.cuda.is_available(): '
+    'torch.cuda.set_device(local_rank)`, `device = torch.device("cuda", local_rank) if torch.cuda.is_available() else '
+    'torch.device("cpu")`.'
+)
+"""What to write where nothing chooses a device."""
+OWN = (
+    "The current device is number 0 in every process until it sets another. Take the rank's number on its machine: "
+    '`torch.device("cuda", int(os.environ["LOCAL_RANK"]))`.'
+)
+"""What to write where the current device is asked for before it was chosen."""
 
 
 def pinning(script: Script, fixed: Sequence[ast.AST], current: Sequence[ast.AST], pinned: bool) -> Fix | None:
@@ -22,11 +34,14 @@ def pinning(script: Script, fixed: Sequence[ast.AST], current: Sequence[ast.AST]
 
     Args:
         script: the script.
-        fixed: calls or texts that name one GPU by its number, as they are written.
+        fixed: numbers or texts that name one GPU, as they are written, and calls that ask for the current one's.
         current: calls that mean the current device. pinned: something of these chooses it already.
     """
     edits = Edits(script)
     for value in fixed:
+        if isinstance(value, ast.Call) and asks_current(script, value):
+            edits.replace(value, local_rank(script, edits, value))
+            continue
         if not isinstance(value, ast.Constant):
             return None
         number = local_rank(script, edits, value)
