@@ -6,8 +6,7 @@ CUDA devices named without the rank: a plain `"cuda"`, `.cuda()` or `torch.cuda.
 
 ## Why it matters
 `"cuda"` means the current device, and that is number 0 in every process until it is told otherwise. All ranks then
-share one GPU while the others idle: slow, soon out of memory, and NCCL refuses it ("Duplicate GPU detected"). On a
-machine without GPUs nothing shows.
+share one GPU while the others idle: slow, soon out of memory, and refused by NCCL. Without GPUs nothing shows.
 
 ## Example
 ```python
