@@ -1,8 +1,8 @@
 """Local gradients are clipped before they are averaged.
 
 ## What it finds
-Clipping that comes before a hand-written average of gradients, inside a `no_sync()` block, or at every micro-batch of
-an accumulation whose gradients are exchanged only at the last one.
+Clipping that comes before a hand-written average of gradients, inside a `no_sync()` block, in a hook of a parameter, or
+at every micro-batch of an accumulation whose gradients are exchanged only at the last one.
 
 ## Why it matters
 The limit is meant for the gradient that is stepped on. Each rank's own gradient is longer and points elsewhere: clipped
@@ -41,7 +41,8 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source, by the order of clip and collective in one round of the training loop, and by what stands around the
-clip. The run can't tell: the gradients that are stepped on are equal on all ranks either way.
+clip; and by functions that clip and are handed to `register_hook` of parameters, which DDP and FSDP average after their
+hooks have run (a hint). The run can't tell: the gradients that are stepped on are equal on all ranks either way.
 """
 
 from __future__ import annotations
@@ -50,11 +51,16 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
+from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 
 SEVERITY = Severity.WARNING
+_AFTER = (
+    "Clip what the step uses: leave the hook out, and between `backward()` and `step()` call "
+    "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`, or `clip_grad_value_` for single values."
+)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -70,6 +76,15 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         if hit is not None:
             yield hit
+    for call in clipping_hooks(script):
+        yield Hit(
+            message=f"{script.at(call)} clips in a hook of each parameter, {script.quote(call)}. It runs as soon as "
+            "this rank has its own gradient, before those of all ranks are averaged: the limit is put on what no "
+            "step uses, and the mean over ranks is neither as long as asked for nor in its direction.",
+            hint=after_backward(script, call) or _AFTER,
+            where=(script.location(call),),
+            severity=Severity.HINT,
+        )
 
 
 def _before_average(script: Script, clip: ast.Call) -> Hit | None:
