@@ -38,7 +38,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run alone, and only where the task asks for it: by the bytes of parameters and of optimizer state that each rank
-holds after its second step, beside what the whole would be.
+holds after its second step, beside what the whole would be. The text then tells which sizes of a mesh left one rank for
+each whole.
 Reference: "Getting Started with Fully Sharded Data Parallel", https://pytorch.org/tutorials/intermediate/FSDP_tutorial.html.
 """
 
@@ -51,7 +52,7 @@ from grader.checks.run.learning_rates import optimizer_places
 from grader.checks.run.model_memory import ModelMemory, model_memory
 from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.source.causes import lines, sharding_meshes
-from grader.checks.source.sharding_fixes import without_mesh
+from grader.checks.source.sharding_fixes import turned_mesh, without_mesh
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -60,6 +61,8 @@ NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD003", "GRAD011")
 _MARGIN = 1.3
 """Shards are padded to equal length, and small tensors divide badly: so much more than the N-th part is still fair."""
+_WHOLE = 0.99
+"""What is more than this share of a model is all of it."""
 
 _SHARD = (
     "Give every block, and the model last, to `fully_shard` before you build the optimizer, and leave "
@@ -91,12 +94,18 @@ def check_run(evidence: Evidence) -> Observation:
     some = (
         f" {first.num_sharded} of its {first.num_tensors} tensors are sharded." if first.num_sharded else ""
     )
-    hint, fix = _SHARD, None
+    hint, fix, turned = _SHARD, None, None
     if first.num_sharded and first.num_sharded == first.num_tensors:
         mesh, fix = without_mesh(evidence.script)
         if mesh is not None:
             some += f" {evidence.script.quote(mesh)} divides them among fewer ranks than there are."
             hint = "Leave `mesh=` out of every `fully_shard`: it then shards over all ranks."
+        turned, written, edits = turned_mesh(evidence.script) if first.share > _WHOLE else (None, "", None)
+        if turned is not None:
+            some += f" {evidence.script.at(turned)} gives its sizes as {evidence.script.quote(turned)}: copies lie "
+            some += "along the first, shards along the second, which was 1."
+            hint = f"Turn the sizes round, `{written}`: first the copies, then the shards of each."
+            fix = edits
     return flagged(
         Hit(
             message=f"{ranks(greedy)} {'holds' if len(greedy) == 1 else 'hold'} {first.share:.0%} of the model: "
@@ -105,6 +114,7 @@ def check_run(evidence: Evidence) -> Observation:
             hint=hint,
             fix=fix,
             where=(
+                *lines(evidence.script, [turned] if turned is not None else []),
                 *lines(evidence.script, sharding_meshes(evidence.script)),
                 *optimizer_places(evidence.script),
             ),

@@ -45,6 +45,27 @@ def test_each_rank_holds_its_part(tell: Any, share: float, world_size: int, stat
         assert look.hits[0].ranks == tuple(range(world_size))
 
 
+@pytest.mark.parametrize("sizes", ["(world, 1)", "(world // NODES, NODES)"])
+def test_sizes_of_a_mesh_the_wrong_way_round_are_named_first(tell: Any, sizes: str) -> None:
+    story = held(tell, 1.0)
+    story.text = f"""import os
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+NODES = int(os.environ.get("NODES", "1"))
+world = dist.get_world_size()
+sizes = {sizes}
+mesh = init_device_mesh("cpu", sizes, mesh_dim_names=("copy", "part"))
+model = fully_shard(build(), mesh=mesh)
+"""
+    hit = story.observation("SHARD001").hits[0]
+    assert hit.where[0].line == 8
+    first, second = sizes.strip("()").split(", ")
+    assert f"`({second}, {first})`" in hit.hint
+    assert hit.fix is not None
+
+
 def test_whole_models_are_fine_where_nobody_asks_for_shards(tell: Any) -> None:
     story = held(tell, 1.0, sharded=0)
     story.expected = Expected()
