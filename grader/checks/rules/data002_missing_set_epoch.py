@@ -70,8 +70,9 @@ from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
+from grader.checks.source.missed_epochs import may_mean, missed_epochs, tells
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.share_causes import own_cuts, own_seeds
+from grader.checks.source.share_causes import loader_at, own_cuts, own_seeds
 from grader.model.finding import Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -102,32 +103,10 @@ def check_source(script: Script) -> Iterable[Hit]:
             shuffles = script.argument(sampler, "shuffle")
             if shuffles is not None and script.values.constant(shuffles) is not True:
                 continue
-            calls = [n for n in told if _may_mean(script, n, sampler)]
-            if not any(_tells(script, n) for n in calls):
+            calls = [n for n in told if may_mean(script, n, sampler)]
+            if not any(tells(script, n) for n in calls):
                 fix = _fix(script, loader, sampler, calls)
                 yield _source_hit(script, sampler, calls, told, fix)
-
-
-def _may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:
-    """Whether `x.set_epoch` may be this sampler's: its own, or that of something nobody can follow."""
-    owners = script.values.origins(node.value)
-    known = {s for loader in script.training.loaders() for s in script.training.distributed_samplers(loader)}
-    return sampler in owners or not all(o in known for o in owners)
-
-
-def _tells(script: Script, node: ast.Attribute) -> bool:
-    """Whether a call of `set_epoch` runs once per epoch with a number that changes."""
-    tree = script.names.tree(node)
-    call = tree.parent[node]
-    if not isinstance(call, ast.Call) or not call.args:
-        return True
-    function = tree.function(node)
-    called = function is None or bool(script.graph.sites(function))
-    if function is not None and not called and function not in script.graph.class_of:
-        return bool(script.graph.references(function))
-    constant = isinstance(script.values.constant(call.args[0]), int)
-    # A method that only a library may call is taken to be called once per epoch.
-    return not constant and (not called or script.training.repeated(node))
 
 
 def _source_hit(
@@ -273,6 +252,7 @@ def _seeded(seeds: Sequence[Location]) -> str:
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     said = list(check_source(script))
     seeds = () if said else lines(script, own_seeds(script, stream.site))
+    missed = [] if said or seeds else list(missed_epochs(script, loader_at(script, stream.site)))
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
     sampler = shard.loader.sampler if shard.loader else ""
@@ -282,14 +262,19 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         cause = (
             f"The `DistributedSampler` was at epoch {told.pop()} each time: `set_epoch` did not reach it. "
         )
+        cause = missed[0].says if missed else cause
     return Hit(
         message=(
             f"{ranks(repeated)} met the same samples in the same order in {epochs(numbers)} "
             f"({count(shard.num_samples, 'sample')} each). {cause}Every epoch repeats the first one's batches, "
             "so shuffling helps only once."
         ),
-        hint=said[0].hint if said else _seeded(seeds) if seeds else _TELL,
-        where=(*(said[0].where if said else seeds), *place(stream.site)),
+        hint=said[0].hint if said else _seeded(seeds) if seeds else missed[0].hint if missed else _TELL,
+        where=(
+            *(said[0].where if said else seeds),
+            *lines(script, [m.call for m in missed]),
+            *place(stream.site),
+        ),
         ranks=tuple(sorted(repeated)),
         details={
             "epochs_by_rank": {str(r): n for r, n in repeated.items()},

@@ -50,7 +50,7 @@ from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines, names_rank
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import own_cuts, own_seeds, shares_of
+from grader.checks.source.share_causes import over_samplers, own_cuts, own_seeds, shares_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -153,6 +153,13 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
             f" {script.at(ranked[0])} seeds the shuffle with the rank, so each rank divides another order."
         )
         hint = "Seed it alike on every rank: a common seed plus the epoch. The rank only chooses the share."
+    for outer, inner in over_samplers(script, stream.site):
+        sources, whole = [outer], script.quote(inner)
+        cause = (
+            f" {script.at(outer)} draws positions in {whole}, {script.quote(outer)}: the numbers from 0 on, which "
+            "are the same on every rank, and not the samples that it stands for."
+        )
+        hint = f"Put {whole} in the place of {script.quote(outer)}, and make it with `shuffle=True`."
     shared = share(epoch.num_shared, epoch.num_distinct)
     example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""
     return Hit(

@@ -56,19 +56,18 @@ from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
 from grader.checks.run.split_membership import Disagreement, Leak, different_roots, different_splits, leaks
-from grader.checks.source.dataset_inputs import in_order, parts_of
+from grader.checks.source.dataset_inputs import in_order, lists_files, orders_set, parts_of
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.random_generators import Seeded, Seeding
+from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.seed_fixes import seeded_alike, together
-from grader.checks.source.syntax_nodes import LOOPS
+from grader.checks.source.seeds import Seeded
+from grader.checks.source.share_causes import orders_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
-_LISTINGS = {"os.listdir", "os.scandir", "glob.glob", "glob.iglob", "os.walk"}
-_LISTING_METHODS = {"iterdir", "glob", "rglob"}
 _SPREADS = ("broadcast", "broadcast_object_list", "scatter_object_list", "scatter")
 _SEED = (
     "Draw it from a generator that is seeded alike on all ranks: "
@@ -94,7 +93,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             continue
         for node in sorted(_makers(script, loader), key=lambda c: (c.lineno, c.col_offset)):
             hit = _order_hit(script, seeding, node) if node not in told else None
-            if hit is not None and _on_each_rank(script, node) and not _after_sharding(script, node):
+            own = script.names.tree(node).function(node) in list(orders_of(script, loader))
+            if hit is not None and (own or _on_each_rank(script, node)) and not _after_sharding(script, node):
                 told.add(node)
                 yield hit
 
@@ -122,6 +122,8 @@ def _makers(script: Script, loader: ast.Call) -> set[ast.Call]:
     for given in (dataset, *_given_to_samplers(script, loader)):
         if given is not None:
             found |= parts_of(script, given)
+    for function in orders_of(script, loader):
+        found.update(script.names.tree(function).calls_within(function))
     return {n for n in found if isinstance(n, ast.Call)}
 
 
@@ -156,26 +158,27 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
         if state not in (Seeded.NEVER, Seeded.BY_RANK) or seeding.splits(call):
             return None
         if seeding.orders(call):
+            apart = seeding.apart(call)
             return Hit(
                 message=f"{script.at(call)} puts the samples in a random order on every rank, {script.quote(call)}, "
                 f"with {source}, which is not the same on all of them. Shares are taken by index afterwards, so they "
-                "overlap and leave gaps.",
+                "overlap and leave gaps."
+                + (f" {script.at(apart[0])} is where its seed comes from." if apart else ""),
                 hint=_SEED,
-                where=where,
+                where=(*(script.location(n) for n in apart), *where),
                 fix=seeded_alike(script, call),
             )
         if not _in_getitem(script, call):
             return Hit(
                 message=f"{script.at(call)} makes up data at random on every rank, {script.quote(call)}, with "
-                f"{source}, which is not the same on all of them. The sampler divides one set by index, but "
-                "each rank has a set of its own.",
-                hint="Seed alike on all ranks before the data are made (`torch.manual_seed(0)`), or make them on one "
-                "rank and share the file.",
+                f"{source}, which is not the same on all of them. The sampler divides one set by index, but each rank "
+                "has a set of its own.",
+                hint="Seed alike before the data are made (`torch.manual_seed(0)`), or let one rank make the file.",
                 where=where,
                 severity=Severity.HINT,
             )
         return None
-    if _lists_files(script, call) and not in_order(script, call):
+    if lists_files(script, call) and not in_order(script, call):
         return Hit(
             message=f"{script.at(call)} numbers the samples in the order of {script.quote(call)}, which is whatever "
             "the file system gives. On another node it may be another one, and then shares taken by index overlap.",
@@ -183,7 +186,7 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
             where=where,
             severity=Severity.HINT,
         )
-    if _orders_set(script, call):
+    if orders_set(script, call):
         return Hit(
             message=f"{script.at(call)} numbers things in the order of a set, {script.quote(call)}. Python orders "
             "texts in a set differently in each process, so the numbers mean something else on each rank.",
@@ -197,23 +200,6 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
 def _in_getitem(script: Script, call: ast.Call) -> bool:
     function = script.names.tree(call).function(call)
     return function is not None and function.name in ("__getitem__", "__iter__", "forward", "__call__")
-
-
-def _lists_files(script: Script, call: ast.Call) -> bool:
-    name = script.names.qualified(call.func)
-    if name in _LISTINGS:
-        return True
-    return not name and isinstance(call.func, ast.Attribute) and call.func.attr in _LISTING_METHODS
-
-
-def _orders_set(script: Script, call: ast.Call) -> bool:
-    if script.names.qualified(call.func) != "set" or not call.args or in_order(script, call):
-        return False
-    tree = script.names.tree(call)
-    above = tree.parent.get(call)
-    if isinstance(above, ast.Call):
-        return (script.names.qualified(above.func) or "") in ("list", "tuple", "enumerate")
-    return isinstance(above, ast.comprehension) or (isinstance(above, LOOPS) and above.iter is call)  # type: ignore[union-attr]
 
 
 def check_run(evidence: Evidence) -> Observation:

@@ -61,8 +61,9 @@ from grader.checks.phrases import listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.dataset_inputs import parts_of
-from grader.checks.source.random_generators import Seeded, Seeding
+from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
+from grader.checks.source.seeds import Seeded
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition

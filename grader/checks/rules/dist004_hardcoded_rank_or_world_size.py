@@ -45,6 +45,7 @@ from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import Literal, literals
@@ -56,7 +57,7 @@ from grader.checks.source.written_ranks import in_group
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.run import Ending
-from grader.model.trace import Loader
+from grader.model.trace import Loader, Site
 
 SEVERITY = Severity.WARNING
 _MEANT = {"RANK": "rank", "WORLD_SIZE": "number of ranks"}
@@ -208,14 +209,31 @@ def _group(evidence: Evidence, started: int) -> Hit | None:
         return None
     sizes = sorted({g.world_size for g in other.values()})
     sites = [g.site for g in other.values()]
+    script = evidence.script
+    read = list(_told_by_variables(script, sites[0]))
+    told = ""
+    if read:
+        names = listed([f"`{script.ranks.environment(n)}`" for n in read])
+        told = f" {script.at(read[0])} reads {names}, which torchrun does not set."
     return Hit(
         message=f"{started} ranks were started, but {at(sites[0], 'the script')} made a group of {listed(sizes)}: "
-        f"{ranks(other)} took part in a group that is not the launcher's, and knows nothing of the rest.",
+        f"{ranks(other)} took part in a group that is not the launcher's, and knows nothing of the rest.{told}",
         hint=_HINT,
-        where=places(sites),
+        where=(*lines(script, read), *places(sites)),
         ranks=tuple(other),
         details={"started": started, "group": sizes},
+        severity=Severity.ERROR,
     )
+
+
+def _told_by_variables(script: Script, site: Site | None) -> Iterable[ast.AST]:
+    """What tells `init_process_group` the number of ranks and the own one: variables of another launcher."""
+    for call in script.calls(INIT):
+        if stands_at(script, call, site):
+            for name in ("rank", "world_size"):
+                given = script.argument(call, name)
+                parts = script.values.closure(given) if isinstance(given, ast.expr) else ()
+                yield from (p for p in parts if script.ranks.environment(p) not in ("", "RANK", "WORLD_SIZE"))
 
 
 def _samplers(evidence: Evidence) -> Hit | None:

@@ -69,6 +69,7 @@ from dataclasses import replace
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.reported_counts import counted_instead
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.validation_passes import (
     Parts,
@@ -80,13 +81,12 @@ from grader.checks.run.validation_passes import (
     in_vain,
     whole_ranks,
 )
-from grader.checks.source.count_fixes import brought_together
+from grader.checks.source.count_fixes import brought_together, too_small
 from grader.checks.source.dropped_results import dropped, kept_by
 from grader.checks.source.lightning_modules import logged_apart, told_devices
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.missing_modules import may_reduce
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
@@ -123,7 +123,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
             f"the validation set ({script.at(_dividing(script, divided[0]))} divides it): {script.quote(use)}. "
             "No collective brings the ranks' counts together, so the metric is that of one share only."
-            + _too_small(script, use, counted),
+            + too_small(script, use, counted),
             hint=_hint_for(script, lines or _REDUCE),
             where=(script.location(use),),
             fix=fix,
@@ -159,24 +159,6 @@ def _logged_apart(script: Script) -> Iterable[Hit]:
         )
 
 
-def _too_small(script: Script, use: ast.stmt, counted: set[str]) -> str:
-    """What a count of one share over the length of the whole set comes to."""
-    for node in ast.walk(use):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
-            continue
-        length = node.right
-        if (
-            isinstance(length, ast.Call)
-            and script.names.qualified(length.func) == "len"
-            and length.args
-            and name_of(length.args[0]) not in counted
-            and not any(o in script.training.loaders() for o in script.values.origins(length.args[0]))
-        ):
-            whole = script.quote(length)
-            return f" Divided by {whole}, the whole set's length, it is too small by the number of ranks."
-    return ""
-
-
 def _keeps_own_books(script: Script) -> bool:
     """Metric libraries that reduce over ranks when their result is asked for."""
     return bool(script.calls_given("num_process")) or any(
@@ -208,6 +190,11 @@ def check_run(evidence: Evidence) -> Observation:
                 _mended(evidence.script, _hit(evidence, stream, parts, split or met), split or met)
             )
         first = joined[0]
+        mine = [s.num_samples for s in parts[-1].epoch.shards]
+        alone = counted_instead(evidence, parts[-1].num_expected or 0, mine)
+        if alone is not None:
+            followed = f"each reported accuracy is a count out of {count(alone, 'sample')}, though `{first.name}` at "
+            return flagged(_hit(evidence, stream, parts, joined, f"{followed}{at(first.site)} ran behind it"))
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
         )
@@ -253,7 +240,13 @@ def _without_loaders(evidence: Evidence) -> Observation:
     )
 
 
-def _hit(evidence: Evidence, stream: Stream, parts: tuple[Parts, ...], met: tuple[Collective, ...]) -> Hit:
+def _hit(
+    evidence: Evidence,
+    stream: Stream,
+    parts: tuple[Parts, ...],
+    met: tuple[Collective, ...],
+    followed: str = "",
+) -> Hit:
     epoch = parts[-1].epoch
     counts = {s.rank: s.num_samples for s in epoch.shards}
     shares = ", ".join(f"rank {rank}: {n:,}" for rank, n in list(counts.items())[:8])
@@ -261,7 +254,13 @@ def _hit(evidence: Evidence, stream: Stream, parts: tuple[Parts, ...], met: tupl
     lost = [in_vain(evidence.ledger.layout, call) for call in met]
     places = (*(place(met[0].site) if met else ()), *place(stream.site))
     return _local(
-        shares, parts[-1].num_expected or 0, where, places, counts, len(parts), lost[0] if lost else _NOTHING
+        shares,
+        parts[-1].num_expected or 0,
+        where,
+        places,
+        counts,
+        len(parts),
+        followed or (lost or [_NOTHING])[0],
     )
 
 
@@ -272,6 +271,10 @@ def _mended(script: Script, hit: Hit, met: tuple[Collective, ...]) -> Hit:
     return replace(hit, hint=hint, fix=fix) if hint else hit
 
 
+_ADD_UP = (
+    "Add up correct predictions and samples over all ranks before dividing: "
+    "`counts = torch.tensor([correct, total], dtype=torch.float64); dist.all_reduce(counts)`."
+)
 _NOTHING = "no reduction or gathering followed"
 
 
@@ -290,10 +293,7 @@ def _local(
             f"{count(passes, 'pass', 'passes')}, and {followed}. {where} divides the set, "
             "so the metric that is reported is that of one rank's part, not of the whole."
         ),
-        hint=(
-            "Add up correct predictions and samples over all ranks before dividing: "
-            "`counts = torch.tensor([correct, total], dtype=torch.float64); dist.all_reduce(counts)`."
-        ),
+        hint=_ADD_UP if followed in (_NOTHING, "") else f"{_ADD_UP} Then read the figures out of `counts`.",
         where=places,
         ranks=tuple(sorted(counts)),
         details={"samples_by_rank": {str(rank): n for rank, n in counts.items()}, "passes": passes},

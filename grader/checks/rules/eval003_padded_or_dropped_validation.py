@@ -46,6 +46,7 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.reported_counts import counted_out_of
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.validation_passes import Parts, divided_passes
 from grader.checks.source.framework_words import ACCELERATE
@@ -152,7 +153,7 @@ def check_run(evidence: Evidence) -> Observation:
         padded = [p for p in parts if p.num_padded]
         if dropped:
             return flagged(_dropped(stream, dropped))
-        if padded and not _scored_exactly(evidence):
+        if padded and not _counted_once(evidence, padded):
             return flagged(_padded(stream, padded))
         if padded:
             good.append(
@@ -205,7 +206,11 @@ def _cut_short(evidence: Evidence) -> Hit | None:
     return None
 
 
-def _scored_exactly(evidence: Evidence) -> bool:
+def _counted_once(evidence: Evidence, padded: list[Parts]) -> bool:
+    """Whether what is reported tells that repeated samples were left out before counting."""
+    expected, drawn = padded[-1].num_expected or 0, padded[-1].epoch.num_drawn
+    if counted_out_of(evidence, expected) and counted_out_of(evidence, drawn) is False:
+        return True
     evaluation = evidence.evaluation
     if evaluation is None or evaluation.reported is None or "accuracy" not in evaluation.validation:
         return False
@@ -238,12 +243,14 @@ def _drop_hit(stream: Stream, who: tuple[int, ...], missing: int, total: int, nu
 def _padded(stream: Stream, parts: list[Parts]) -> Hit:
     worst = max(parts, key=lambda p: p.num_padded or 0)
     epoch, padded = worst.epoch, worst.num_padded or 0
+    # One sample more for each rank moves no figure by much; a share that is filled up to whole batches does.
+    much = padded > len(epoch.shards)
     return Hit(
         message=(
             f"{ranks(epoch.ranks)} scored {epoch.num_drawn:,} samples of a validation set of {epoch.num_distinct:,}: "
             f"{count(padded, 'sample was', 'samples were')} counted more than once. "
             f"{at(stream.site, 'The validation loader')} pads the parts to equal length, "
-            "so the metric is slightly off."
+            + ("so the metric weighs them more than others." if much else "so the metric is slightly off.")
         ),
         hint=(
             "Divide without padding (`Subset(val_set, range(rank, len(val_set), world_size))`), "
@@ -252,6 +259,6 @@ def _padded(stream: Stream, parts: list[Parts]) -> Hit:
         where=place(stream.site),
         ranks=epoch.ranks,
         details={"repeated": padded, "first_repeated": list(epoch.shared), "samples": epoch.num_distinct},
-        severity=Severity.HINT,
+        severity=Severity.WARNING if much else Severity.HINT,
         evidence=EvidenceKind.TRACE,
     )

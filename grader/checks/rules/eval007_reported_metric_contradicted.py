@@ -56,6 +56,7 @@ from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
+    "DATA011",
     "EVAL001", "EVAL002", "EVAL003", "EVAL006", "EVAL008",
     # Ranks with networks of their own: what they score together is the score of none that is saved.
     "GRAD001", "GRAD002", "GRAD003", "GRAD007", "GRAD009", "OPT004",
@@ -136,8 +137,8 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("The reported metrics hold no `val_accuracy`.")
     if {s.split for s in evidence.ledger.validation} == {"train"}:
         return not_observable(
-            "The script validates on samples that it sets aside from the training split, so what it reports is another "
-            "figure than the one measured here."
+            "The script validates on samples of the training split, so what it reports is another figure than the one "
+            "measured here."
         )
     return _compared(evidence, evaluation, epochs)
 

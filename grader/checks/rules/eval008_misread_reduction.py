@@ -156,16 +156,20 @@ def _elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> H
 
 
 def _extreme(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit | None:
-    op = extreme_of_counts(script, call, tensor)
-    if name == "broadcast" or op is None:
+    found = extreme_of_counts(script, call, tensor)
+    if name == "broadcast" or found is None:
         return None
+    op, site = found
+    here = site is call
+    hint = f"Leave `op=dist.ReduceOp.{op}` out: `{name}` adds up by default."
+    if not here:
+        hint = f"Let {script.quote(site)} add up: `op=dist.ReduceOp.SUM` at {script.at(call)}."
     return Hit(
-        message=f"{script.at(call)} takes the `{op}` over ranks of {script.quote(tensor)}, which counts right "
-        "predictions: each rank counted its own samples, and the count of all of them is the sum.",
-        hint=f"Leave `op=dist.ReduceOp.{op}` out: `{name}` adds up by default. The largest of something (a time, a "
-        "memory peak) goes into a tensor of its own.",
-        where=(script.location(call),),
-        fix=added_up(script, call, tensor),
+        message=f"{script.at(site)} takes the `{op}` over ranks of what counts right predictions, "
+        f"{script.quote(site)}: each rank counted its own samples, and the count of all of them is the sum.",
+        hint=f"{hint} The largest of something (a time, a memory peak) goes into a tensor of its own.",
+        where=tuple(script.location(c) for c in dict.fromkeys((site, call))),
+        fix=added_up(script, call, tensor) if here else None,
     )
 
 

@@ -42,7 +42,7 @@ from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.run import Ending
 
 SEVERITY = Severity.WARNING
-EXPLAINED_BY = ("IO001", "IO008", "SHARD003")
+EXPLAINED_BY = ("IO001", "IO005", "IO008", "SHARD003")
 _SAVE = 'torch.save(model.module.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))'
 
 

@@ -77,7 +77,7 @@ from grader.checks.run.replica_comparison import (
 )
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
-from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced
+from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced, left_out
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.withheld_exchanges import withheld
@@ -88,7 +88,7 @@ from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
-EXPLAINED_BY = ("DIST001", "DIST003", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
+EXPLAINED_BY = ("DIST001", "DIST003", "DIST004", "GRAD002", "GRAD003", "GRAD009", "GRAD010", "GRAD011")
 _HINT = (
     "Wrap the model once it is on its device, `model = DistributedDataParallel(model)`, and train through it."
 )
@@ -236,8 +236,12 @@ def _hit(
     unsynced = any(s.synced is False for r in active for s in r.steps)
     replaced = list(exchange_replaced(script)) if wrapped else []
     in_vain = [] if wrapped else list(averaged_in_vain(script))
+    picked = list(left_out(script)) if seen is not None and seen.num_equal and not wrapped else []
     hint = _HINT
-    if wrapped and unsynced:
+    told = [] if not wrapped or script.averaging.all else list(withheld(script))
+    if told:
+        hint = told[0].hint
+    elif wrapped and unsynced:
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
     elif replaced:
         hint = f"Let the wrapper exchange gradients among all ranks; {script.quote(replaced[0])} takes its place."
@@ -259,7 +263,11 @@ def _hit(
         ),
         hint=hint,
         where=told_once(
-            (*lines(script, [*replaced, *in_vain]), *(seen.where(script) if seen else ()), *place(site))
+            (
+                *lines(script, [*(t.node for t in told), *replaced, *in_vain, *picked]),
+                *(seen.where(script) if seen else ()),
+                *place(site),
+            )
         ),
         ranks=(a, *found.ranks),
         details={

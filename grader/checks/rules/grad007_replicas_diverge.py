@@ -67,12 +67,13 @@ from grader.checks.run.replica_comparison import (
     incomparable,
     trainers,
 )
-from grader.checks.source.causes import fresh_models, lines
+from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.weight_changes import changed_apart, weight_changes
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace
+from grader.model.trace import RankTrace, Site
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -223,7 +224,8 @@ def _cause(evidence: Evidence) -> _Cause:
     seen = first_difference(evidence)
     if seen is not None and seen.what == WEIGHTS:
         where = told_once((*seen.where(script), *changed, *place(wrap)))
-        return _Cause(seen.sentence, seen.hint or hint, where)
+        moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
+        return _Cause(seen.sentence, moved or seen.hint or hint, where)
     if wrap is None:
         read = changed or lines(script, fresh_models(script))
         made = f" by {_named(read)}" if read else ""
@@ -234,6 +236,30 @@ def _cause(evidence: Evidence) -> _Cause:
         later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"
     why = f"{at(wrap, 'DDP')} made the replicas equal once; {later}."
     return _Cause(why, hint, told_once((*changed, *place(wrap))))
+
+
+def _above_the_wrap(script: Script, where: Sequence[Location], wrap: Site) -> str:
+    """Advice to do before the wrap what was done right below it; "" where that can't be moved as it stands."""
+    for made in script.training.wraps:
+        tree = script.names.tree(made)
+        wrapping = tree.statement(made)
+        if not stands_at(script, made, wrap) or not isinstance(wrapping, ast.Assign):
+            continue
+        block = getattr(tree.parent.get(wrapping), "body", [])
+        below = block[block.index(wrapping) + 1 :] if wrapping in block else []
+        for one in where:
+            for later in below:
+                if script.location(later).line == one.line and not _uses(later, wrapping.targets):
+                    text = script.quote(later)
+                    return f"Move {text} above the wrapper at {at(wrap)}: wrapping sends rank 0's weights to all."
+    return ""
+
+
+def _uses(statement: ast.stmt, targets: Sequence[ast.expr]) -> bool:
+    named = {name_of(t) for t in targets}
+    return not isinstance(statement, ast.Expr) or any(
+        isinstance(n, ast.Name | ast.Attribute) and name_of(n) in named for n in ast.walk(statement)
+    )
 
 
 def _named(where: Sequence[Location]) -> str:

@@ -67,7 +67,7 @@ from grader.model.precondition import Precondition
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.RANKS
 # Where each rank starts a whole group, each group has a rank 0 that may speak.
-EXPLAINED_BY = ("DIST006", "DIST013")
+EXPLAINED_BY = ("DIST004", "DIST006", "DIST013")
 _MIN_LINES = 3
 """One or two lines of a rank are a greeting, not a log."""
 _LOG_METHODS = {"debug", "info", "warning", "log"}

@@ -68,6 +68,7 @@ _SAVES = {
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag saved state dicts of the wrapper, unless the script strips the prefix somewhere."""
+    yield from _letters_stripped(script)
     if script.frameworks.words is ACCELERATE and not _strips_prefix(script):
         yield from _of_accelerate(script)
     if not script.training.wraps or script.training.framework or _strips_prefix(script):
@@ -87,6 +88,26 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=tuple(script.location(d) for d in found),
             fix=_fix(script, found),
         )
+
+
+def _letters_stripped(script: Script) -> Iterable[Hit]:
+    """`name.strip("module.")`, which takes away letters, not a word."""
+    for call in script.called("strip", "lstrip", "rstrip"):
+        given = script.values.constant(call.args[0]) if call.args else None
+        if isinstance(call.func, ast.Attribute) and given in ("module.", "_orig_mod.", "module"):
+            edits = Edits(script)
+            owner = edits.text(call.func.value)
+            edits.replace(call, f"{owner}.removeprefix({edits.text(call.args[0])})")
+            yield Hit(
+                message=f"{script.at(call)} takes single letters off the names, {script.quote(call)}: all of "
+                f"“{given}” that stand at their ends, in any order. Names such as `model.weight` or "
+                "`bn1.num_batches_tracked` come out as others, and the network does not load them.",
+                hint=f"Take the whole word away: `{owner}.removeprefix({edits.text(call.args[0])})`, or save "
+                "`model.module.state_dict()`, which has plain names.",
+                where=(script.location(call),),
+                severity=Severity.WARNING,
+                fix=edits.fix("Takes the prefix away, and nothing else."),
+            )
 
 
 def _of_accelerate(script: Script) -> Iterable[Hit]:
@@ -188,8 +209,11 @@ def _strips_prefix(script: Script) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Flag weights whose names all carry the wrapper's prefix."""
+    """Flag weights whose names all carry the wrapper's prefix, or came out wrong where it was taken off."""
     evaluation = evidence.evaluation
+    letters = list(_letters_stripped(evidence.script))
+    if letters and evaluation is not None and evaluation.artifact and evaluation.problem is not None:
+        return flagged(*letters)
     if evaluation is not None and evaluation.artifact and evaluation.problem is None:
         if evaluation.prefix:
             return flagged(

@@ -11,6 +11,7 @@ from grader.checks.run.stuck_ranks import rank_test
 from grader.checks.source.script import Script
 from grader.model.finding import Location
 from grader.model.line_change import LineChange
+from grader.model.trace import Site
 
 WEIGHTS, GRADIENTS = "weights", "gradients"
 SEEN_AGAIN = "In a second run, looked at line by line,"
@@ -47,7 +48,7 @@ class FirstDifference:
 
     def where(self, script: Script) -> tuple[Location, ...]:
         """The line, then the call that led to it, or all calls up to the test that let one rank through."""
-        callers = [c for c in self.change.callers if c.function != _MODULE]
+        callers = [c for c in self.change.callers if c.function != _MODULE or _is_given_something(script, c)]
         chain = [s for s in (self.change.site, *callers) if s is not None]
         if self.manner is Manner.ALONE:
             for number, site in enumerate(chain, 1):
@@ -100,6 +101,12 @@ class FirstDifference:
     @property
     def _names(self) -> str:
         return listed([f"`{name}`" for name in self.names], 3)
+
+
+def _is_given_something(script: Script, site: Site) -> bool:
+    """Whether a line at module level hands something on: `net.apply(reset)`, and not just `main()`."""
+    calls = (c for t in script.trees if t.path == site.path for c in t.calls if c.lineno == site.line)
+    return any(c.args or c.keywords for c in calls)
 
 
 def told_once(where: Iterable[Location]) -> tuple[Location, ...]:

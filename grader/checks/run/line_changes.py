@@ -151,8 +151,20 @@ def _gradients_differ(a: RankTrace, b: RankTrace) -> FirstDifference | None:
         if found is not None:
             return found
         manner, change = _exchange(a, step, mine)
+        if manner is Manner.NEVER:
+            manner, change = _in_part(mine, other) or (manner, change)
         return _difference(manner, change, (a.rank, b.rank), mine[-1], other[-1])
     return None
+
+
+def _in_part(mine: Sequence[LineChange], others: Sequence[LineChange]) -> tuple[Manner, LineChange] | None:
+    """The line that made some gradients equal, where it was another than the one that calls the collective."""
+    pairs = enumerate(zip(mine[-1].sums, others[-1].sums, strict=True))
+    alike = [i for i, (x, y) in pairs if x and equal((x,), (y,))]
+    before = [c for c in mine if any(not equal((c.sums[i],), (mine[-1].sums[i],)) for i in alike)]
+    if not alike or not before:
+        return None
+    return Manner.IN_VAIN, mine[mine.index(before[-1]) + 1]
 
 
 def _exchange(rank: RankTrace, step: int, states: Sequence[LineChange]) -> tuple[Manner, LineChange]:

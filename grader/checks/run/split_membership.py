@@ -38,6 +38,27 @@ class Disagreement:
     site: Site | None
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Distinct samples that a validation stream drew on all ranks, and how many of them any rank trained on."""
+
+    stream: Stream
+    num_scored: int
+    num_trained: int
+
+
+def scored_samples(ledger: Ledger) -> tuple[Scored, ...]:
+    """Of each validation stream whose samples are known by their places in a data set."""
+    trained = {root: set().union(*by_rank.values()) for root, by_rank in _by_root(ledger.training).items()}
+    found = []
+    for stream in ledger.validation:
+        for root, by_rank in _by_root((stream,)).items():
+            drawn = set().union(*by_rank.values())
+            if drawn:
+                found.append(Scored(stream, len(drawn), len(drawn & trained.get(root, set()))))
+    return tuple(found)
+
+
 def leaks(ledger: Ledger) -> tuple[Leak, ...]:
     """Pairs of ranks with samples in both roles, where no rank for itself has any: a split of one set, drawn anew."""
     trained = _by_root(ledger.training)
@@ -46,7 +67,7 @@ def leaks(ledger: Ledger) -> tuple[Leak, ...]:
     for root in trained.keys() & scored.keys():
         for trainer, samples in trained[root].items():
             if samples & scored[root].get(trainer, set()):
-                return ()  # evaluated on training data on purpose
+                return ()  # no split drawn anew: each rank knows what it trains on
             for scorer, others in scored[root].items():
                 shared = samples & others
                 if scorer != trainer and len(shared) >= max(_MIN_LEAKED, len(others) // 50):

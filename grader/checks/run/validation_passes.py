@@ -28,6 +28,7 @@ COMBINING = (
     "isend",
     "irecv",
     "scatter",
+    "store.add",
     "store.get",
     "store.multi_get",
 )
@@ -63,7 +64,7 @@ def divided_passes(ledger: Ledger, stream: Stream) -> tuple[Parts, ...]:
             s.exhausted for s in epoch.shards
         ):
             continue
-        padded = sum(s.num_distinct for s in epoch.shards) - epoch.num_distinct if exact else None
+        padded = epoch.num_drawn - epoch.num_distinct if exact else None
         missing = max(0, expected - epoch.num_distinct) if exact and epoch.complete else None
         found.append(Parts(epoch, expected, padded, missing))
     return tuple(found)

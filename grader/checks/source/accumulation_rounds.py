@@ -41,12 +41,20 @@ class AccumulationRounds:
             numbers = self._numbers(found.guard.test, test)
             if numbers is None:
                 continue
+            others = self._other_reasons(found.guard.test)
             for number in range(3 * _EVERY):
                 known = {key: (number if value is None else value) for key, value in numbers.items()}
-                steps, held = self._value(found.guard.test, known, 0), self._value(test, known, 0)
-                if steps is not None and held is not None and bool(steps) and bool(held) is holds:
-                    return place
+                for assumed in ({}, *({reason: 1} for reason in others)):
+                    steps = self._value(found.guard.test, {**known, **assumed}, 0)
+                    held = self._value(test, {**known, **assumed}, 0)
+                    if steps is not None and held is not None and bool(steps) and bool(held) is holds:
+                        return place
         return None
+
+    def _other_reasons(self, test: ast.expr) -> list[str]:
+        """Alternatives of a test that say nothing of the modulus: `… or i == last`, the last round of an epoch."""
+        parts = [p for o in (test, *self._origins(test)) if isinstance(o, ast.BoolOp) for p in o.values]
+        return [_key(p) for p in parts if isinstance(p, ast.Compare) and not _counts_rounds(p)]
 
     def _held(self, found: Accumulation) -> Iterable[tuple[ast.expr, bool, ast.AST]]:
         """Tests under which the loop enters `no_sync`, whether they must hold, and where."""
@@ -59,7 +67,7 @@ class AccumulationRounds:
                     if isinstance(context, ast.IfExp):
                         for branch, holds in ((context.body, True), (context.orelse, False)):
                             if _is_no_sync(branch):
-                                yield context.test, holds, block
+                                yield context.test, holds, context
                 above = tree.parent.get(block)
                 if _is_no_sync(item.context_expr) and isinstance(above, ast.If):
                     yield above.test, block in above.body, block
@@ -93,6 +101,8 @@ class AccumulationRounds:
 
     def _value(self, node: ast.expr, known: dict[str, int], depth: int) -> Any:
         """What an expression comes to in one round; None where that can't be told."""
+        if isinstance(node, ast.Compare) and _key(node) in known:
+            return known[_key(node)]
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, int) else None
         if isinstance(node, ast.Name | ast.Attribute):
@@ -133,6 +143,10 @@ class AccumulationRounds:
         if work is None or left is None or right is None or (work is operator.mod and not right):
             return None
         return work(left, right)
+
+
+def _counts_rounds(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in walk(node))
 
 
 def _key(node: ast.expr) -> str:

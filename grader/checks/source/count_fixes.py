@@ -8,7 +8,7 @@ from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.library_spelling import is_bound
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.syntax_nodes import Definition, end, start
+from grader.checks.source.syntax_nodes import Definition, end, name_of, start
 from grader.checks.source.training_loops import Draw
 from grader.model.fix import Fix
 
@@ -102,3 +102,21 @@ def _device(script: Script, use: ast.stmt) -> str | None:
     started = [script.argument(call, "backend") for call in script.calls(INIT)]
     gloo = all(b is not None and b is not UNKNOWN and script.values.constant(b) == "gloo" for b in started)
     return "" if started and gloo else None
+
+
+def too_small(script: Script, use: ast.stmt, counted: set[str]) -> str:
+    """What a count of one share over the length of the whole set comes to."""
+    for node in ast.walk(use):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+            continue
+        length = node.right
+        if (
+            isinstance(length, ast.Call)
+            and script.names.qualified(length.func) == "len"
+            and length.args
+            and name_of(length.args[0]) not in counted
+            and not any(o in script.training.loaders() for o in script.values.origins(length.args[0]))
+        ):
+            whole = script.quote(length)
+            return f" Divided by {whole}, the whole set's length, it is too small by the number of ranks."
+    return ""

@@ -13,6 +13,8 @@ from grader.checks.source.syntax_nodes import LOOPS, UNKNOWN, VARIABLES, name_of
 
 _MAX_NODES = 6000
 _IN_PLACE = {"shuffle", "sort", "append", "extend"}
+_LISTINGS = {"os.listdir", "os.scandir", "glob.glob", "glob.iglob", "os.walk"}
+_LISTING_METHODS = {"iterdir", "glob", "rglob"}
 
 
 def parts_of(script: Script, node: ast.expr) -> set[ast.AST]:
@@ -127,3 +129,22 @@ def _sorted_later(script: Script, statement: ast.AST | None) -> bool:
 def _targets(statement: ast.Assign | ast.AugAssign) -> list[ast.expr]:
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     return [t.value if isinstance(t, ast.Subscript) else t for t in targets]
+
+
+def lists_files(script: Script, call: ast.Call) -> bool:
+    """Whether a call lists a folder, in whatever order the file system gives."""
+    name = script.names.qualified(call.func)
+    if name in _LISTINGS:
+        return True
+    return not name and isinstance(call.func, ast.Attribute) and call.func.attr in _LISTING_METHODS
+
+
+def orders_set(script: Script, call: ast.Call) -> bool:
+    """Whether a call makes a set whose order something goes by."""
+    if script.names.qualified(call.func) != "set" or not call.args or in_order(script, call):
+        return False
+    tree = script.names.tree(call)
+    above = tree.parent.get(call)
+    if isinstance(above, ast.Call):
+        return (script.names.qualified(above.func) or "") in ("list", "tuple", "enumerate")
+    return isinstance(above, ast.comprehension) or (isinstance(above, LOOPS) and above.iter is call)  # type: ignore[union-attr]

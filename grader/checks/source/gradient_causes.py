@@ -110,3 +110,21 @@ def scaled_hooks(script: Script) -> Iterable[ast.AST]:
                 continue
             if script.ranks.world(node.left) or script.ranks.world(node.right):
                 yield node
+
+
+def left_out(script: Script) -> Iterable[ast.AST]:
+    """Tests that pick some of the parameters: `[p for p in net.parameters() if p.dim() > 1]`."""
+    for tree in script.trees:
+        for node in ast.walk(tree.root):
+            if not isinstance(node, ast.ListComp | ast.GeneratorExp):
+                continue
+            for part in node.generators:
+                over = part.iter if isinstance(part.iter, ast.Call) else None
+                if over is None or name_of(over) not in ("parameters", "named_parameters"):
+                    continue
+                if any("grad" not in ast.unparse(c) for t in part.ifs for c in _alternatives(t)):
+                    yield node
+
+
+def _alternatives(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) else [test]

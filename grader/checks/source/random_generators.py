@@ -7,9 +7,9 @@ a fault is the rules' matter. Seeds set by code that was not handed in count as 
 from __future__ import annotations
 
 import ast
-from enum import Enum
 
 from grader.checks.source.script import Script
+from grader.checks.source.seeds import Seeded, drawn_apart, is_none, seeded
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 
 _SEEDS = {
@@ -65,17 +65,6 @@ _WITH_STATE = {
 RANDOM_SPLIT = "torch.utils.data.random_split"
 
 
-class Seeded(Enum):
-    """What the text says about the state of a generator when it is drawn from."""
-
-    NEVER = "never"
-    """Each process draws its own numbers."""
-    ALIKE = "alike"
-    """A seed that is the same on all ranks."""
-    BY_RANK = "by rank"
-    UNKNOWN = "unknown"
-
-
 class Seeding:
     """Seeds and draws of one script."""
 
@@ -123,7 +112,7 @@ class Seeding:
                 if isinstance(o, ast.Call)
             )
             return Seeded.NEVER if bare else Seeded.UNKNOWN
-        states = {self.seed(s) for s in seeds}
+        states = {seeded(self._script, s) for s in seeds}
         return Seeded.BY_RANK if Seeded.BY_RANK in states else states.pop()
 
     def drawn(self, call: ast.Call) -> tuple[str, Seeded]:
@@ -132,7 +121,7 @@ class Seeding:
         head, _, last = name.rpartition(".")
         if name == RANDOM_SPLIT or (head == "torch" and last in _TORCH):
             given = self._script.argument(call, "generator")
-            if given is not None and not _is_none(given):
+            if given is not None and not is_none(given):
                 return "its generator", Seeded.UNKNOWN if given is UNKNOWN else self.generator(given)
             return "torch's global generator", self.of("torch")
         if name in _WITH_STATE:
@@ -141,8 +130,8 @@ class Seeding:
             if says is False or (_WITH_STATE[name] and says is not True):
                 return "", Seeded.UNKNOWN
             given = self._script.argument(call, "random_state")
-            if given is not None and not _is_none(given):
-                return "`random_state`", Seeded.UNKNOWN if given is UNKNOWN else self.seed(given)
+            if given is not None and not is_none(given):
+                return "`random_state`", Seeded.UNKNOWN if given is UNKNOWN else seeded(self._script, given)
             return "numpy's global generator", self.of("numpy")
         if head == "numpy.random" and last in _NUMPY:
             return "numpy's global generator", self.of("numpy")
@@ -150,8 +139,8 @@ class Seeding:
             return "Python's global generator", self.of("python")
         if isinstance(call.func, ast.Attribute) and not name and self._of_table(call, call.func):
             seeds = [k.value for k in call.keywords if k.arg in ("random_state", "seed", "generator")]
-            if seeds and not _is_none(seeds[0]):
-                return "its seed", self.seed(seeds[0])
+            if seeds and not is_none(seeds[0]):
+                return "its seed", seeded(self._script, seeds[0])
             return "numpy's global generator", self.of("numpy")
         if (
             isinstance(call.func, ast.Attribute)
@@ -237,32 +226,16 @@ class Seeding:
                 given = [b for b in bound if b is not None and b is not UNKNOWN]
                 if given and len(given) == len(bound):
                     return [state for g in given for state in self._given(g, depth - 1)]
-        return [self.seed(node)]
+        return [seeded(self._script, node)]
 
-    def seed(self, node: ast.expr) -> Seeded:
-        """What a seed is: the same on all ranks, made with the rank, or another one each time."""
-        if _is_none(node):
-            return Seeded.NEVER
-        parts = self._script.values.closure(node)
-        if self._script.ranks.rank(node) or any(
-            isinstance(p, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and self._script.ranks.rank(p)
-            for p in parts
-        ):
-            return Seeded.BY_RANK
-        if any(isinstance(p, ast.Call) and self._own_each_time(p) for p in parts):
-            return Seeded.NEVER
-        return Seeded.ALIKE
-
-    def _own_each_time(self, call: ast.Call) -> bool:
-        name = self._script.names.qualified(call.func) or ""
-        return name in (
-            "time.time",
-            "time.time_ns",
-            "os.getpid",
-            "os.urandom",
-            "torch.seed",
-            "random.randint",
-        ) or (name.startswith("datetime."))
+    def apart(self, call: ast.Call) -> list[ast.stmt]:
+        """Where the seed of what a call draws from gets another number on each rank."""
+        given = self._script.argument(call, "generator")
+        return (
+            drawn_apart(self._script, self._seeded_later(name_of(given)))
+            if isinstance(given, ast.Name)
+            else []
+        )
 
     def _seeded_later(self, name: str) -> list[ast.expr]:
         """Seeds given to an object of that name: `g = torch.Generator()`, `g.manual_seed(0)`."""
@@ -271,7 +244,3 @@ class Seeding:
             for c in self._script.called("manual_seed", "seed")
             if isinstance(c.func, ast.Attribute) and name_of(c.func.value) == name and c.args
         ]
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

@@ -30,6 +30,9 @@ _DISTRIBUTED_CALLS = {
     "torch.distributed.is_torchelastic_launched", "torch.distributed.is_nccl_available",
 }  # fmt: skip
 
+_STATE = "torch.distributed.checkpoint.state_dict.get_"
+_WHOLE_ON_MAIN = ("full_state_dict", "cpu_offload")
+
 
 class RankSet(Enum):
     """The ranks for which a condition holds."""
@@ -145,6 +148,8 @@ class Conditions:
         strength = self._ranks.rank(test)
         if strength:
             return Condition(RankSet.OTHERS, strength > Strength.WEAK)
+        if any(self._gathered_on_main(o) for o in self._values.origins(test)):
+            return Condition(RankSet.MAIN)
         if isinstance(test, ast.Name | ast.Attribute) and (held := self._held_by(test, depth)).partial:
             return held
         of_arguments = isinstance(test, ast.Attribute) and "args" in name_of(test.value).lower()
@@ -154,6 +159,20 @@ class Conditions:
         if variable in ("WORLD_SIZE", "RANK", "LOCAL_RANK") or _DISTRIBUTED_NAME.search(name):
             return Condition(RankSet.DISTRIBUTED)
         return _NOTHING
+
+    def _gathered_on_main(self, origin: ast.AST) -> bool:
+        """`get_model_state_dict(…)` of whole, offloaded tensors, which is empty on all ranks but the first."""
+        if not isinstance(origin, ast.Call) or not (self._names.qualified(origin.func) or "").startswith(
+            _STATE
+        ):
+            return False
+        options = self._calls.argument(origin, "options")
+        made = self._values.origins(options) if options is not None else ()
+        return any(
+            isinstance(o, ast.Call)
+            and all(self._values.constant(self._calls.argument(o, name)) is True for name in _WHOLE_ON_MAIN)
+            for o in made
+        )
 
     def _held_by(self, node: ast.expr, depth: int) -> Condition:
         """Which ranks have something in a name that is None on the others: a writer that rank 0 alone makes."""

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.checks.source.random_generators import Seeded, Seeding
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import Script
+from grader.checks.source.seeds import Seeded, seeded
 from grader.checks.source.syntax_nodes import UNKNOWN, walk
 from grader.checks.source.training_loops import SAMPLER
 
@@ -28,11 +28,10 @@ class WrongShare:
 
 def wrong_shares(script: Script) -> Iterator[WrongShare]:
     """Samplers and streams that give ranks or workers the same samples."""
-    seeding = Seeding(script)
     for sampler in script.calls(SAMPLER):
         if _scores(script, sampler) or script.guards.partial(sampler) or script.guards.alone(sampler):
             continue
-        found = _wrong_rank(script, sampler) or _wrong_seed(script, seeding, sampler)
+        found = _wrong_rank(script, sampler) or _wrong_seed(script, sampler)
         if found is not None:
             yield found
     for loader in script.training.loaders():
@@ -81,11 +80,11 @@ def _wrong_rank(script: Script, sampler: ast.Call) -> WrongShare | None:
     return None
 
 
-def _wrong_seed(script: Script, seeding: Seeding, sampler: ast.Call) -> WrongShare | None:
+def _wrong_seed(script: Script, sampler: ast.Call) -> WrongShare | None:
     seed = script.argument(sampler, "seed")
     if seed is None or seed is UNKNOWN:
         return None
-    state = seeding.seed(seed)
+    state = seeded(script, seed)
     if state not in (Seeded.BY_RANK, Seeded.NEVER):
         return None
     how = "with the rank" if state is Seeded.BY_RANK else "with a number that each rank draws for itself"

@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from grader.checks.source.causes import by_world, names_rank, stands_at
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.training_loops import SAMPLER
 from grader.model.trace import Site
+
+_BY_POSITION = {
+    f"torch.utils.data.{where}{name}"
+    for where in ("", "sampler.")
+    for name in ("RandomSampler", "SequentialSampler", "WeightedRandomSampler")
+}
 
 
 def loader_at(script: Script, site: Site | None) -> ast.Call | None:
@@ -32,6 +39,19 @@ def shares_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
             yield from (o for o in script.values.origins(rank) if isinstance(o, ast.expr))
 
 
+def over_samplers(script: Script, site: Site | None) -> Iterable[tuple[ast.Call, ast.expr]]:
+    """Samplers that a loader is given, and that go through another sampler's positions: `RandomSampler(sampler)`."""
+    loader = loader_at(script, site)
+    given = [script.argument(loader, name) for name in ("sampler", "batch_sampler")] if loader else []
+    for node in [n for g in given if isinstance(g, ast.expr) for n in script.values.closure(g)]:
+        if not isinstance(node, ast.Call) or script.names.qualified(node.func) not in _BY_POSITION:
+            continue
+        source = script.argument(node, "data_source") or (node.args[0] if node.args else None)
+        made = script.values.origins(source) if isinstance(source, ast.expr) else ()
+        if isinstance(source, ast.expr) and any(m in script.calls(SAMPLER) for m in made):
+            yield node, source
+
+
 def data_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What made the data set of a loader."""
     loader = loader_at(script, site)
@@ -50,7 +70,7 @@ def batch_size_of(script: Script, site: Site | None) -> Iterable[ast.AST]:
 
 def own_seeds(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """What samplers of the submission's own that a loader is given seed their shuffles with."""
-    for function in _orders_of(script, site):
+    for function in orders_of(script, loader_at(script, site)):
         for call in script.names.tree(function).calls_within(function):
             if name_of(call) in ("manual_seed", "seed", "default_rng", "Random", "RandomState"):
                 yield call
@@ -58,15 +78,15 @@ def own_seeds(script: Script, site: Site | None) -> Iterable[ast.AST]:
 
 def own_cuts(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """Where samplers of the submission's own that a loader is given cut out a rank's share."""
-    for function in _orders_of(script, site):
+    for function in orders_of(script, loader_at(script, site)):
         seeds = [n for seed in own_seeds(script, site) for n in ast.walk(seed)]
         for node in ast.walk(function):
             if isinstance(node, ast.expr) and node not in seeds and script.ranks.rank(node):
                 yield script.names.tree(function).statement(node)
 
 
-def _orders_of(script: Script, site: Site | None) -> Iterable[ast.FunctionDef]:
-    loader = loader_at(script, site)
+def orders_of(script: Script, loader: ast.Call | None) -> Iterable[ast.FunctionDef]:
+    """The `__iter__` methods of the submission's own samplers that a loader is given."""
     if loader is None:
         return
     for name in ("sampler", "batch_sampler"):

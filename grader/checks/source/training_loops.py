@@ -78,7 +78,7 @@ class Training:
         ]
         self.backwards = tuple(backwards)
         self._functions = self._containing(backwards)
-        self.wraps = tuple(calls.named(DDP))
+        self.wraps = (*calls.named(DDP), *self._wraps_by_alias())
         self.framework = any(_is_framework(i) for tree in trees for i in tree.imports)
         """A library that wraps, shards and synchronises by itself is in use."""
         self.intent = LoaderPurpose(names, calls, values)
@@ -98,6 +98,20 @@ class Training:
         if self._draws is None:
             self._draws = tuple(self._find_draws())
         return self._draws
+
+    def _wraps_by_alias(self) -> Iterable[ast.Call]:
+        """`wrap = partial(DistributedDataParallel, …)` on GPUs, the class itself elsewhere; then `wrap(model)`."""
+        made = [c for c in self._calls.named("functools.partial") if c.args]
+        if not any(self._names.qualified(c.args[0]) == DDP for c in made):
+            return
+        for call in (c for tree in self._trees for c in tree.calls if isinstance(c.func, ast.Name)):
+            origins = self._values.origins(call.func) if self._names.qualified(call.func) is None else ()
+            kinds = {
+                self._names.qualified(o.args[0] if o in made and isinstance(o, ast.Call) else o)
+                for o in origins
+            }
+            if kinds == {DDP}:
+                yield call
 
     def roles(self, loader: ast.Call) -> Roles:
         """What a loader is used for."""

@@ -278,7 +278,7 @@ class Values:
     def _sources_of(self, node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
         """What a node is made of in one step: nodes to go on with, and statements that only have a part in it."""
         # A loop's variable is made of what the loop goes through, not of all that the loop does.
-        sources = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
+        sources: list[ast.AST] = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
         statements: list[ast.AST] = []
         name = None
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):

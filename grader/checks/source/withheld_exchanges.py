@@ -44,11 +44,12 @@ def withheld(script: Script) -> Iterable[Withheld]:
     for accumulation in script.accumulations.all:
         held = script.accumulation_rounds.held_when_stepping(accumulation)
         if held is not None:
+            tested = "" if accumulation.guard is None else f", {script.quote(accumulation.guard.test)}"
             yield Withheld(
-                accumulation.step,
-                f"steps in a round whose exchange {script.at(held)} holds back: the gradients of that micro-batch "
-                "stay on their rank",
-                "Leave `no_sync()` in just those rounds that step: use one and the same test for both.",
+                held,
+                f"holds the exchange back in a round that steps at {script.at(accumulation.step)}: the gradients "
+                "of that micro-batch stay on their rank",
+                f"Leave `no_sync()` in just those rounds that step: test here what the step tests{tested}.",
             )
 
 

@@ -1,0 +1,34 @@
+"""Out of how many samples a reported accuracy was counted: told by the figures alone.
+
+Right predictions are whole numbers, so an accuracy over 239 samples is some k/239. Where no figure is one, but each is
+some k/120, only one rank's 120 samples were counted, whatever was exchanged before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grader.checks.evidence import Evidence
+
+_EXACT = 2e-3
+"""How far a count may be from a whole number: single precision is off by less, chance rarely hits it."""
+_DECIMALS = 5
+_MIN_FIGURES = 3
+
+
+def counted_out_of(evidence: Evidence, total: int) -> bool | None:
+    """Whether all reported accuracies are counts out of so many samples; None where they can't tell."""
+    evaluation = evidence.evaluation
+    if evaluation is None or evaluation.reported is None or total < 1:
+        return None
+    figures = sorted({f for f in evaluation.reported.accuracies if 0.0 < f < 1.0})
+    if len(figures) < _MIN_FIGURES or all(abs(f - round(f, _DECIMALS)) < 1e-9 for f in figures):
+        return None  # too few, or rounded for the eye
+    return all(abs(f * total - round(f * total)) <= _EXACT for f in figures)
+
+
+def counted_instead(evidence: Evidence, total: int, others: Iterable[int]) -> int | None:
+    """The first of some other numbers that the figures are counts out of, where they are none out of `total`."""
+    if counted_out_of(evidence, total) is not False:
+        return None
+    return next((n for n in others if n != total and counted_out_of(evidence, n)), None)

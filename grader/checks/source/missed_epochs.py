@@ -1,0 +1,64 @@
+"""Calls of `set_epoch` that don't tell a sampler which epoch begins: another object, another number, or too late."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.checks.source.script import Script
+
+
+@dataclass(frozen=True, slots=True)
+class MissedEpoch:
+    """One such call; what it does, as a sentence for a message, and what to write."""
+
+    call: ast.Call
+    says: str
+    hint: str
+
+
+def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpoch]:
+    """For a loader whose sampler a run saw at one and the same epoch: what its `set_epoch` calls do instead."""
+    samplers = script.training.distributed_samplers(loader) if loader is not None else ()
+    for call in script.called("set_epoch"):
+        if not isinstance(call.func, ast.Attribute) or not call.args:
+            continue
+        owner = script.quote(call.func.value)
+        if any(s in script.values.origins(call.func.value) for s in samplers):
+            yield MissedEpoch(
+                call,
+                f"{script.at(call)} tells the `DistributedSampler` the same number each time, "
+                f"{script.quote(call.args[0])}. ",
+                f"Give it the variable of the loop over epochs: {owner[:-1]}.set_epoch(epoch)`, once per epoch.",
+            )
+        else:
+            yield MissedEpoch(
+                call,
+                f"{script.at(call)} asks {owner}, and that is not the loader's `DistributedSampler`, which was told "
+                "nothing. ",
+                "Call it on the `DistributedSampler` itself, which a loader holds as its `sampler`: "
+                "`loader.sampler.set_epoch(epoch)`, once per epoch.",
+            )
+
+
+def may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:
+    """Whether `x.set_epoch` may be this sampler's: its own, or that of something nobody can follow."""
+    owners = script.values.origins(node.value)
+    known = {s for loader in script.training.loaders() for s in script.training.distributed_samplers(loader)}
+    return sampler in owners or not all(o in known for o in owners)
+
+
+def tells(script: Script, node: ast.Attribute) -> bool:
+    """Whether a call of `set_epoch` runs once per epoch with a number that changes."""
+    tree = script.names.tree(node)
+    call = tree.parent[node]
+    if not isinstance(call, ast.Call) or not call.args:
+        return True
+    function = tree.function(node)
+    called = function is None or bool(script.graph.sites(function))
+    if function is not None and not called and function not in script.graph.class_of:
+        return bool(script.graph.references(function))
+    constant = isinstance(script.values.constant(call.args[0]), int)
+    # A method that only a library may call is taken to be called once per epoch.
+    return not constant and (not called or script.training.repeated(node))

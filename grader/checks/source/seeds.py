@@ -1,0 +1,95 @@
+"""What a seed is made of: the same number on all ranks, one with the rank in it, or another one in each process."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from enum import Enum
+
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start, walk
+
+_SPREADING = ("broadcast", "broadcast_object_list", "all_reduce")
+
+
+class Seeded(Enum):
+    """What the text says about the state of a generator when it is drawn from."""
+
+    NEVER = "never"
+    """Each process draws its own numbers."""
+    ALIKE = "alike"
+    """A seed that is the same on all ranks."""
+    BY_RANK = "by rank"
+    UNKNOWN = "unknown"
+
+
+def seeded(script: Script, node: ast.expr) -> Seeded:
+    """What a seed is: the same on all ranks, made with the rank, or another one each time."""
+    if is_none(node):
+        return Seeded.NEVER
+    made_of = parts(script, node)
+    if script.ranks.rank(node) or any(
+        isinstance(p, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and script.ranks.rank(p)
+        for p in made_of
+    ):
+        return Seeded.BY_RANK
+    if any(_own_each_time(script, p) for p in made_of):
+        return Seeded.UNKNOWN if _sent(script, made_of) else Seeded.NEVER
+    return Seeded.ALIKE
+
+
+def parts(script: Script, seed: ast.expr) -> list[ast.AST]:
+    """All that a seed is made of, also where an object keeps it from one method to another."""
+    found = dict.fromkeys(script.values.closure(seed))
+    for part in [p for p in found if isinstance(p, ast.Attribute)]:
+        for origin in script.values.origins(part):
+            found |= dict.fromkeys(script.values.closure(origin))
+    return list(found)
+
+
+def drawn_apart(script: Script, seeds: Iterable[ast.expr]) -> list[ast.stmt]:
+    """Statements that draw a seed anew on each rank; first what gives it back in spite of a broadcast beside it."""
+    found: list[ast.stmt] = []
+    for part in [p for seed in seeds for p in parts(script, seed)]:
+        if not _own_each_time(script, part):
+            continue
+        tree = script.names.tree(part)
+        function = tree.function(part)
+        if function is not None and any(tree.function(c) is function for c in _spread(script)):
+            found += tree.returns.get(function, ())
+        found.append(tree.statement(part))
+    return list(dict.fromkeys(found))
+
+
+def is_none(node: ast.expr) -> bool:
+    """`None`, written out."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _spread(script: Script) -> list[ast.Call]:
+    return [c for name in _SPREADING for c in script.calls(f"torch.distributed.{name}") if c.args]
+
+
+def _sent(script: Script, made_of: Iterable[ast.AST]) -> bool:
+    """Whether a value is read out of what a broadcast has filled, be it by the function that gives it back."""
+    for call in _spread(script):
+        tree = script.names.tree(call)
+        function, filled = tree.function(call), name_of(call.args[0])
+        near = [p for p in made_of if script.names.tree(p) is tree]
+        if function is not None and any(tree.function(p) is function for p in near):
+            near += [n for r in tree.returns.get(function, ()) if r.value is not None for n in walk(r.value)]
+        if any(isinstance(p, ast.Name) and p.id == filled and start(p) > start(call) for p in near):
+            return True
+    return False
+
+
+def _own_each_time(script: Script, call: ast.AST) -> bool:
+    name = script.names.qualified(call.func) or "" if isinstance(call, ast.Call) else ""
+    return name in (
+        "time.time",
+        "time.time_ns",
+        "os.getpid",
+        "os.urandom",
+        "torch.seed",
+        "random.randint",
+    ) or name.startswith(("datetime.", "random.SystemRandom", "secrets.", "uuid."))
