@@ -46,10 +46,12 @@ forward pass uses are compared instead. With DDP they are equal to the bit. Rank
 equal gradients are no accident; where a script seeds all ranks alike, equal gradients count only if there was something
 to average them: a wrapper, or at least one collective per step. Only ranks that hold equal parts of the model are
 compared: under tensor or pipeline parallelism those at the same place of their meshes; where every rank has a part of
-its own (FSDP), none. There, parts that step with one and the same gradient are seen, and parts that never step. In the
+its own (FSDP), none. There, parts that step with one and the same gradient are seen, parts that never step, and, where
+the text turns the exchange off, steps before which nothing was reduced. In the
 source: a script that starts a process group and trains, with no wrapper, no library that wraps, and nothing that
 exchanges gradients or parameters; a model that stays outside while others are wrapped; and a step in a round that
-`no_sync()` covers. Which line is to blame is looked for in a second run, line by line.
+`no_sync()` covers, or in which FSDP's `set_requires_gradient_sync` is off. Which line is to blame is looked for in a
+second run, line by line.
 """
 
 from __future__ import annotations
@@ -75,6 +77,7 @@ from grader.checks.run.replica_comparison import (
     incomparable,
     trainers,
 )
+from grader.checks.run.sharded_exchanges import unreduced
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced, left_out
@@ -190,6 +193,9 @@ def check_run(evidence: Evidence) -> Observation:
     if idle is not None:
         return flagged(idle)
     if incomparable(evidence.trace):
+        lone = unreduced(evidence, withheld(evidence.script))
+        if lone is not None:
+            return flagged(lone)
         return not_observable(no_copies(evidence, "gradients differ by design"))
     if len(active) == 1 and evidence.record.ending is Ending.COMPLETED:
         return flagged(alone(evidence, active[0]))

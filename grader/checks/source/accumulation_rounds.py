@@ -13,6 +13,7 @@ from typing import Any
 
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.library_names import Names
+from grader.checks.source.sync_switches import switched
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.value_sources import Values
 
@@ -34,8 +35,10 @@ class AccumulationRounds:
         self._names, self._values = names, values
 
     def held_when_stepping(self, found: Accumulation) -> ast.AST | None:
-        """The `no_sync` that holds back the exchange in a round that steps, None where none is known to."""
-        if found.guard is None or not self._names.tree(found.guard).inside(found.step, found.guard):
+        """The `no_sync`, or FSDP's switch, that holds the exchange back in a round that steps; None where none does."""
+        if found.guard is None:
+            return self._held_at_last(found)
+        if not self._names.tree(found.guard).inside(found.step, found.guard):
             return None
         for test, holds, place in self._held(found):
             numbers = self._numbers(found.guard.test, test)
@@ -51,14 +54,33 @@ class AccumulationRounds:
                         return place
         return None
 
+    def _held_at_last(self, found: Accumulation) -> ast.AST | None:
+        """The same in the last round of `for i in range(n)`, behind which the step stands."""
+        counted = found.loop.iter if isinstance(found.loop, ast.For) else None
+        if (
+            not isinstance(counted, ast.Call)
+            or len(counted.args) != 1
+            or self._names.qualified(counted.func) != "range"
+        ):
+            return None
+        number = self._value(counted.args[0], {}, 0)
+        rounds = number if isinstance(number, int) and number > 1 else _EVERY
+        known = {_key(counted.args[0]): rounds, _key(found.loop.target): rounds - 1}  # type: ignore[union-attr]
+        for test, holds, place in self._held(found):
+            held = self._value(test, known, 0)
+            if held is not None and bool(held) is holds:
+                return place
+        return None
+
     def _other_reasons(self, test: ast.expr) -> list[str]:
         """Alternatives of a test that say nothing of the modulus: `… or i == last`, the last round of an epoch."""
         parts = [p for o in (test, *self._origins(test)) if isinstance(o, ast.BoolOp) for p in o.values]
         return [_key(p) for p in parts if isinstance(p, ast.Compare) and not _counts_rounds(p)]
 
     def _held(self, found: Accumulation) -> Iterable[tuple[ast.expr, bool, ast.AST]]:
-        """Tests under which the loop enters `no_sync`, whether they must hold, and where."""
+        """Tests under which the loop holds the exchange back, whether they must hold, and where."""
         tree = self._names.tree(found.loop)
+        yield from switched(tree, found)
         for block in tree.withs:
             if not tree.inside(block, found.loop):
                 continue

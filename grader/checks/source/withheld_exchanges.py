@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.edits import Edits
+from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.gradient_causes import steps_held_back
 from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.sync_switches import SWITCHES, turned_off
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.model.fix import Fix
@@ -34,6 +36,7 @@ def withheld(script: Script) -> Iterable[Withheld]:
     yield from _groups_of_one(script)
     yield from _silent_hooks(script)
     yield from _held_before_every_step(script)
+    yield from _always_off(script)
     for step, block in steps_held_back(script):
         yield Withheld(
             step,
@@ -43,7 +46,10 @@ def withheld(script: Script) -> Iterable[Withheld]:
         )
     for accumulation in script.accumulations.all:
         held = script.accumulation_rounds.held_when_stepping(accumulation)
-        if held is not None:
+        switch = _switch_of(held)
+        if held is not None and switch is not None:
+            yield _switched_off(script, switch, accumulation)
+        elif held is not None:
             tested = "" if accumulation.guard is None else f", {script.quote(accumulation.guard.test)}"
             yield Withheld(
                 held,
@@ -51,6 +57,47 @@ def withheld(script: Script) -> Iterable[Withheld]:
                 "of that micro-batch stay on their rank",
                 f"Leave `no_sync()` in just those rounds that step: test here what the step tests{tested}.",
             )
+
+
+def _switch_of(held: ast.AST | None) -> ast.Call | None:
+    return held if isinstance(held, ast.Call) and name_of(held) in SWITCHES else None
+
+
+def _switched_off(script: Script, switch: ast.Call, found: Accumulation) -> Withheld:
+    """FSDP's switch is off in a round that steps."""
+    steps = found.guard.test if found.guard is not None else None
+    told = switch.args[0] if switch.args else switch.keywords[0].value
+    turned = told.operand if isinstance(told, ast.UnaryOp) and isinstance(told.op, ast.Not) else None
+    same = steps is not None and turned is not None and ast.unparse(steps) == ast.unparse(turned)
+    edits = Edits(script)
+    text = (
+        f"`{ast.unparse(switch.func)}({ast.unparse(steps)})`"
+        if steps is not None
+        else "true in the last round"
+    )
+    if same and turned is not None:
+        edits.replace(told, edits.text(turned))
+    return Withheld(
+        switch,
+        f"tells the sharded model {script.quote(switch)}, which is off in the round that {script.at(found.step)} "
+        "steps in: the gradients of that round are not reduced over ranks, and the step does not have them",
+        f"Have the exchange on in the rounds that step, and off in the others: {text}.",
+        edits.fix("Reduces gradients in the rounds that step.") if same else None,
+    )
+
+
+def _always_off(script: Script) -> Iterable[Withheld]:
+    """FSDP's switch is turned off and never on again, and nothing else exchanges gradients."""
+    calls = [call for tree in script.trees for call in turned_off(tree)]
+    if not calls or script.names.foreign or script.mentioned("grad"):
+        return  # gradients may be exchanged by hand
+    yield Withheld(
+        calls[0],
+        "turns the exchange of gradients off, and nothing turns it on again: no gradient is reduced over ranks, and "
+        "none reaches a step",
+        f"Leave {script.quote(calls[0])} out, or turn the exchange on, "
+        f"`{ast.unparse(calls[0].func)}(True)`, before the last backward pass of each step.",
+    )
 
 
 def _groups_of_one(script: Script) -> Iterable[Withheld]:
