@@ -78,3 +78,13 @@ def continued(sentence: str) -> str:
     """A sentence after a colon."""
     plain = sentence[1:2].islower() or sentence[1:2] == " "
     return sentence[:1].lower() + sentence[1:] if plain else sentence
+
+
+def told_once(where: Iterable[Location]) -> tuple[Location, ...]:
+    """Each line once, as precisely as it is known."""
+    found: dict[tuple[str, int], Location] = {}
+    for one in where:
+        known = found.setdefault((one.path, one.line), one)
+        if one.column and not known.column:
+            found[one.path, one.line] = one
+    return tuple(found.values())

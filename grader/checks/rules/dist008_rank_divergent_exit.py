@@ -64,7 +64,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, places, ranks
+from grader.checks.phrases import at, count, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.early_leavers import EarlyLeaver, early_leavers
 from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
@@ -188,10 +188,12 @@ def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:
     )  # fmt: skip
 
 
-def _lines(script: Script, left: EarlyLeaver) -> list[Location]:
-    """Exits of the text that may be the one the rank took."""
+def _lines(script: Script, left: EarlyLeaver) -> tuple[Location, ...]:
+    """Exits of the text that may be the one the rank took, each with what decides on it."""
     words = {
         "ended": ("break", "return", "sys.exit", "loop"), "loop": ("break", "return", "loop"),
         "skipped": ("continue", "except"),
     }[left.kind]  # fmt: skip
-    return [script.location(p.node) for p in EarlyExits(script).all() if p.word in words and not p.fails]
+    found = [p for p in EarlyExits(script).all() if p.word in words and not p.fails]
+    nodes = [n for p in found for n in (p.node, p.test, p.apart.node if p.apart.kind == "guard" else None)]
+    return told_once(script.location(n) for n in nodes if n is not None)

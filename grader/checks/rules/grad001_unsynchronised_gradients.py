@@ -61,10 +61,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, every, first_known, place, ranks
+from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.exchanges import sent_nothing
-from grader.checks.run.first_difference import FirstDifference, told_once
+from grader.checks.run.first_difference import FirstDifference
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.lone_steps import alone, twins
 from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies

@@ -54,9 +54,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, every, first_known, listed, place, ranks
+from grader.checks.phrases import at, count, every, first_known, listed, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.first_difference import WEIGHTS, told_once
+from grader.checks.run.first_difference import WEIGHTS
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.model_parts import copies, no_copies
 from grader.checks.run.replica_comparison import (

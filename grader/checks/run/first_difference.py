@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -107,13 +106,3 @@ def _is_given_something(script: Script, site: Site) -> bool:
     """Whether a line at module level hands something on: `net.apply(reset)`, and not just `main()`."""
     calls = (c for t in script.trees if t.path == site.path for c in t.calls if c.lineno == site.line)
     return any(c.args or c.keywords for c in calls)
-
-
-def told_once(where: Iterable[Location]) -> tuple[Location, ...]:
-    """Each line once, as precisely as it is known."""
-    found: dict[tuple[str, int], Location] = {}
-    for one in where:
-        known = found.setdefault((one.path, one.line), one)
-        if one.column and not known.column:
-            found[one.path, one.line] = one
-    return tuple(found.values())
