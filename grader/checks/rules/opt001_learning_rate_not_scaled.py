@@ -37,7 +37,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run alone, and only where the task names a rate to start from: by the largest learning rate that the optimizer
-stepped with and the samples of all ranks per step. Only plain SGD follows such a rule, so nothing is said of others.
+stepped with and the samples of all ranks per step. A rate between those of the rules is fine, unless it is one rank's
+by its digits and the text makes it of that rank's batch. Only plain SGD follows such a rule, so nothing is said of
+others.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches, curve, endless_warm_up, optimizer_places
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.batch_causes import Miscounted, rate_of_own_batch
 from grader.checks.source.causes import lines, rates_by_world
 from grader.checks.source.optimisation_fixes import rate_once
 from grader.model.finding import Severity
@@ -94,6 +97,17 @@ def check_run(evidence: Evidence) -> Observation:
         hit = _hit(evidence, f"{told}, {why} training diverge.")
         twice = any(abs(scale / a / len(ranks) - 1) < _SAME for a in allowed.values())
         return flagged(_once(evidence, hit) if twice and len(ranks) > 1 else hit)
+    own = _of_own_batch(evidence, scale, allowed)
+    if own is not None:
+        node, part = evidence.script.at(own.node), evidence.script.quote(own.part)
+        why = f"but the rate's peak was {first.peak:.3g}, made of one rank's batch by {part} at {node}: {fits} fits. "
+        hit = _hit(
+            evidence, f"{told}, {why}With another number of ranks the same batch would get another rate."
+        )
+        where = (*lines(evidence.script, [own.node]), *hit.where)
+        return flagged(
+            replace(hit, hint=f"Take the batch of all ranks: `{own.written}`.", fix=own.fix, where=where)
+        )
     # A smaller rate on the old batch is the learner's own choice.
     if scale < low and factor > _GROWN:
         if long := endless_warm_up(evidence.trace):
@@ -103,6 +117,18 @@ def check_run(evidence: Evidence) -> Observation:
         why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"
         return flagged(_hit(evidence, f"{told}, {why} are less noisy and may be larger."))
     return verified(f"{told}, and the rate's peak of {first.peak:.3g} fits them.")
+
+
+def _of_own_batch(evidence: Evidence, scale: float, allowed: dict[str, float]) -> Miscounted | None:
+    """What made the rate of one rank's batch, where run and text say so, and no rule gives that rate."""
+    base, sizes = evidence.expected.base_batch_size, set(batches(evidence.trace).values())
+    if len(batches(evidence.trace)) < 2 or len(sizes) != 1 or not base:
+        return None
+    given = [_RULES[name](next(iter(sizes)) / base) for name in allowed]
+    near = any(abs(scale / a - 1) < _SAME for a in allowed.values())
+    if near or not any(abs(scale / a - 1) < _SAME for a in given):
+        return None
+    return rate_of_own_batch(evidence.script, base)
 
 
 def _once(evidence: Evidence, hit: Hit) -> Hit:

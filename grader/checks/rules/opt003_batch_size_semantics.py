@@ -52,8 +52,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, where the task prescribes a global batch: by the samples that all ranks fed to the model per optimizer step,
-accumulated ones included. In the source, by a name that says `global` or `total` and is given to a rank's loader
-without being divided by the number of ranks (a hint: names can mislead).
+accumulated ones included; the text then tells where the number of GPUs was taken for that of ranks. In the source, by a
+name that says `global` or `total` and is given to a rank's loader without being divided by the number of ranks (a hint:
+names can mislead).
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import batches
+from grader.checks.source.batch_causes import divided_by_devices
 from grader.checks.source.causes import lines
 from grader.checks.source.gradient_causes import accumulation_tests
 from grader.checks.source.loader_sharding import Shared
@@ -162,15 +164,25 @@ def check_run(evidence: Evidence) -> Observation:
     site = next((s.site for s in evidence.ledger.training), None)
     written, fix = smaller_batch(evidence.script, site, factor, ranks)
     hint = _DIVIDE
-    if written:
+    devices = divided_by_devices(evidence.script, site) if ranks > 1 else None
+    also = ""
+    if devices is not None:
+        also = (
+            f" {evidence.script.at(devices.node)} divides by {evidence.script.quote(devices.part)}, the GPUs that one "
+            "process sees, and not by the number of ranks."
+        )
+        hint = f"Divide by the number of ranks at {evidence.script.at(devices.node)}: `{devices.written}`."
+        fix = devices.fix
+    elif written:
         hint = f"Give {'each micro-batch' if tests else 'each rank'} its part: `batch_size={written}`."
         hint += " Or step after every micro-batch." if tests else ""
     return flagged(
         Hit(
-            message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.",
+            message=f"Per optimizer step the ranks took {told}: {why}, and the learning rate no longer fits.{also}",
             hint=hint,
             fix=fix,
             where=(
+                *lines(evidence.script, [devices.node] if devices is not None else []),
                 *lines(evidence.script, tests),
                 *lines(evidence.script, batch_size_of(evidence.script, site)),
                 *place(site),

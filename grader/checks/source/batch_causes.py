@@ -1,0 +1,111 @@
+"""Where batches and learning rates are counted for another number of ranks than there are, once a run has shown that.
+
+Decides nothing itself: it names the place, and says what to write there in the script's own words.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from grader.checks.source.edits import Edits
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.share_causes import loader_at
+from grader.checks.source.syntax_nodes import walk
+from grader.checks.source.written_ranks import in_group
+from grader.model.fix import Fix
+from grader.model.trace import Site
+
+_WORLD = "torch.distributed.get_world_size"
+_DEVICES = ("torch.cuda.device_count", "torch.accelerator.device_count")
+_PLAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Miscounted:
+    """A number that counts ranks wrongly: where, the part that does, what to write for all of it, and the edits."""
+
+    node: ast.BinOp
+    part: ast.expr
+    written: str
+    fix: Fix | None
+
+
+def divided_by_devices(script: Script, site: Site | None) -> Miscounted | None:
+    """The batch size of a loader, divided by the number of GPUs that one process sees."""
+    loader = loader_at(script, site)
+    size = script.argument(loader, "batch_size") if loader is not None else None
+    for node in parts(script, size) if isinstance(size, ast.expr) and size is not UNKNOWN else ():
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.FloorDiv):
+            continue
+        counted = parts(script, node.right)
+        if any(isinstance(c, ast.Call) and script.names.qualified(c.func) in _DEVICES for c in counted):
+            edits = Edits(script)
+            world = f"{edits.name(_WORLD, node)}()"
+            edits.replace(node.right, world)
+            operator = "//" if isinstance(node.op, ast.FloorDiv) else "/"
+            return Miscounted(
+                node,
+                node.right,
+                f"{edits.text(node.left)} {operator} {world}",
+                edits.fix("Divides the batch among the ranks.") if in_group(script, node) else None,
+            )
+    return None
+
+
+def parts(script: Script, node: ast.expr) -> list[ast.AST]:
+    """All that has a part in a value, also by attributes that another method has set."""
+    found = dict.fromkeys(script.values.closure(node))
+    for attribute in [n for n in found if isinstance(n, ast.Attribute)]:
+        for origin in script.values.origins(attribute):
+            found.update(dict.fromkeys(script.values.closure(origin)))
+    return list(found)
+
+
+def rate_of_own_batch(script: Script, base: int) -> Miscounted | None:
+    """A quotient of one rank's batch size and the batch that the base learning rate belongs to."""
+    own = _own_batches(script)
+    for tree in script.trees:
+        for node in walk(tree.root):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                continue
+            if script.values.constant(node.right) != base or _counts_ranks(script, node):
+                continue
+            part = next(
+                (n for n in walk(node.left) if isinstance(n, ast.expr) and _is_own(script, n, own)), None
+            )
+            if part is not None:
+                edits = Edits(script)
+                text, world = edits.text(part), f"{edits.name(_WORLD, part)}()"
+                whole = f"{text} * {world}" if isinstance(part, _PLAIN) else f"({text}) * {world}"
+                edits.replace(part, whole if part is not node.left else f"({whole})")
+                fix = edits.fix("Takes the batch of all ranks.") if in_group(script, part) else None
+                return Miscounted(node, part, edits.text(node).replace(text, whole, 1), fix)
+    return None
+
+
+def _own_batches(script: Script) -> set[ast.AST]:
+    """What the batch sizes of training loaders come from."""
+    sizes = [script.argument(one, "batch_size") for one in script.training.loaders() if _trains(script, one)]
+    return {
+        o
+        for s in sizes
+        if isinstance(s, ast.expr) and s is not UNKNOWN
+        for o in (s, *script.values.origins(s))
+    }
+
+
+def _trains(script: Script, loader: ast.Call) -> bool:
+    return script.training.roles(loader).trains
+
+
+def _is_own(script: Script, node: ast.expr, own: set[ast.AST]) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr == "batch_size":
+        made = script.values.origins(node.value)
+        if any(isinstance(o, ast.Call) and _trains(script, o) for o in made):
+            return True
+    return isinstance(node, ast.Name | ast.Attribute) and bool({node, *script.values.origins(node)} & own)
+
+
+def _counts_ranks(script: Script, node: ast.BinOp) -> bool:
+    return any(isinstance(n, ast.expr) and script.ranks.world(n) for n in walk(node))
