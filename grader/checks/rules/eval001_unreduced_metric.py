@@ -190,11 +190,11 @@ def check_run(evidence: Evidence) -> Observation:
                 _mended(evidence.script, _hit(evidence, stream, parts, split or met), split or met)
             )
         first = joined[0]
-        mine = [s.num_samples for s in parts[-1].epoch.shards]
-        alone = counted_instead(evidence, parts[-1].num_expected or 0, mine)
-        if alone is not None:
-            followed = f"each reported accuracy is a count out of {count(alone, 'sample')}, though `{first.name}` at "
-            return flagged(_hit(evidence, stream, parts, joined, f"{followed}{at(first.site)} ran behind it"))
+        own = [s.num_samples for s in parts[-1].epoch.shards]
+        of_one = counted_instead(evidence, parts[-1].num_expected or 0, own)
+        if of_one:
+            followed = f"{of_one}, though `{first.name}` at {at(first.site)} is there"
+            return flagged(_hit(evidence, stream, parts, joined, followed))
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
         )

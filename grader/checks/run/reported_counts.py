@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
+from grader.checks.phrases import count
 
 _EXACT = 2e-3
 """How far a count may be from a whole number: single precision is off by less, chance rarely hits it."""
@@ -24,11 +25,22 @@ def counted_out_of(evidence: Evidence, total: int) -> bool | None:
     figures = sorted({f for f in evaluation.reported.accuracies if 0.0 < f < 1.0})
     if len(figures) < _MIN_FIGURES or all(abs(f - round(f, _DECIMALS)) < 1e-9 for f in figures):
         return None  # too few, or rounded for the eye
-    return all(abs(f * total - round(f * total)) <= _EXACT for f in figures)
+    return all(_is_count(f, total) for f in figures)
 
 
-def counted_instead(evidence: Evidence, total: int, others: Iterable[int]) -> int | None:
-    """The first of some other numbers that the figures are counts out of, where they are none out of `total`."""
-    if counted_out_of(evidence, total) is not False:
-        return None
-    return next((n for n in others if n != total and counted_out_of(evidence, n)), None)
+def counted_instead(evidence: Evidence, total: int, others: Iterable[int]) -> str:
+    """What the figures that are no counts out of `total` are counts of, in words; "" where they are none of others."""
+    evaluation = evidence.evaluation
+    if evaluation is None or evaluation.reported is None or counted_out_of(evidence, total) is not False:
+        return ""
+    apart = [f for f in evaluation.reported.accuracies if not _is_count(f, total)]
+    fits = (n for n in others if n != total and all(_is_count(f, n) for f in apart))
+    number = next(fits, None) if len(set(apart)) > 1 else None
+    if number is None:
+        return ""
+    figures = count(len(apart), "reported accuracy", "reported accuracies")
+    return f"{figures} are counts out of {count(number, 'sample')}"
+
+
+def _is_count(figure: float, total: int) -> bool:
+    return abs(figure * total - round(figure * total)) <= _EXACT

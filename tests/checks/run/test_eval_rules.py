@@ -239,6 +239,63 @@ def test_the_whole_set_is_neither_padded_nor_dropped(tell: Any) -> None:
     assert story.observation("EVAL003").state is CLEAN
 
 
+# ---- what figures are counts out of ------------------------------------------------------------------------------
+
+
+def test_figures_of_one_share_in_spite_of_a_reduction(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    story.validate(tell.strided(31, 2, shuffle=False, pad=False), num_replicas=None, reduce="all_reduce")
+    story.evaluation = scored(0.5, 5 / 16, 7 / 16, 9 / 16, 29 / 31)
+    look = story.observation("EVAL001")
+    assert look.state is FLAGGED
+    assert "3 reported accuracies are counts out of 16 samples" in look.hits[0].message
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        (5 / 31, 7 / 31, 9 / 31),
+        (0.312, 0.438, 0.562),
+        (0.31234567, 0.43876543, 0.56234567),
+        (5 / 16, 29 / 31, 30 / 31),
+    ],
+    ids=["of all", "rounded", "averaged", "one by chance"],
+)
+def test_figures_that_tell_nothing_against_a_reduction(tell: Any, figures: tuple[float, ...]) -> None:
+    story = trained(tell, num_validation=31)
+    story.validate(tell.strided(31, 2, shuffle=False, pad=False), num_replicas=None, reduce="all_reduce")
+    story.evaluation = scored(0.5, *figures)
+    assert story.observation("EVAL001").state is CLEAN
+
+
+def test_shares_filled_up_to_whole_batches_are_a_warning(tell: Any) -> None:
+    story = trained(tell, num_validation=31)
+    shards = {r: (*s, *s[:9]) for r, s in tell.strided(31, 2, shuffle=False, pad=False).items()}
+    story.validate(shards, batch=32, sampler="StridedSampler", num_replicas=None, reduce="all_gather")
+    assert story.observation("EVAL003").hits[0].severity is Severity.WARNING
+    # Counts out of 31 show that the repeated ones were cut off again.
+    story.evaluation = scored(0.5, 20 / 31, 22 / 31, 25 / 31)
+    assert story.observation("EVAL003").state is CLEAN
+
+
+# ---- EVAL014 -----------------------------------------------------------------------------------------------------
+
+
+def test_validation_on_samples_that_are_trained_on(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(
+        {0: range(0, 96, 2), 1: range(1, 96, 2)}, split="train", num_replicas=None, reduce="all_reduce"
+    )
+    look = story.observation("EVAL014")
+    assert look.state is FLAGGED
+    assert "96 samples of 96" in look.hits[0].message
+
+
+def test_an_accuracy_on_training_samples_beside_a_validation(tell: Any) -> None:
+    story = tell.honest()
+    assert story.observation("EVAL014").state is CLEAN
+
+
 # ---- EVAL007 -----------------------------------------------------------------------------------------------------
 
 
