@@ -1,9 +1,13 @@
 """What `gradient-averaging` is held against: the gradient of the whole batch, and each share's own loss.
 
 Runs only in the scorer. It computes both itself, from the numbers that the skeleton makes up by formula, and never
-looks at a submission: only at the tensors and the table that one left.
+looks at a submission: only at the tensors and the table that one left. Where these are wrong it computes what other
+ways would have come to, and says which of them the numbers are.
 """
 
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
 from typing import Any
 
 import torch
@@ -13,6 +17,7 @@ from torch.nn import functional as F
 SHARES = {1: [60], 2: [42, 18], 3: [35, 20, 5], 4: [31, 17, 11, 1]}
 """Samples of each rank, by world size; the skeleton's own."""
 
+_WHOLE = 60
 _TOLERANCE = 1e-6
 """Of the largest element of the whole batch's gradient."""
 
@@ -33,12 +38,26 @@ def _batch() -> tuple[torch.Tensor, torch.Tensor]:
     return inputs, torch.cos(inputs[:, :5].cumsum(dim=1) * 3)
 
 
+@cache
 def _gradient(first: int, last: int) -> tuple[float, dict[str, torch.Tensor]]:
     """Mean loss over samples `first` to `last` (not included), and its gradient by parameter name."""
     model, (inputs, targets) = _toy_model(), _batch()
     loss = F.mse_loss(model(inputs[first:last]), targets[first:last])
     loss.backward()
     return loss.item(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def _loss(size: int, rank: int) -> float:
+    first = _first(size, rank)
+    return _gradient(first, first + SHARES[size][rank])[0]
+
+
+def _flat(first: int, last: int) -> torch.Tensor:
+    return torch.cat([g.flatten() for g in _gradient(first, last)[1].values()])
+
+
+def _first(size: int, rank: int) -> int:
+    return sum(SHARES[size][:rank])
 
 
 def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, tuple[float | None, str, str]]:
@@ -49,88 +68,237 @@ def examine(left: dict[str, Any], run: dict[str, float]) -> dict[str, tuple[floa
         run: `world_size` says how many ranks were started.
     """
     sizes = [size for size in SHARES if size <= run["world_size"]]
+    rows = {(row["world_size"], row["rank"]): row for row in left.get("shares.csv", ())}
     answers: dict[str, tuple[float | None, str, str]] = {}
     if "shares.csv" in left:
-        answers["shares"] = (*_shares(left["shares.csv"], sizes), "shares.csv")
+        answers["shares"] = (*_shares(rows, sizes), "shares.csv")
     if "gradients.pt" in left:
-        answers["gradient"] = (*_gradients(left["gradients.pt"], sizes), "gradients.pt")
+        taken = _taken(rows, sizes)
+        answers["gradient"] = (
+            *_gradients(left["gradients.pt"], sizes, taken, int(run["world_size"])),
+            "gradients.pt",
+        )
     return answers
 
 
-def _shares(rows: list[dict[str, Any]], sizes: list[int]) -> tuple[float, str]:
-    told = {(row["world_size"], row["rank"]): row for row in rows}
+def _same(told: float, value: float) -> bool:
+    return abs(told - value) <= _TOLERANCE * max(1.0, abs(value))
+
+
+def _shares(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> tuple[float, str]:
     num_right = 0
-    wrong = ""
+    wrong, losses = "", []
     for size in sizes:
-        first, right = 0, True
+        right = True
         for rank, samples in enumerate(SHARES[size]):
-            loss, row = _gradient(first, first + samples)[0], told.get((size, rank))
-            first += samples
+            loss, row = _loss(size, rank), rows.get((size, rank))
             of = f"Rank {rank} of {size}"
             if row is None:
                 said = f"{of} has no row in shares.csv."
             elif row["samples"] != samples:
                 said = f"{of} says that it had {row['samples']} samples; its share is {samples}."
-            elif abs(row["loss"] - loss) > _TOLERANCE * max(1.0, abs(loss)):
+            elif not _same(row["loss"], loss):
                 said = f"{of} tells a loss of {row['loss']:.6f}; the mean over its {samples} samples is {loss:.6f}."
+                losses.append((size, rank, row["loss"]))
             else:
                 continue
             right, wrong = False, wrong or said
         num_right += right
     if not wrong:
         return 1.0, f"At {_named(sizes)} each rank's loss is that of its own share."
-    return num_right / len(sizes), wrong
+    return num_right / len(
+        sizes
+    ), f"{wrong} {_other_losses(losses)}".strip() if "tells a loss" in wrong else wrong
 
 
-def _gradients(tensors: dict[str, torch.Tensor], sizes: list[int]) -> tuple[float, str]:
-    _, whole = _gradient(0, 60)
+def _other_losses(losses: list[tuple[int, int, float]]) -> str:
+    """What the wrong losses are, as a sentence: of all of them, or else of the first; "" where nobody knows."""
+    for asked in (losses, losses[:1]):
+        known = [dict(_ways(size, rank, told)) for size, rank, told in asked]
+        shared = [way for way in known[0] if all(way in others for others in known)]
+        if shared:
+            return f"What it tells is {known[0][shared[0]]}."
+    return ""
+
+
+def _ways(size: int, rank: int, told: float) -> Iterator[tuple[str, str]]:
+    """Other computations that come to the loss that is told: the kind of each, and what it is."""
+    samples, mean = SHARES[size][rank], _loss(size, rank)
+    ranks = [_loss(size, other) for other in range(size)]
+    known = {
+        "whole": (_gradient(0, _WHOLE)[0], "the mean over the whole batch, which is the same for all ranks"),
+        "weighted": (mean * samples / _WHOLE, f"that mean times {samples}/{_WHOLE}, the weight of its share"),
+        "summed": (
+            mean * samples,
+            f"that mean times {samples}: a sum over samples, not divided by their number",
+        ),
+        "elements": (
+            mean * samples * 5,
+            f"that mean times {samples * 5}: a sum over all squares, not divided",
+        ),
+        "features": (
+            mean * 5,
+            "that mean times 5: a sum over each sample's 5 outputs, which a mean divides by",
+        ),
+        "per batch": (
+            mean * samples * 5 / _WHOLE,
+            f"a sum over all squares, divided by the batch's {_WHOLE} samples",
+        ),
+        "divided": (mean / size, f"that mean divided by the {size} ranks that share the batch"),
+        "plain": (
+            sum(ranks) / size,
+            f"the plain mean of the {size} ranks' losses, which is the same for all ranks",
+        ),
+        "total": (sum(ranks), f"the sum of the {size} ranks' losses, which is the same for all ranks"),
+    }
+    for kind, (value, words) in known.items():
+        if _same(told, value):
+            yield kind, words
+    for first in range(_WHOLE):
+        last = min(first + samples, _WHOLE)
+        if first != _first(size, rank) and _same(told, _gradient(first, last)[0]):
+            own = f"{_first(size, rank)} to {_first(size, rank) + samples - 1}"
+            yield "elsewhere", f"the mean over the samples {first} to {last - 1}; its share is {own}"
+
+
+def _taken(rows: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> dict[int, list[tuple[int, int]]]:
+    """By world size, first and last sample (not included) that each rank's loss is of; only where all are known."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for size in sizes:
+        spans = []
+        for rank, samples in enumerate(SHARES[size]):
+            told = rows.get((size, rank), {"loss": float("nan")})["loss"]
+            begins = (_first(size, rank), *range(_WHOLE))
+            ends = ((b, min(b + samples, _WHOLE)) for b in begins)
+            spans.append(next((span for span in ends if _same(told, _gradient(*span)[0])), None))
+        if None not in spans:
+            found[size] = [span for span in spans if span is not None]
+    return found
+
+
+def _gradients(
+    tensors: dict[str, torch.Tensor], sizes: list[int], taken: dict[int, list[tuple[int, int]]], started: int
+) -> tuple[float, str]:
+    _, whole = _gradient(0, _WHOLE)
     scale = max(float(g.abs().max()) for g in whole.values())
     num_right, wrong, largest = 0, "", 0.0
+    off_sizes = []
     for size in sizes:
-        error, said = 0.0, ""
+        error, said, comparable = 0.0, "", True
         for name, want in whole.items():
             got = tensors.get(f"{size}/{name}")
             if got is None:
-                error, said = float("inf"), f"gradients.pt has no `{size}/{name}`."
+                error, said, comparable = float("inf"), f"gradients.pt has no `{size}/{name}`.", False
                 break
             if got.shape != want.shape:
-                error, said = float("inf"), f"`{size}/{name}` has shape {tuple(got.shape)}, not {tuple(want.shape)}."
+                error, comparable = float("inf"), False
+                said = f"`{size}/{name}` has shape {tuple(got.shape)}, not {tuple(want.shape)}."
                 break
             if got.dtype != want.dtype:
                 kept = str(got.dtype).removeprefix("torch.")
-                error = float("inf")
+                error, comparable = float("inf"), False
                 said = f"`{size}/{name}` is {kept}; weights and batch are float64, and so is their gradient."
                 break
             off = float((got.double() - want).abs().max()) / scale
             # NaN compares as nothing at all, and must not pass for that.
             error = max(error, off) if off == off else float("inf")
             said = f"At world size {size} the gradient is off by {error:.1e} of its largest element"
-            said += _guess(tensors, size)
         if error <= _TOLERANCE:
             num_right, largest = num_right + 1, max(largest, error)
-        else:
-            wrong = wrong or said
+            continue
+        wrong = wrong or said
+        if comparable:
+            off_sizes.append(size)
     if not wrong:
-        return 1.0, f"At {_named(sizes)} the gradient is that of the whole batch, to {max(largest, 1e-16):.0e}."
+        return (
+            1.0,
+            f"At {_named(sizes)} the gradient is that of the whole batch, to {max(largest, 1e-16):.0e}.",
+        )
+    if wrong.startswith("At"):
+        left = {size: torch.cat([tensors[f"{size}/{n}"].flatten() for n in whole]) for size in off_sizes}
+        wrong += _guess(left, taken, started) or "; 1e-06 is allowed."
     return num_right / len(sizes), wrong
 
 
-def _guess(tensors: dict[str, torch.Tensor], size: int) -> str:
-    """What the wrong gradient looks like, as the end of a sentence."""
-    first, parts = 0, []
-    for samples in SHARES[size]:
-        parts.append(_gradient(first, first + samples)[1])
-        first += samples
-    likely = {
-        ": it is the plain mean of the ranks' gradients, in which a sample of a small share weighs more.": 1 / size,
-        ": it is the sum of the ranks' gradients, without weights.": 1.0,
-    }
-    got = torch.cat([tensors[f"{size}/{n}"].double().flatten() for n in parts[0] if f"{size}/{n}" in tensors])
-    for words, weight in likely.items():
-        guess = weight * torch.cat([torch.stack([p[n] for p in parts]).sum(dim=0).flatten() for n in parts[0]])
-        if got.shape == guess.shape and torch.allclose(got, guess, rtol=1e-5, atol=1e-9):
-            return words
-    return "; 1e-06 is allowed."
+def _close(got: torch.Tensor, guess: torch.Tensor) -> bool:
+    return torch.allclose(got, guess, rtol=1e-5, atol=1e-9)
+
+
+def _guess(left: dict[int, torch.Tensor], taken: dict[int, list[tuple[int, int]]], started: int) -> str:
+    """What the wrong gradients look like, the first of them above all, as the end of a sentence; "" unknown."""
+    size, got = next(iter(left.items()))
+    if not bool(got.isfinite().all()):
+        return ", which holds infinities or NaN."
+    shares = [(_first(size, r), _first(size, r) + m) for r, m in enumerate(SHARES[size])]
+    if size in taken and taken[size] != shares:
+        parts = [(last - first) / _WHOLE * _flat(first, last) for first, last in taken[size]]
+        if _close(got, torch.stack(parts).sum(dim=0)):
+            rank = next(r for r in range(size) if taken[size][r] != shares[r])
+            (first, last), want = taken[size][rank], f"{shares[rank][0]} to {shares[rank][1] - 1}"
+            return f": it is of other samples. Rank {rank} took {first} to {last - 1}; its share is {want}."
+    for descending, weighed, idle, cleared, kept in product((False, True), repeat=5):
+        held = _left_over(started, descending, weighed, idle, cleared, kept)
+        if all(_close(gradient, held[one]) for one, gradient in left.items()):
+            if cleared:
+                return ": ranks without samples add the gradient that they still hold from an earlier world size."
+            return ": the ranks still hold gradients of an earlier world size, and those of this one came on top."
+    own = torch.stack([_flat(*share) for share in shares], dim=1)
+    found = torch.linalg.lstsq(own, got.unsqueeze(1)).solution.flatten()
+    if _close(got, own @ found):
+        return _as_weights(found.tolist(), size, started)
+    return ""
+
+
+def _as_weights(found: list[float], size: int, started: int) -> str:
+    """What a sum of the ranks' gradients with these weights is."""
+    right = [samples / _WHOLE for samples in SHARES[size]]
+    times = found[0] / right[0]
+    known = [
+        ([1 / size] * size, "the plain mean of the ranks' gradients, in which a sample of a small share weighs more."),
+        ([1.0] * size, "the sum of the ranks' gradients, without weights."),
+        ([1 / started] * size, f"the sum of the ranks' gradients divided by all {started} ranks, without weights."),
+        ([w * w for w in right], "the ranks' gradients with the weight m/n counted twice."),
+        *(([w * (r == one) for r in range(size)], f"rank {one}'s own part alone; the others' are not in it.")
+          for one, w in enumerate(right)),
+        *(([float(r == one) for r in range(size)], f"the gradient of rank {one}'s share alone, without its weight.")
+          for one in range(size)),
+        ([w / started for w in right], f"the right sum divided by the {started} ranks that were started."),
+        ([w / size for w in right], f"the right sum divided by the {size} ranks that share the batch."),
+        ([w * times for w in right], f"{times:.6g} times the right one."),
+    ]  # fmt: skip
+    for weights, words in known:
+        same = all(abs(a - b) <= 1e-5 * max(1.0, abs(b)) for a, b in zip(found, weights, strict=True))
+        if same and (size > 1 or "right" in words):
+            return f": it is {words}"
+    told, want = ", ".join(f"{w:.4g}" for w in found), ", ".join(f"{m}/{_WHOLE}" for m in SHARES[size])
+    return f": it is the ranks' gradients with the weights {told}; right are {want}."
+
+
+def _left_over(
+    started: int, descending: bool, weighed: bool, idle: bool, cleared: bool, kept: bool
+) -> dict[int, torch.Tensor]:
+    """Gradients by world size if those of one stay in place for the next.
+
+    Args:
+        started: ranks. descending: the largest world size comes first. weighed: the loss goes backward with its weight;
+            else the gradient gets it when it is sent. idle: who has no samples sends what it holds. cleared: who has
+            some clears first. kept: the sum is written over the ranks' own.
+    """
+    none = torch.zeros_like(_flat(0, _WHOLE))
+    held, sums = [none] * started, {}
+    for size in sorted((s for s in SHARES if s <= started), reverse=descending):
+        sent = []
+        for rank in range(started):
+            if rank < size:
+                first, weight = _first(size, rank), SHARES[size][rank] / _WHOLE
+                new = _flat(first, first + SHARES[size][rank]) * (weight if weighed else 1)
+                held[rank] = new if cleared else held[rank] + new
+                sent.append(held[rank] if weighed else held[rank] * weight)
+            elif idle:
+                sent.append(held[rank])
+        sums[size] = torch.stack(sent).sum(dim=0)
+        held = [sums[size] if kept and (rank < size or idle) else held[rank] for rank in range(started)]
+    return sums
 
 
 def _named(sizes: list[int]) -> str:

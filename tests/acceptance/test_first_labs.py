@@ -71,7 +71,8 @@ def test_the_plain_mean_of_unequal_shares_is_named_for_what_it_is(grade: Grade) 
     assert attempt.grade.verdict is Verdict.REJECTED
     (finding,) = attempt.grade.findings
     assert "it is the plain mean of the ranks' gradients" in finding.message
-    assert "torch.save" in submission.line("train.py", finding.where[0].line)
+    assert "parameter.grad / world_size" in submission.line("train.py", finding.where[0].line)
+    assert "torch.save" in submission.line("train.py", finding.where[-1].line)
     item = next(i for i in attempt.grade.rubric if i.id == "gradient")
     assert item.earned == item.full_points / 2, "world size 1 is right"
 

@@ -88,3 +88,106 @@ def test_without_files_there_is_nothing_to_say(task: Task) -> None:
 def test_there_are_such_tasks() -> None:
     assert {"gradient-averaging", "gradient-descent", "single-gpu"} <= {task.name for task in TASKS}
     assert all(Path(task.folder, "evaluate.py").is_file() for task in TASKS)
+
+
+AVERAGING = MODULES["gradient-averaging"]
+PARTS = {k: [(sum(m[:r]), sum(m[: r + 1])) for r in range(k)] for k, m in AVERAGING.SHARES.items()}
+RIGHT_ROWS = [
+    {"world_size": k, "rank": r, "samples": last - first, "loss": AVERAGING._gradient(first, last)[0]}
+    for k, spans in PARTS.items()
+    for r, (first, last) in enumerate(spans)
+]
+
+
+def gradients(weight: Any, spans: dict[int, list[tuple[int, int]]] = PARTS) -> dict[str, torch.Tensor]:
+    """What a script would hand in that adds up its ranks' gradients with these weights, by (world size, samples)."""
+    found = {}
+    for k, parts in spans.items():
+        own = [(weight(k, last - first), AVERAGING._gradient(first, last)[1]) for first, last in parts]
+        for name in own[0][1]:
+            found[f"{k}/{name}"] = torch.stack([w * g[name] for w, g in own]).sum(dim=0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        (lambda k, m: 1 / k, "it is the plain mean of the ranks' gradients"),
+        (lambda k, m: 1.0, "it is the sum of the ranks' gradients, without weights"),
+        (lambda k, m: (m / 60) ** 2, "with the weight m/n counted twice"),
+        (lambda k, m: m / 240, "it is the right sum divided by the 4 ranks that were started"),
+        (lambda k, m: m / 60 / k, "it is the right sum divided by the 2 ranks that share the batch"),
+        (lambda k, m: float(m), "it is 60 times the right one"),
+        (lambda k, m: m / 60 * (m in (60, 42)), "it is rank 0's own part alone"),
+        (lambda k, m: m / 60 + (k > 1), "the weights 1.7, 1.3; right are 42/60, 18/60"),
+    ],
+)
+def test_a_gradient_is_named_for_what_it_is(weight: Any, said: str) -> None:
+    share, told, _ = AVERAGING.examine({"gradients.pt": gradients(weight)}, {"world_size": 4.0})["gradient"]
+    assert share < 1
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ((False, False, False, False, False), "still hold gradients of an earlier world size"),
+        ((True, True, True, True, False), "ranks without samples add the gradient that they still hold"),
+    ],
+)
+def test_gradients_that_were_still_there(way: tuple[bool, ...], said: str) -> None:
+    right = gradients(lambda k, m: m / 60)
+    sums = AVERAGING._left_over(4, *way)
+    for k, summed in sums.items():
+        flat = summed
+        for name in [n for n in right if n.startswith(f"{k}/")]:
+            size = right[name].numel()
+            right[name], flat = flat[:size].reshape(right[name].shape), flat[size:]
+    share, told, _ = AVERAGING.examine({"gradients.pt": right}, {"world_size": 4.0})["gradient"]
+    assert share < 1
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (
+            lambda k, r, m, own: own * m / 60,
+            "What it tells is that mean times 42/60, the weight of its share.",
+        ),
+        (
+            lambda k, r, m, own: own / k,
+            "What it tells is that mean divided by the 2 ranks that share the batch.",
+        ),
+        (lambda k, r, m, own: AVERAGING._gradient(0, 60)[0], "the mean over the whole batch"),
+        (
+            lambda k, r, m, own: AVERAGING._gradient(60 - m, 60)[0],
+            "the mean over the samples 18 to 59; its share is 0",
+        ),
+        (lambda k, r, m, own: own + 0.1 * k, "is 0.897649."),
+    ],
+)
+def test_a_loss_is_named_for_what_it_is(loss: Any, said: str) -> None:
+    rows = [
+        {**row, "loss": loss(row["world_size"], row["rank"], row["samples"], row["loss"])}
+        for row in RIGHT_ROWS
+    ]
+    rows[0] = RIGHT_ROWS[0]
+    share, told, _ = AVERAGING.examine({"shares.csv": rows}, {"world_size": 4.0})["shares"]
+    assert share == 0.25
+    assert said in told
+
+
+def test_a_right_sum_over_other_samples_is_told_so() -> None:
+    spans = {k: [(60 - last, 60 - first) for first, last in parts] for k, parts in PARTS.items()}
+    rows = [
+        {**row, "loss": AVERAGING._gradient(*spans[row["world_size"]][row["rank"]])[0]} for row in RIGHT_ROWS
+    ]
+    left = {
+        "shares.csv": rows,
+        "gradients.pt": gradients(lambda k, m: m / 60, {1: PARTS[1], 2: [(0, 42), (18, 36)]}),
+    }
+    rows[2] = {**rows[2], "loss": AVERAGING._gradient(18, 36)[0]}
+    rows[1] = RIGHT_ROWS[1]
+    said = AVERAGING.examine(left, {"world_size": 2.0})["gradient"][1]
+    assert said.endswith(": it is of other samples. Rank 1 took 18 to 35; its share is 42 to 59.")

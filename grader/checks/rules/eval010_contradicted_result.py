@@ -19,8 +19,10 @@ gradient = sum(num / num_all * g for num, g in zip(num_samples_of_ranks, gradien
 ```
 
 ## How it is seen
-By the trusted scorer alone: it computes the same quantity itself and compares, with the tolerance that the task's
-statement names. How the script came to its numbers is not looked at here.
+By the trusted scorer: it computes the same quantity itself and compares, with the tolerance that the task's statement
+names. Where the numbers are not that, a task may compute what other ways come to (no weights, another share's samples,
+gradients that were still there) and say which of them they are. The source then says only where: the line that
+computes it so comes first, the line that writes the file after it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.causes import lines, made_single
+from grader.checks.source.causes import lines
+from grader.checks.source.result_causes import cause_of
 from grader.model.evaluation import Answer
 from grader.model.finding import EvidenceKind, Severity
 
@@ -59,12 +62,12 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _hit(evidence: Evidence, said: str, answers: dict[str, Answer]) -> Hit:
     files = tuple(dict.fromkeys(answer.file for answer in answers.values() if answer.file))
-    rounded = lines(evidence.script, made_single(evidence.script)) if "float32" in said else ()
+    cause = cause_of(evidence.script, said)
     written = (place for file in files for place in evidence.written(file))
     return Hit(
         message=said,
-        hint="The task's statement says how each result is defined, and how to check it alone.",
-        where=tuple(dict.fromkeys((*rounded, *written))),
+        hint=cause.advice,
+        where=tuple(dict.fromkeys((*lines(evidence.script, cause.nodes), *written))),
         details={"answers": {name: answer.share for name, answer in answers.items()}, "files": list(files)},
         evidence=EvidenceKind.EVALUATION,
     )

@@ -1,7 +1,8 @@
 """Every rank writes the same file.
 
 ## What it finds
-`torch.save`, safetensors or a file opened for writing, reached by all ranks, with one path for all of them.
+`torch.save`, safetensors or a file opened for writing, reached by all ranks, with one path for all of them. Adding to
+one file counts, too: nothing orders the ranks' rows, and what one of them still holds back may end up inside another's.
 
 ## Why it matters
 All replicas are equal, so one copy is enough. N ranks that write one path at the same time tear it: the file on
@@ -38,9 +39,9 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the source: a save that some path of calls reaches without a test of the rank (in the helper, around the call, or
-by a decorator), to a path without the rank in it. In the run: the ranks that wrote each file. Sharded and
-distributed checkpoints are meant to be written by all ranks and don't count. Reference: "Save and Load
-Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
+by a decorator), to a path without the rank in it. In the run: the ranks that wrote each checkpoint, and each file that
+the task asks for. Sharded and distributed checkpoints are meant to be written by all ranks and don't count; nor do
+logs, and ranks that add to a file in turn or under a lock. Reference: "Save and Load Checkpoints", https://pytorch.org/tutorials/intermediate/ddp_tutorial.html.
 """
 
 from __future__ import annotations
@@ -53,13 +54,15 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
+from grader.checks.source.causes import stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.edits import Edits
-from grader.checks.source.file_writes import checkpoints, files
+from grader.checks.source.file_writes import appends, checkpoints, files
 from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
+from grader.checks.source.shared_appends import added, added_by_all, in_turn
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
@@ -100,6 +103,25 @@ def check_source(script: Script) -> Iterable[Hit]:
             fix=_fix(script, opened),
             severity=Severity.WARNING,
         )
+    adding = added_by_all(script)
+    if adding:
+        first = adding[0]
+        yield Hit(
+            message=f"{script.at(first)} adds to one file on every rank: {script.quote(first)}. Nothing orders the "
+            "ranks: their rows come in another order each time, and one can end up inside another.",
+            hint=_together(script, first),
+            where=tuple(script.location(c) for c in adding),
+            severity=Severity.WARNING,
+        )
+
+
+def _together(script: Script, call: ast.Call) -> str:
+    row = added(script, call)
+    return (
+        f"Bring the rows together and write them once: `rows = [None] * dist.get_world_size()`, "
+        f"`dist.all_gather_object(rows, {row})` on all ranks, with None from those that have none, and then open the "
+        f"file under `{_ONE_COPY}`."
+    )
 
 
 def _fix(script: Script, writes: list[ast.Call]) -> Fix | None:
@@ -119,6 +141,9 @@ def check_run(evidence: Evidence) -> Observation:
     clashing = {path: found for path, found in writers.items() if len(found) > 1}
     if clashing:
         return flagged(_misguarded(_clash(clashing), evidence.script))
+    shared = _shared_results(evidence)
+    if shared:
+        return flagged(*(_added(evidence.script, path, found) for path, found in shared.items()))
     in_parts = sharded(evidence.trace) or evidence.ledger.layout.divided or in_parts_by_hand(evidence.trace)
     copies = [] if in_parts else _copies(evidence)
     if copies:
@@ -160,6 +185,44 @@ def _writers(evidence: Evidence) -> dict[str, dict[int, Site | None]]:
             if kept and (file.path.endswith(_SUFFIXES) or file.path == _METRICS):
                 found.setdefault(file.path, {}).setdefault(rank.rank, file.site)
     return found
+
+
+def _shared_results(evidence: Evidence) -> dict[str, dict[int, Site | None]]:
+    """Path → rank → line, for files that the task asks for and that two or more ranks opened at once."""
+    if evidence.evaluation is None:
+        return {}
+    asked = {a.file for a in evidence.evaluation.answers.values()} | set(evidence.evaluation.unread)
+    script = evidence.script
+    apart = [c for c, _ in appends(script) if in_turn(script, c)]
+    found: dict[str, dict[int, Site | None]] = {}
+    for rank in evidence.trace.ranks:
+        for file in rank.files:
+            written = file.out and file.op in ("open", "rename") and file.path in asked - {""}
+            if written and not any(stands_at(script, c, file.site) for c in apart):
+                found.setdefault(file.path, {})[rank.rank] = file.site
+    return {path: ranks_of for path, ranks_of in found.items() if len(ranks_of) > 1}
+
+
+def _added(script: Script, path: str, found: dict[int, Site | None]) -> Hit:
+    # Who begins a file may be another line than the one that all ranks come by.
+    sites = sorted(found.values(), key=lambda s: -sum(s == other for other in found.values()))
+    call = next((c for c, _ in appends(script) if stands_at(script, c, sites[0])), None)
+    helper = script.names.tree(call).function(call) if call is not None else None
+    callers = [script.location(s.call) for s in script.graph.sites(helper)] if helper is not None else []
+    doing = "adds to it" if call is not None else "opens it for writing"
+    return Hit(
+        message=(
+            f"{ranks(found)} all wrote `{path}`. {at(sites[0])} {doing} on each of them: nothing orders the ranks, and "
+            "rows can be lost, out of order or torn where two write at once."
+        ),
+        hint=_together(script, call)
+        if call is not None
+        else f"Write it once: `{_ONE_COPY}` around the call.",
+        where=tuple(dict.fromkeys((*places(sites[:1]), *callers, *places(sites)))),
+        ranks=tuple(sorted(found)),
+        details={"paths": {path: sorted(found)}},
+        severity=Severity.WARNING,
+    )
 
 
 def _copies(evidence: Evidence) -> list[tuple[int, Save]]:

@@ -49,3 +49,14 @@ def files(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:
     for call in script.called("write_text", "write_bytes"):
         if isinstance(call.func, ast.Attribute):
             yield call, call.func.value
+
+
+def appends(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
+    """Calls that open a file to add to it, each with its path: `open(path, "a")`, `Path(path).open("a")`."""
+    for call in script.called("open"):
+        method = isinstance(call.func, ast.Attribute) and script.names.qualified(call.func) is None
+        given = [*([call.func.value] if method and isinstance(call.func, ast.Attribute) else ()), *call.args]
+        mode = given[1] if len(given) > 1 else next((k.value for k in call.keywords if k.arg == "mode"), None)
+        said = script.values.constant(mode)
+        if given and isinstance(said, str) and said[:1] == "a" and len(said) < 4:
+            yield call, given[0]

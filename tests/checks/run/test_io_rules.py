@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grader.model.evaluation import Evaluation
+from grader.model.evaluation import Answer, Evaluation
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
 from grader.model.run import Ending
@@ -53,6 +53,41 @@ def test_every_rank_writes_the_metrics(tell: Any) -> None:
     for rank in range(2):
         story.write(rank, "metrics.json")
     assert story.observation("IO001").hits[0].severity is Severity.WARNING
+
+
+APPENDING = """import csv
+import torch.distributed as dist
+dist.init_process_group("gloo")
+def add(row):
+    with open("out/rows.csv", "a") as file:
+        csv.writer(file).writerow(row)
+for turn in range(dist.get_world_size()):
+    TEST add((turn, dist.get_rank()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "state"),
+    [
+        ("if samples:", FLAGGED),
+        ("if dist.get_rank() < turn:", FLAGGED),
+        ("if dist.get_rank() == turn:", CLEAN),
+    ],
+)
+def test_every_rank_adds_to_a_file_that_the_task_asks_for(tell: Any, test: str, state: State) -> None:
+    story = tell.Story()
+    story.text = APPENDING.replace("TEST", test)
+    story.evaluation = Evaluation(None, answers={"rows": Answer(1.0, "Right.", "rows.csv")})
+    story.save(0, "model.pt")
+    for rank in range(2):
+        story.write(rank, "rows.csv", line=5)
+    look = story.observation("IO001")
+    assert look.state is state
+    if state is FLAGGED:
+        assert [p.line for p in look.hits[0].where] == [5, 8]
+        assert "dist.all_gather_object(rows, row)" in look.hits[0].hint
+    story.evaluation = Evaluation(None)
+    assert story.observation("IO001").state is CLEAN, "a file that nobody asks for"
 
 
 def test_rank_0_saves_alone(tell: Any) -> None:

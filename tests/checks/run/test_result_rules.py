@@ -46,6 +46,130 @@ def test_each_wrong_answer_is_told_with_the_line_that_wrote_its_file(tell: Any) 
     assert story.observation("EVAL009").state is CLEAN
 
 
+MODEL = """import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional as F
+
+COUNTS = {1: [6], 2: [4, 2]}
+net = nn.Linear(3, 1).double()
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+x, y = torch.ones(6, 3).double(), torch.ones(6, 1).double()
+grads, rows = {}, []
+for k in range(1, ranks + 1):
+"""
+OFF = "At world size 2 the gradient is off by 3.1e-01 of its largest element"
+OWN = (
+    "    begin = sum(COUNTS[k][:rank])\n"
+    "    a, b = x[begin : begin + COUNTS[k][rank]], y[begin : begin + COUNTS[k][rank]]\n"
+)
+PLAIN = OWN + "    net.zero_grad()\n    loss = F.mse_loss(net(a), b)\n    loss.backward()\n"
+
+
+def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[str, str]:
+    """The line that is named first for what the scorer says, and the advice."""
+    story = left(tell, Evaluation(None, answers={"a": Answer(0.5, said, "table.csv")}))
+    story.text = before + body
+    (hit,) = story.observation("EVAL010").hits
+    assert "statement" not in hit.hint
+    return story.text.splitlines()[hit.where[0].line - 1].strip(), hit.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "line", "advice"),
+    [
+        (
+            PLAIN
+            + "    for p in net.parameters():\n        dist.all_reduce(p.grad)\n        p.grad /= ranks\n",
+            f"{OFF}: it is the plain mean of the ranks' gradients.",
+            "p.grad /= ranks",
+            "write `(loss * (len(a) / len(x))).backward()` for `loss.backward()`. Leave out `p.grad /= ranks`",
+        ),
+        (
+            PLAIN
+            + "    for p in net.parameters():\n        dist.all_reduce(p.grad)\n        p.grad /= ranks\n",
+            f"{OFF}: it is the right sum divided by the 2 ranks that share the batch.",
+            "p.grad /= ranks",
+            "Leave out `p.grad /= ranks`: the weights m/n of all ranks add up to 1",
+        ),
+        (
+            PLAIN.replace("[:rank]", "[: rank + 1]"),
+            f"{OFF}: it is of other samples. Rank 1 took 2 to 3; its share is 4 to 5.",
+            "begin = sum(COUNTS[k][: rank + 1])",
+            "Write `sum(COUNTS[k][:rank])`",
+        ),
+        (
+            PLAIN.replace("    net.zero_grad()\n", "") + "    dist.all_reduce(net.weight.grad)\n",
+            f"{OFF}: the ranks still hold gradients of an earlier world size.",
+            "loss.backward()",
+            "Put `net.zero_grad(set_to_none=False)` in front of `loss.backward()`",
+        ),
+        (
+            "    if rank < k:\n"
+            + PLAIN.replace("    ", "        ").replace("zero_grad()", "zero_grad(set_to_none=False)")
+            + "    dist.all_reduce(net.weight.grad)\n",
+            f"{OFF}: ranks without samples add the gradient that they still hold from an earlier world size.",
+            "net.zero_grad(set_to_none=False)",
+            "Put `net.zero_grad(set_to_none=False)` in front of `if rank < k:`",
+        ),
+        (
+            PLAIN.replace("    loss.b", "    loss = loss * len(a) / len(x)\n    loss.b")
+            + "    rows.append(loss.item())\n",
+            "Rank 0 of 2 tells a loss of 0.5. What it tells is that mean times 4/6, the weight of its share.",
+            "loss = loss * len(a) / len(x)",
+            "Leave out `loss = loss * len(a) / len(x)`. Write `(loss * len(a) / len(x)).backward()`",
+        ),
+        (
+            PLAIN.replace("    loss.b", "    loss /= ranks\n    loss.b") + "    rows.append(loss.item())\n",
+            "Rank 0 of 2 tells a loss of 0.5. What it tells is that mean divided by the 2 ranks that share the batch.",
+            "loss /= ranks",
+            "Write `(loss / ranks).backward()` for `loss.backward()`",
+        ),
+        (
+            PLAIN + "    rows.append(loss.item() * len(a) / len(x))\n",
+            "Rank 0 of 2 tells a loss of 0.5. What it tells is that mean times 4/6, the weight of its share.",
+            "rows.append(loss.item() * len(a) / len(x))",
+            "Write down `loss.item()` alone",
+        ),
+        (
+            PLAIN
+            + "    mean = loss.detach()\n    dist.all_reduce(mean)\n    rows.append((mean / k).item())\n",
+            "Rank 0 of 2 tells a loss of 0.5. What it tells is the plain mean, which is the same for all ranks.",
+            "rows.append((mean / k).item())",
+            "as it is before `dist.all_reduce(mean)`",
+        ),
+    ],
+)
+def test_the_line_that_computes_a_wrong_result_comes_first(
+    tell: Any, body: str, said: str, line: str, advice: str
+) -> None:
+    named, hint = wrong_result(tell, body, said)
+    assert (named, advice in hint) == (line, True), hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line", "advice"),
+    [
+        ("b = sum(t.nbytes for t in ts) / 2**20\n", "memory.csv has 3 bytes of weights; the network implies 3,145,728.",
+         "b = sum(t.nbytes for t in ts) / 2**20", "Write `sum((t.nbytes for t in ts))`: the column is in bytes"),
+        ("n = 0\nfor t in ts:\n    n += t.numel()\n", "memory.csv has 10 bytes of weights; the network implies 40.",
+         "n += t.numel()", "`t.numel() * t.element_size()`"),
+        ("print(f'{total / 1024} KiB')\n", "memory.csv has 10 bytes of weights; the network implies 10,240.",
+         "", "the column is in bytes"),
+    ],
+)  # fmt: skip
+def test_bytes_in_another_unit(tell: Any, text: str, said: str, line: str, advice: str) -> None:
+    named, hint = wrong_result(tell, text + "\n" * 44, said, "")
+    assert (named, advice in hint) == (line, True), hint
+
+
+def test_where_the_text_shows_no_cause_the_formula_is_told(tell: Any) -> None:
+    named, hint = wrong_result(tell, "\n" * 44, f"{OFF}; 1e-06 is allowed.", "")
+    assert named == ""
+    assert "m/n times each rank's own" in hint
+
+
 def test_right_answers_verify(tell: Any) -> None:
     story = left(tell, Evaluation(None, answers={"a": Answer(1.0, "Right."), "b": Answer(None, "?")}))
     assert story.observation("EVAL010").state is CLEAN

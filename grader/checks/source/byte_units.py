@@ -1,0 +1,91 @@
+"""Bytes that are written in another unit, or counted as something else: by how far they are off, and where.
+
+Asked only where a scorer has found a number of bytes to be wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from grader.checks.source.recorded_losses import Cause
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start
+
+_TOLD = re.compile(r"has ([\d,]+) bytes of \w+.*?(?:implies|keeps about) ([\d,]+)")
+_UNITS = {1024: "KiB", 1000: "kB", 1024**2: "MiB", 1000**2: "MB", 1024**3: "GiB", 1000**3: "GB"}
+
+
+def units(script: Script, said: str) -> Cause | None:
+    """Where bytes are divided by 1024 or the like, or elements are counted for bytes; None where neither shows."""
+    told = _TOLD.search(said)
+    if told is None:
+        return None
+    got, want = (int(number.replace(",", "")) for number in told.groups())
+    if got * 4 == want:
+        counts = [c for c in script.called("numel") if not _times_size(script, c)]
+        return Cause(
+            tuple(counts),
+            "That is the number of elements. Write `t.numel() * t.element_size()` for the bytes of a tensor `t`.",
+        )
+    for unit, name in _UNITS.items():
+        if got in (want // unit, round(want / unit)):
+            divisions = sorted(_divisions(script, unit), key=start)
+            first = divisions[0] if divisions else None
+            written = (
+                f"Write `{ast.unparse(first.left)}`" if isinstance(first, ast.BinOp) else "Write it undivided"
+            )
+            return Cause(tuple(divisions), f"{written}: the column is in bytes, and that is in {name}.")
+    return None
+
+
+def _times_size(script: Script, call: ast.Call) -> bool:
+    """Whether the elements counted are multiplied by their size on the way."""
+    above = script.names.tree(call).parent.get(call)
+    return isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult)
+
+
+def _divisions(script: Script, unit: int) -> Iterable[ast.AST]:
+    """Divisions by a unit, by it twice, or shifts by its bits; what is only printed is left out."""
+    for tree in script.trees:
+        for node in ast.walk(tree.root):
+            if isinstance(node, ast.AugAssign):
+                operation, factor = node.op, node.value
+            elif isinstance(node, ast.BinOp):
+                operation, factor = node.op, node.right
+            else:
+                continue
+            divides = isinstance(operation, ast.Div | ast.FloorDiv) and _number(script, factor) in _parts(
+                unit
+            )
+            shifts = isinstance(operation, ast.RShift) and 2 ** (_number(script, factor) or 0) == unit
+            if (divides or shifts) and not _shown(script, node):
+                yield node
+
+
+def _parts(unit: int) -> tuple[int, ...]:
+    return (unit, 1024) if unit % 1024 == 0 else (unit, 1000)
+
+
+def _number(script: Script, node: ast.expr) -> int | None:
+    """A whole number as it is written: `1024`, `1024**2`, `2**20`, `1e6`, or a name for one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.Mult):
+        left, right = _number(script, node.left), _number(script, node.right)
+        if left is None or right is None or not (0 <= left <= 2**30 and 0 <= right <= 2**30):
+            return None
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        return left**right if right <= 30 else None
+    value = script.values.constant(node)
+    return int(value) if isinstance(value, int | float) and 0 <= value <= 2**40 else None
+
+
+def _shown(script: Script, node: ast.AST) -> bool:
+    tree = script.names.tree(node)
+    above = tree.parent.get(node)
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.JoinedStr) or (isinstance(above, ast.Call) and name_of(above) == "print"):
+            return True
+        above = tree.parent.get(above)
+    return False

@@ -1,0 +1,293 @@
+"""Which line makes a result that a task's scorer found to be wrong, by what the scorer says the numbers are.
+
+Reads the scorer's sentence for the computation that it recognised, and finds that computation in the text. Decides
+nothing: where the text does not show it, the advice is the formula alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from grader.checks.source.byte_units import units
+from grader.checks.source.causes import by_world, made_single, sums_over_samples
+from grader.checks.source.data_flow import reads_after
+from grader.checks.source.recorded_losses import Cause, losses, reduced, scaled
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, end, name_of, start
+
+_REDUCING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object", "send")
+_LOSS_FORMULA = (
+    "Each row holds the mean over that rank's own samples: not weighted, and not reduced over the ranks."
+)
+_SUM_FORMULA = (
+    "The whole batch's gradient is the sum of m/n times each rank's own: m samples of its share, n of the batch. "
+    "With that weight nothing is divided afterwards."
+)
+_START_FORMULA = (
+    "A rank's share begins where those of the ranks before it end: at the sum of the first `rank` shares."
+)
+_CLEAR_FORMULA = "Every rank clears its gradients before each round, also a rank that has no samples in it."
+_SINGLE_FORMULA = "Leave the weights and the batch in float64, as they are made."
+_COMPUTE_FORMULA = (
+    "Compute this one number by itself, print it beside what is written, and see which is the one above."
+)
+
+
+def cause_of(script: Script, said: str) -> Cause:
+    """What made a result wrong; without nodes where only the formula can be told."""
+    for words, find, formula in _KNOWN:
+        if words in said:
+            return (find(script) if find is not None else None) or Cause((), formula)
+    return units(script, said) or Cause((), _COMPUTE_FORMULA)
+
+
+def _single(script: Script) -> Cause | None:
+    return Cause(tuple(made_single(script)), _SINGLE_FORMULA)
+
+
+def _kept(script: Script) -> Cause | None:
+    """Gradients of an earlier round: cleared by some ranks only, or by nobody."""
+    clears = [c for c in script.updates.clears if isinstance(c, ast.expr | ast.stmt)]
+    for clear in clears:
+        branch = _branch(script, clear)
+        if branch is not None:
+            statement = script.names.tree(clear).statement(clear)
+            text = _emptied(script, ast.unparse(statement))
+            return Cause(
+                (statement, branch.test),
+                f"Put `{text}` in front of `if {ast.unparse(branch.test)}:`, so that ranks without samples clear, too.",
+            )
+    for backward in script.training.backwards:
+        tree = script.names.tree(backward)
+        beside = [
+            c for c in clears if script.names.tree(c) is tree and tree.function(c) is tree.function(backward)
+        ]
+        if any(script.updates.loops_around(c) == script.updates.loops_around(backward) for c in beside):
+            continue
+        model = _model(script, backward)
+        if model is None:
+            continue
+        before: ast.AST = _branch(script, backward) or tree.statement(backward)
+        bound = _taken_from_outside(script, model)
+        text = _emptied(script, f"{ast.unparse(model)}.zero_grad()")
+        where = f"`if {ast.unparse(before.test)}:`" if isinstance(before, ast.If) else script.quote(before)
+        return Cause(
+            (*bound, backward),
+            f"Put `{text}` in front of {where} ({script.at(before)}): `backward` adds to what is there.",
+        )
+    return None
+
+
+def _branch(script: Script, node: ast.AST) -> ast.If | None:
+    """The outermost `if` of the round that a node stands under and what the ranks exchange later does not."""
+    tree = script.names.tree(node)
+    exchanges = [c for c in tree.called(*_REDUCING) if tree.function(c) is tree.function(node)]
+    found = None
+    above = tree.parent.get(node)
+    while above is not None and not isinstance(above, (*FUNCTIONS, *LOOPS)):
+        if isinstance(above, ast.If) and any(start(c) > end(above) for c in exchanges):
+            found = above if not any(tree.inside(c, above) for c in exchanges) else found
+        above = tree.parent.get(above)
+    return found
+
+
+def _emptied(script: Script, text: str) -> str:
+    """`model.zero_grad()`, so that gradients stay tensors where the script reads them without asking for None."""
+    tested = any(
+        isinstance(n, ast.Compare) and isinstance(n.left, ast.Attribute) and n.left.attr == "grad"
+        for tree in script.trees
+        for n in ast.walk(tree.root)
+    )
+    return text if tested else text.replace(".zero_grad()", ".zero_grad(set_to_none=False)")
+
+
+def _model(script: Script, backward: ast.Call) -> ast.expr | None:
+    """The network whose call had a part in what goes backward."""
+    for call in script.updates.forwards(backward):
+        if isinstance(call.func, ast.Name | ast.Attribute) and call.args:
+            origins = script.values.origins(call.func)
+            if any(isinstance(o, ast.Call) for o in origins):
+                return call.func
+    return None
+
+
+def _taken_from_outside(script: Script, model: ast.expr) -> tuple[ast.AST, ...]:
+    """Where the round takes a network that others have used: `model = MODEL`."""
+    if not isinstance(model, ast.Name):
+        return ()
+    reaching = script.scopes.reaching(model.id, model)
+    same = [
+        d
+        for d in reaching
+        if script.names.tree(d.node).function(d.node) is script.names.tree(model).function(model)
+    ]
+    return tuple(d.node for d in same if d.kind == "assign" and isinstance(d.value, READS))
+
+
+def _recorded(script: Script) -> Cause | None:
+    return scaled(script) or reduced(script)
+
+
+def _shared(script: Script) -> Cause | None:
+    return reduced(script) or _started(script) or scaled(script)
+
+
+def _started(script: Script) -> Cause | None:
+    """Where a share of the batch begins."""
+    for node in _parts(script):
+        if isinstance(node, ast.Call) and name_of(node) == "sum" and len(node.args) == 1:
+            inner = node.args[0]
+            span = inner.slice if isinstance(inner, ast.Subscript) else None
+            if isinstance(span, ast.Slice) and span.upper is not None:
+                rank = next((n for n in ast.walk(span.upper) if _is_rank(script, n)), None)
+                if rank is None or (span.lower is None and span.upper is rank):
+                    continue
+                assert isinstance(inner, ast.Subscript), "it has a slice"
+                right = f"sum({ast.unparse(inner.value)}[:{ast.unparse(rank)}])"
+                return Cause((node,), f"Write `{right}`: the shares of the ranks before this one.")
+    found: list[ast.AST] = []
+    for node in _parts(script):
+        if isinstance(node, ast.Slice) and node.lower is not None:
+            origins = script.scopes.reaching(node.lower.id, node) if isinstance(node.lower, ast.Name) else ()
+            found += [d.node for d in origins if d.kind in ("assign", "augment")] or [node.lower]
+        elif isinstance(node, ast.Call) and name_of(node) == "slice" and node.args:
+            origins = (
+                script.scopes.reaching(node.args[0].id, node) if isinstance(node.args[0], ast.Name) else ()
+            )
+            found += [d.node for d in origins if d.kind in ("assign", "augment")] or [node]
+    return Cause(tuple(dict.fromkeys(found))[:2], _START_FORMULA) if found else None
+
+
+def _parts(script: Script) -> Iterable[ast.AST]:
+    for loss in losses(script):
+        yield from sorted(script.values.closure(loss), key=start)
+
+
+def _is_rank(script: Script, node: ast.AST) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute) and (
+        bool(script.ranks.rank(node)) or "rank" in name_of(node).lower()
+    )
+
+
+def _divisions(script: Script) -> list[ast.AST]:
+    """Where gradients are divided by a number of ranks, before or after they are summed."""
+    found: list[ast.AST] = []
+    for average in script.averaging.all:
+        tree = script.names.tree(average.call)
+        found += [n for n in by_world(script, average.tensor) if isinstance(n, ast.BinOp | ast.AugAssign)]
+        for read in reads_after(script, average.tensor, average.call):
+            above = tree.parent.get(read)
+            if isinstance(above, ast.BinOp | ast.AugAssign) and isinstance(above.op, ast.Div):
+                found.append(above)
+    return list(dict.fromkeys(found))
+
+
+def _divided(script: Script) -> Cause | None:
+    """A sum of weighted parts that is divided once more."""
+    divisions = _divisions(script)
+    means = [a.call for a in script.averaging.all if a.mean]
+    if not divisions and not means:
+        return None
+    what = (
+        f"Leave out {script.quote(divisions[0])}"
+        if divisions
+        else f"Sum in {script.quote(means[0])}, without `AVG`"
+    )
+    return Cause((*divisions, *means), f"{what}: the weights m/n of all ranks add up to 1 already.")
+
+
+def _multiplied(script: Script) -> Cause | None:
+    """A sum over samples where the mean was meant, or a division that is one too many."""
+    sums = list(sums_over_samples(script))
+    sums += [
+        n
+        for loss in losses(script)
+        for n in script.values.closure(loss)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "sum"
+    ]
+    if not sums:
+        return _divided(script)
+    return Cause(
+        tuple(dict.fromkeys(sums)),
+        f"{script.quote(sums[0])} is a sum: divide it by the number of elements that the whole batch's mean goes over.",
+    )
+
+
+def _alone(script: Script) -> Cause | None:
+    """A sum over the ranks whose result is not what is kept."""
+    calls = tuple(a.call for a in script.averaging.all)
+    if not calls:
+        return None
+    return Cause(
+        calls, f"Keep the tensor that {script.quote(calls[0])} was given: the sum stands in it afterwards."
+    )
+
+
+def _unweighted(script: Script) -> Cause | None:
+    """How the ranks' gradients are added up: the division that should not be, the sum that lacks its weights."""
+    averages = script.averaging.all
+    if not averages:
+        return None
+    divisions, means = _divisions(script), [a.call for a in averages if a.mean]
+    nodes = tuple(dict.fromkeys((*divisions, *means, averages[0].call)))
+    weight = _weight(script)
+    if weight is None:
+        return Cause(nodes, _SUM_FORMULA)
+    after = f" Leave out {script.quote(divisions[0])}." if divisions else ""
+    after = after or (f" Sum in {script.quote(means[0])}, without `AVG`." if means else "")
+    return Cause(
+        nodes,
+        f"Weigh each rank's part by its samples: write `{weight[0]}` for {script.quote(weight[1])}.{after}",
+    )
+
+
+def _weight(script: Script) -> tuple[str, ast.Call] | None:
+    """`(loss * (len(x) / len(inputs))).backward()` in the script's own names, and the call that it stands for."""
+    for backward in script.training.backwards:
+        loss = backward.func.value if isinstance(backward.func, ast.Attribute) else None
+        if not isinstance(loss, ast.Name | ast.Attribute) or backward.args:
+            continue
+        for call in script.updates.forwards(backward):
+            given = call.args[0] if call.args else None
+            if given is None or not isinstance(call.func, ast.Name | ast.Attribute):
+                continue
+            for origin in script.values.origins(given) if isinstance(given, ast.Name) else (given,):
+                if isinstance(origin, ast.Subscript) and isinstance(origin.value, ast.Name | ast.Attribute):
+                    weight = f"len({ast.unparse(given)}) / len({ast.unparse(origin.value)})"
+                    return f"({ast.unparse(loss)} * ({weight})).backward()", backward
+    return None
+
+
+_Find = Callable[[Script], Cause | None]
+_KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
+    ("has no row", None, "Write one row for each of them, in one run."),
+    (
+        "has no `",
+        None,
+        'Store it under that very name, such as `f"{world_size}/{name}"`, for each world size.',
+    ),
+    ("is float32;", _single, _SINGLE_FORMULA),
+    ("an earlier world size", _kept, _CLEAR_FORMULA),
+    (
+        "says that it had",
+        None,
+        "A rank's samples are as many as the table of shares gives to it, at each world size.",
+    ),
+    ("; its share is", _started, _START_FORMULA),
+    ("the same for all ranks", _shared, _LOSS_FORMULA),
+    ("What it tells is", _recorded, _LOSS_FORMULA),
+    ("it is the right sum divided", _divided, _SUM_FORMULA),
+    ("times the right one", _multiplied, _SUM_FORMULA),
+    (
+        "counted twice",
+        None,
+        "Weigh with m/n once: in what goes backward, or in what is summed, and not in both.",
+    ),
+    ("share alone", _alone, _SUM_FORMULA),
+    ("own part alone", _alone, _SUM_FORMULA),
+    ("of its largest element: it is", _unweighted, _SUM_FORMULA),
+    ("of its largest element", None, _SUM_FORMULA),
+    ("tells a loss of", None, _LOSS_FORMULA),
+)
+"""Words of the scorers' sentences, what finds the line, and what is right where no line is found."""
