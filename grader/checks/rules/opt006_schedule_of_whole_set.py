@@ -56,7 +56,8 @@ dist.destroy_process_group()
 
 ## How it is seen
 In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks. In the source,
-by a length made of the data set's size and the loader's batch size without the number of ranks (a hint).
+by a length made of the data set's size and the loader's batch size without the number of ranks (a hint). Lengths of
+schedules that follow one another add up.
 """
 
 from __future__ import annotations
@@ -70,14 +71,14 @@ from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.learning_rates import curve, scheduler_calls
 from grader.checks.run.replica_comparison import trainers
-from grader.checks.source.causes import lines
-from grader.checks.source.optimisation_fixes import length_of_share
+from grader.checks.source.causes import by_world, lines
+from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
-from grader.model.trace import Event
+from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -98,7 +99,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     ]
     for call in scheduler_calls(script):
         if not any(
-            isinstance(c.func, ast.Attribute) and call in script.values.origins(c.func.value) for c in stepped
+            isinstance(c.func, ast.Attribute) and call in _stepped_by(script, c.func.value) for c in stepped
         ):
             continue
         for name in _LENGTHS:
@@ -119,8 +120,6 @@ def check_source(script: Script) -> Iterable[Hit]:
 def _of_whole_set(script: Script, length: ast.expr) -> bool:
     """Whether a number is made of a divided data set's size and the size of a rank's batch, and of no world size."""
     parts = script.values.closure(length)
-    if any(isinstance(p, ast.expr) and script.ranks.world(p) for p in parts):
-        return False
     sets = [p.args[0] for p in parts if isinstance(p, ast.Call) and name_of(p) == "len" and p.args]
     divides = [p for p in parts if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Div | ast.FloorDiv)]
     for loader in script.training.loaders():
@@ -132,12 +131,27 @@ def _of_whole_set(script: Script, length: ast.expr) -> bool:
             or dataset is None
         ):
             continue
-        if any(isinstance(p, ast.expr) and script.ranks.world(p) for p in script.values.closure(size)):
+        own = script.values.closure(size)
+        if _by_world(script, parts - own):
+            continue
+        if _by_world(script, own) and not any(isinstance(p, ast.BinOp) for p in by_world(script, size)):
             continue
         meant = any(_same(script, s, dataset) for s in sets)
         if meant and any(_same(script, d.right, size) for d in divides):
             return True
     return False
+
+
+def _by_world(script: Script, parts: Iterable[ast.AST]) -> bool:
+    return any(isinstance(p, ast.expr) and script.ranks.world(p) for p in parts)
+
+
+def _stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
+    """The schedules that a call of `step` may advance, those of a sequence too."""
+    found = set(script.values.origins(stepped))
+    for one in [o for o in found if isinstance(o, ast.Call) and name_of(o) == "SequentialLR"]:
+        found |= set(script.values.closure(one))
+    return found
 
 
 def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
@@ -157,11 +171,7 @@ def check_run(evidence: Evidence) -> Observation:
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
     first = curve(ranks[0])
-    told = [
-        (e, n)
-        for e in ranks[0].events("lr_scheduler")
-        if isinstance(n := e.fields.get("length"), int) and n > 0
-    ]
+    told = _lengths(ranks[0])
     if first is None or not told:
         return not_observable("No schedule of a known length was seen.")
     # A schedule may be stepped once per batch while gradients are accumulated over several.
@@ -186,13 +196,36 @@ def check_run(evidence: Evidence) -> Observation:
     return verified(f"{made}.")
 
 
+def _lengths(rank: RankTrace) -> list[tuple[Event, int]]:
+    """Schedules and the steps that they were made for; last, the sum of those that follow one another."""
+    told: list[tuple[Event, int]] = []
+    sums: list[tuple[Event, int]] = []
+    parts: list[tuple[Event, int]] = []
+    for event in rank.events("lr_scheduler"):
+        length = event.fields.get("length")
+        if isinstance(length, int) and length > 0:
+            told.append((event, length))
+            parts.append((event, length))
+        elif event.fields.get("kind") == "SequentialLR":
+            if len(parts) > 1:
+                sums.append((parts[-1][0], sum(n for _, n in parts)))
+            parts = []
+    return [*told, *sums]
+
+
 def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> Hit:
     counted, written, fix = length_of_share(script, event.site)
+    hint = f"Count the batches of the loader, which knows its share: `{written}`." if written else _OWN
+    if not written:
+        helped, advice, edits = length_in_helper(script, event.site)
+        counted, hint, fix = helped or counted, advice or hint, edits
+    alone = event.fields.get("length") == length
+    kind = f"a `{event.fields.get('kind')}` for" if alone else "the last of schedules that together last"
     return Hit(
-        message=f"{at(event.site)} makes a `{event.fields.get('kind')}` for {count(length, 'step')}, but each of "
+        message=f"{at(event.site)} makes {kind} {count(length, 'step')}, but each of "
         f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
         "never came to the end of its curve.",
-        hint=f"Count the batches of the loader, which knows its share: `{written}`." if written else _OWN,
+        hint=hint,
         fix=fix,
         where=(*lines(script, counted), *place(event.site)),
         details={"length": length, "steps": steps, "ranks": ranks},

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from grader.checks.source.causes import lengths_of, rates_by_world, warm_up_lengths
+from grader.checks.source.causes import lengths_of, rates_by_world, stands_at, warm_up_lengths
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import batch_size_of, loader_at
+from grader.checks.source.syntax_nodes import end, start
 from grader.model.fix import Fix
 from grader.model.trace import Site
 
 _WORLD = "torch.distributed.get_world_size"
+_ROUNDING = ("math.ceil", "math.floor", "int", "round")
 _PRODUCT = (ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript)
 
 
@@ -99,6 +101,68 @@ def length_of_share(script: Script, site: Site | None) -> tuple[list[ast.AST], s
         edits.replace(outer, text)
         return [call], text, edits.fix("Counts the batches of the rank's own share.")
     return [*counted], "", None
+
+
+def length_in_helper(script: Script, site: Site | None) -> tuple[list[ast.AST], str, Fix | None]:
+    """The same where a helper divides a number of samples that it is given: its division and the count, the advice."""
+    for call in [c for c in lengths_of(script, site) if _of_training_set(script, c)]:
+        assert isinstance(call, ast.Call)
+        for division in _divisions_of(script, site, call):
+            outer, counted = _rounded(script, division), division.left
+            if isinstance(counted, ast.UnaryOp):
+                counted = counted.operand
+            loader = _trained_before(script, call)
+            if not loader or not isinstance(counted, ast.Name):
+                return [division, call], "", None
+            edits = Edits(script)
+            edits.replace(call, f"len({loader})")
+            edits.replace(outer, edits.text(counted))
+            hint = (
+                f"Count the loader's batches, which are those of the rank's share: hand on `len({loader})` in place of "
+                f"{script.quote(call)} at {script.at(call)}, and write `{counted.id}` for {script.quote(outer)} at "
+                f"{script.at(outer)}."
+            )
+            return [outer, call], hint, edits.fix("Counts the batches of the rank's own share.")
+    return [], "", None
+
+
+def _divisions_of(script: Script, site: Site | None, call: ast.Call) -> Iterable[ast.BinOp]:
+    """Divisions on the way from a count to the length of a schedule."""
+    for made in (c for _, c in script.calls_under("torch.optim.lr_scheduler.") if stands_at(script, c, site)):
+        for given in (*made.args, *(k.value for k in made.keywords)):
+            for node in script.values.closure(given):
+                divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv)
+                if divides and call in script.values.closure(node.left):  # type: ignore[attr-defined]
+                    yield node  # type: ignore[misc]
+
+
+def _rounded(script: Script, division: ast.BinOp) -> ast.expr:
+    """A division with what rounds it: `-(-n // size)`, `math.ceil(n / size)`."""
+    tree = script.names.tree(division)
+    above = tree.parent.get(division)
+    minus = isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.USub)
+    rounds = isinstance(above, ast.Call) and script.names.qualified(above.func) in _ROUNDING
+    return above if (minus or rounds) and isinstance(above, ast.expr) else division
+
+
+def _trained_before(script: Script, at: ast.AST) -> str:
+    """The name of the one training loader that is made before a node, in the same function; "" where there is none."""
+    tree = script.names.tree(at)
+    names = set[str]()
+    for loader in script.training.loaders():
+        if script.names.tree(loader) is not tree or not script.training.roles(loader).trains:
+            continue
+        statement = tree.statement(loader)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        near = tree.scope(loader) is tree.scope(at) and end(loader) <= start(at)
+        if (
+            near
+            and isinstance(target, ast.Name)
+            and isinstance(statement, ast.Assign)
+            and statement.value is loader
+        ):
+            names.add(target.id)
+    return names.pop() if len(names) == 1 else ""
 
 
 def _of_training_set(script: Script, call: ast.AST) -> bool:

@@ -166,6 +166,55 @@ def test_schedules_and_the_steps_taken(tell: Any, length: int, every: int, state
         assert f"for {length} steps, but each of 2 ranks took 40, 1/2 of that" in look.hits[0].message
 
 
+@pytest.mark.parametrize(("down", "state"), [(64, FLAGGED), (24, CLEAN), (40, CLEAN)])
+def test_schedules_that_follow_one_another_add_up(tell: Any, down: int, state: State) -> None:
+    story = steps(tell, [0.1 - 0.002 * n for n in range(40)])
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind="LinearLR", length=16)
+        rank.event("lr_scheduler", 18, kind="CosineAnnealingLR", length=down)
+        rank.event("lr_scheduler", 19, kind="SequentialLR", length=None)
+    look = story.observation("OPT006")
+    assert look.state is state
+    if state is FLAGGED:
+        assert "together last 80 steps, but each of 2 ranks took 40" in look.hits[0].message
+
+
+def test_a_helper_that_divides_is_named_with_what_it_was_given(tell: Any) -> None:
+    story = scheduled(tell, 80)
+    story.text = """import math
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def curve(optimizer, samples, size):
+
+
+
+
+
+
+
+
+
+
+    return OneCycleLR(optimizer, 0.1, total_steps=5 * math.ceil(samples / size))  # line 17, as the run tells
+
+
+train_set = load()
+loader = DataLoader(train_set, 8, sampler=DistributedSampler(train_set))
+schedule = curve(optimizer, len(train_set), 8)
+for x, y in loader:
+    loss_of(model(x), y).backward()
+    optimizer.step()
+    schedule.step()
+"""
+    hit = story.observation("OPT006").hits[0]
+    assert {w.line for w in hit.where} == {17, 22}
+    assert "hand on `len(loader)` in place of `len(train_set)`" in hit.hint
+    assert "write `samples` for `math.ceil(samples / size)`" in hit.hint
+    assert hit.fix is not None
+
+
 def test_a_schedule_stepped_per_batch_while_gradients_accumulate(tell: Any) -> None:
     story = tell.Story(num_train=640)
     for epoch in range(2):
