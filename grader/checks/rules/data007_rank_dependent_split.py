@@ -61,7 +61,7 @@ from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.seed_fixes import seeded_alike, together
-from grader.checks.source.seeds import Seeded
+from grader.checks.source.seeds import Seeded, share_seed
 from grader.checks.source.share_causes import orders_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
@@ -164,7 +164,7 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
                 f"with {source}, which is not the same on all of them. Shares are taken by index afterwards, so they "
                 "overlap and leave gaps."
                 + (f" {script.at(apart[0])} is where its seed comes from." if apart else ""),
-                hint=_SEED,
+                hint=share_seed(script, apart) or _SEED,
                 where=(*(script.location(n) for n in apart), *where),
                 fix=seeded_alike(script, call),
             )

@@ -49,7 +49,8 @@ def parts(script: Script, seed: ast.expr) -> list[ast.AST]:
 
 def drawn_apart(script: Script, seeds: Iterable[ast.expr]) -> list[ast.stmt]:
     """Statements that draw a seed anew on each rank; first what gives it back in spite of a broadcast beside it."""
-    found: list[ast.stmt] = []
+    told = [seed for seed in seeds if seeded(script, seed) is Seeded.BY_RANK]
+    found = [script.names.tree(seed).statement(seed) for seed in told]
     for part in [p for seed in seeds for p in parts(script, seed)]:
         if not _own_each_time(script, part):
             continue
@@ -59,6 +60,20 @@ def drawn_apart(script: Script, seeds: Iterable[ast.expr]) -> list[ast.stmt]:
             found += tree.returns.get(function, ())
         found.append(tree.statement(part))
     return list(dict.fromkeys(found))
+
+
+def share_seed(script: Script, where: Iterable[ast.stmt]) -> str:
+    """What to write at these statements so that all ranks have one seed; "" where nothing of theirs is sent."""
+    for statement in where:
+        tree = script.names.tree(statement)
+        sent = [c for c in _spread(script) if tree.function(c) is tree.function(statement) is not None]
+        if isinstance(statement, ast.Return) and sent and name_of(sent[0]) == "broadcast_object_list":
+            return f"Give back what the broadcast has filled: `return {ast.unparse(sent[0].args[0])}[0]`."
+        if isinstance(statement, ast.Return) and sent:
+            return f"Give back what the broadcast has filled: `return {ast.unparse(sent[0].args[0])}.item()`."
+        if any(script.ranks.rank(n) for n in walk(statement) if isinstance(n, ast.expr)):
+            return f"Leave the rank out of the seed in {script.at(statement)}: it only chooses the share."
+    return ""
 
 
 def is_none(node: ast.expr) -> bool:

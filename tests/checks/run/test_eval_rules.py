@@ -271,7 +271,9 @@ def test_figures_that_tell_nothing_against_a_reduction(tell: Any, figures: tuple
 def test_shares_filled_up_to_whole_batches_are_a_warning(tell: Any) -> None:
     story = trained(tell, num_validation=31)
     shards = {r: (*s, *s[:9]) for r, s in tell.strided(31, 2, shuffle=False, pad=False).items()}
-    story.validate(shards, batch=32, sampler="StridedSampler", num_replicas=None, reduce="all_gather")
+    for epoch in (1, 2):
+        story.validate(shards, sampler="StridedSampler", num_replicas=None, reduce="all_gather")
+        story.epoch(tell.strided(96, 2, epoch))
     assert story.observation("EVAL003").hits[0].severity is Severity.WARNING
     # Counts out of 31 show that the repeated ones were cut off again.
     story.evaluation = scored(0.5, 20 / 31, 22 / 31, 25 / 31)
