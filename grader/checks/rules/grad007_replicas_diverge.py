@@ -44,7 +44,9 @@ In the run: sums over parameters, as the forward pass after a step finds them an
 compared among ranks. Parameters only: running statistics of BatchNorm differ under correct DDP. What is changed after
 the last step (the best weights loaded on rank 0) does not count. In the source: weights of a wrapped model that are
 loaded, drawn anew or changed in place under a test of the rank, before or between steps, with nothing that sends
-them to the others. Which line is to blame is looked for in a second run, line by line.
+them to the others; and models that are drawn with another seed on each rank, or none, and then sharded, where nothing
+sends or loads weights: the run confirms it by the states of the ranks' generators. Which line is to blame is looked for
+in a second run, line by line.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, listed, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.first_difference import WEIGHTS
+from grader.checks.run.initial_shards import different_models
 from grader.checks.run.line_changes import first_difference
 from grader.checks.run.model_parts import copies, no_copies
 from grader.checks.run.replica_comparison import (
@@ -70,6 +73,7 @@ from grader.checks.run.replica_comparison import (
 from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
+from grader.checks.source.unsent_weights import seeds_by_rank, shards_of_different_models
 from grader.checks.source.weight_changes import changed_apart, weight_changes
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
@@ -92,6 +96,15 @@ EXPLAINED_BY = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag weights of a wrapped model that some ranks change for themselves."""
+    unsent = shards_of_different_models(script)
+    if unsent is not None:
+        yield Hit(
+            message=f"{script.at(unsent.node)} {unsent.says}. Sharding sends no weights, as DDP does: each rank "
+            "trains its part of another model.",
+            hint=unsent.hint,
+            where=(script.location(unsent.node),),
+            fix=unsent.fix,
+        )
     if not script.training.wraps or script.training.framework:
         return
     blamed: set[ast.AST] = set()
@@ -120,6 +133,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
     if incomparable(evidence.trace):
+        apart = different_models(evidence)
+        if apart is not None:
+            return flagged(apart)
         return not_observable(no_copies(evidence, "there are no replicas to compare"))
     active = trainers(evidence.trace)
     if len(active) < 2:
@@ -230,7 +246,10 @@ def _cause(evidence: Evidence) -> _Cause:
         read = changed or lines(script, fresh_models(script))
         made = f" by {_named(read)}" if read else ""
         why = f"Nothing keeps the replicas equal that were made{made}: no wrapper sends rank 0's weights to all."
-        return _Cause(why, hint, read)
+        seeds = [] if changed else seeds_by_rank(script)
+        if seeds:
+            why += f" {script.at(seeds[0])} seeds each rank with another number, {script.quote(seeds[0])}."
+        return _Cause(why, hint, (*lines(script, seeds), *read))
     later = _LATER
     if changed:
         later = f"{_named(changed)} changes weights after that, on some ranks or with numbers of their own"

@@ -1,0 +1,114 @@
+"""Models that every rank draws for itself and then shards: FSDP cuts up what a rank has, and sends nothing.
+
+Speaks only where nothing in the text could make the ranks' weights equal: no common seed, nothing sent or loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from grader.checks.source.causes import fresh_models, names_rank
+from grader.checks.source.edits import Edits
+from grader.checks.source.random_generators import Seeding
+from grader.checks.source.script import Script
+from grader.checks.source.seeds import Seeded
+from grader.checks.source.syntax_nodes import name_of
+from grader.model.fix import Fix
+
+_SHARDS = ("fully_shard", "FullyShardedDataParallel")
+_WEIGHTS = ("parameters", "named_parameters", "state_dict", "named_buffers", "buffers")
+_EQUAL = (
+    "load_state_dict", "set_model_state_dict", "set_state_dict", "from_pretrained", "distribute_tensor",
+    "broadcast_object_list", "to_empty", "load", "load_model", "fork_rng",
+)  # fmt: skip
+"""Calls after which weights may be equal, wherever they were drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Why shards come from different models: the node to blame, a sentence's end, what to write, the edits."""
+
+    node: ast.AST
+    says: str
+    hint: str
+    fix: Fix | None = None
+
+
+def shards_of_different_models(script: Script) -> Unsent | None:
+    """What draws the weights of each rank's model apart before it is sharded; None where that isn't plain."""
+    shards = script.called(*_SHARDS)
+    if not shards or script.training.wraps or script.training.framework or script.names.foreign:
+        return None
+    if any(k.arg == "sync_module_states" or k.arg is None for call in shards for k in call.keywords):
+        return None
+    if (
+        script.called(*_EQUAL)
+        or any("meta" in tree.constants for tree in script.trees)
+        or _sends_weights(script)
+    ):
+        return None
+    models = list(dict.fromkeys(fresh_models(script)))
+    seeding = Seeding(script)
+    state = seeding.of("torch")
+    if state is Seeded.BY_RANK:
+        return _seeded_by_rank(script, seeding.by_rank)
+    if state is Seeded.NEVER and models and not any("seed" in name_of(c) for c in script.all_calls()):
+        return Unsent(
+            models[0],
+            f"makes a model of random weights, {script.quote(models[0])}, and no seed makes them equal on all ranks",
+            f"Put `torch.manual_seed(0)` before {script.at(models[0])}, where the model is made, on all ranks; or "
+            "send rank 0's weights before sharding: `for p in model.parameters(): dist.broadcast(p.data, src=0)`.",
+        )
+    return None
+
+
+def _seeded_by_rank(script: Script, calls: list[ast.Call]) -> Unsent | None:
+    for call in calls:
+        if (script.names.qualified(call.func) or "").rpartition(".")[2] != "manual_seed" or not call.args:
+            continue
+        sums = [
+            n
+            for n in script.values.closure(call.args[0])
+            if isinstance(n, ast.BinOp) and names_rank(script, n)
+        ]
+        node: ast.expr = sums[0] if sums else call.args[0]
+        kept = [side for side in (node.left, node.right) if not names_rank(script, side)] if sums else []  # type: ignore[attr-defined]
+        edits = Edits(script)
+        common = "one seed for all ranks"
+        if len(kept) == 1 and isinstance(kept[0], ast.Name | ast.Constant | ast.Attribute):
+            common = f"`{edits.text(kept[0])}` alone"
+            edits.replace(node, edits.text(kept[0]))
+        else:
+            edits.give_up()
+        return Unsent(
+            node,
+            f"seeds each rank with another number, {script.quote(node)}, and nothing makes the weights equal",
+            f"Seed with {common} until the model is sharded, so that all ranks draw the same weights; where each rank "
+            "needs random numbers of its own, seed by rank after that.",
+            edits.fix("Has all ranks draw the same weights."),
+        )
+    return None
+
+
+def seeds_by_rank(script: Script) -> list[ast.AST]:
+    """What seeds torch differently on each rank, in a script that never seeds all of them alike."""
+    seeding = Seeding(script)
+    found = _seeded_by_rank(script, seeding.by_rank) if seeding.of("torch") is Seeded.BY_RANK else None
+    return [found.node] if found is not None else []
+
+
+def _sends_weights(script: Script) -> bool:
+    """Whether a collective is given weights, or anything that nobody can follow is broadcast."""
+    for name, call in script.calls_under("torch.distributed."):
+        if "broadcast" in name or "scatter" in name:
+            return True
+        for given in (*call.args, *(k.value for k in call.keywords)):
+            parts = script.values.closure(given)
+            if "shard" in name or "state_dict" in name:
+                continue
+            if any(isinstance(p, ast.Call) and name_of(p) in _WEIGHTS for p in parts):
+                return True
+            if any(isinstance(p, ast.Attribute) and p.attr in ("data", "weight", "bias") for p in parts):
+                return True
+    return False
