@@ -81,6 +81,12 @@ def reduced(script: Script) -> Cause | None:
     return None
 
 
+def only_read(script: Script, advice: str) -> Cause | None:
+    """The one place where a tensor becomes a number for the record, where there is but one."""
+    reads = [r for r in _reads(script) if name_of(r) != "detach"]
+    return Cause((reads[0],), advice) if len({script.location(r).line for r in reads}) == 1 else None
+
+
 def _held_before(script: Script, name: ast.Name, before: ast.AST) -> ast.AST | None:
     """Where a name got the value of a read (`loss.item()`) above a line of its function."""
     tree = script.names.tree(before)

@@ -10,19 +10,15 @@ import ast
 from collections.abc import Callable, Iterable
 
 from grader.checks.source.byte_units import units
-from grader.checks.source.causes import by_world, made_single, sums_over_samples
-from grader.checks.source.data_flow import reads_after
-from grader.checks.source.recorded_losses import Cause, losses, reduced, scaled
+from grader.checks.source.causes import made_single
+from grader.checks.source.gradient_weights import SUM_FORMULA, alone, divided, multiplied, unweighted
+from grader.checks.source.recorded_losses import Cause, losses, only_read, reduced, scaled
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, READS, end, name_of, start
 
 _REDUCING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object", "send")
 _LOSS_FORMULA = (
     "Each row holds the mean over that rank's own samples: not weighted, and not reduced over the ranks."
-)
-_SUM_FORMULA = (
-    "The whole batch's gradient is the sum of m/n times each rank's own: m samples of its share, n of the batch. "
-    "With that weight nothing is divided afterwards."
 )
 _START_FORMULA = (
     "A rank's share begins where those of the ranks before it end: at the sum of the first `rank` shares."
@@ -126,7 +122,7 @@ def _taken_from_outside(script: Script, model: ast.expr) -> tuple[ast.AST, ...]:
 
 
 def _recorded(script: Script) -> Cause | None:
-    return scaled(script) or reduced(script)
+    return scaled(script) or reduced(script) or only_read(script, _LOSS_FORMULA)
 
 
 def _shared(script: Script) -> Cause | None:
@@ -140,7 +136,7 @@ def _started(script: Script) -> Cause | None:
             inner = node.args[0]
             span = inner.slice if isinstance(inner, ast.Subscript) else None
             if isinstance(span, ast.Slice) and span.upper is not None:
-                rank = next((n for n in ast.walk(span.upper) if _is_rank(script, n)), None)
+                rank = _rank_in(script, span.upper)
                 if rank is None or (span.lower is None and span.upper is rank):
                     continue
                 assert isinstance(inner, ast.Subscript), "it has a slice"
@@ -156,7 +152,20 @@ def _started(script: Script) -> Cause | None:
                 script.scopes.reaching(node.args[0].id, node) if isinstance(node.args[0], ast.Name) else ()
             )
             found += [d.node for d in origins if d.kind in ("assign", "augment")] or [node]
-    return Cause(tuple(dict.fromkeys(found))[:2], _START_FORMULA) if found else None
+    advice = next((text for n in found if (text := _start_of(script, n))), _START_FORMULA)
+    return Cause(tuple(dict.fromkeys(found))[:2], advice) if found else None
+
+
+def _start_of(script: Script, node: ast.AST) -> str:
+    """`sum(SHARES[k][:rank])` in the names of a line that computes where a share begins; "" where it lacks them."""
+    parts = list(ast.walk(node))
+    rank = _rank_in(script, node)
+    for part in parts if rank is not None else ():
+        held = script.values.origins(part.value) if isinstance(part, ast.Subscript) else ()
+        if any(isinstance(o, ast.Dict) for o in held) and rank is not None:
+            right = f"sum({ast.unparse(part)}[:{ast.unparse(rank)}])"
+            return f"Begin this rank's share at `{right}`: the shares of the ranks before it."
+    return ""
 
 
 def _parts(script: Script) -> Iterable[ast.AST]:
@@ -164,99 +173,13 @@ def _parts(script: Script) -> Iterable[ast.AST]:
         yield from sorted(script.values.closure(loss), key=start)
 
 
-def _is_rank(script: Script, node: ast.AST) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute) and (
-        bool(script.ranks.rank(node)) or "rank" in name_of(node).lower()
-    )
-
-
-def _divisions(script: Script) -> list[ast.AST]:
-    """Where gradients are divided by a number of ranks, before or after they are summed."""
-    found: list[ast.AST] = []
-    for average in script.averaging.all:
-        tree = script.names.tree(average.call)
-        found += [n for n in by_world(script, average.tensor) if isinstance(n, ast.BinOp | ast.AugAssign)]
-        for read in reads_after(script, average.tensor, average.call):
-            above = tree.parent.get(read)
-            if isinstance(above, ast.BinOp | ast.AugAssign) and isinstance(above.op, ast.Div):
-                found.append(above)
-    return list(dict.fromkeys(found))
-
-
-def _divided(script: Script) -> Cause | None:
-    """A sum of weighted parts that is divided once more."""
-    divisions = _divisions(script)
-    means = [a.call for a in script.averaging.all if a.mean]
-    if not divisions and not means:
-        return None
-    what = (
-        f"Leave out {script.quote(divisions[0])}"
-        if divisions
-        else f"Sum in {script.quote(means[0])}, without `AVG`"
-    )
-    return Cause((*divisions, *means), f"{what}: the weights m/n of all ranks add up to 1 already.")
-
-
-def _multiplied(script: Script) -> Cause | None:
-    """A sum over samples where the mean was meant, or a division that is one too many."""
-    sums = list(sums_over_samples(script))
-    sums += [
-        n
-        for loss in losses(script)
-        for n in script.values.closure(loss)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "sum"
+def _rank_in(script: Script, node: ast.AST) -> ast.Name | ast.Attribute | None:
+    """The rank that a line reads, what is called so first."""
+    read = [
+        n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)
     ]
-    if not sums:
-        return _divided(script)
-    return Cause(
-        tuple(dict.fromkeys(sums)),
-        f"{script.quote(sums[0])} is a sum: divide it by the number of elements that the whole batch's mean goes over.",
-    )
-
-
-def _alone(script: Script) -> Cause | None:
-    """A sum over the ranks whose result is not what is kept."""
-    calls = tuple(a.call for a in script.averaging.all)
-    if not calls:
-        return None
-    return Cause(
-        calls, f"Keep the tensor that {script.quote(calls[0])} was given: the sum stands in it afterwards."
-    )
-
-
-def _unweighted(script: Script) -> Cause | None:
-    """How the ranks' gradients are added up: the division that should not be, the sum that lacks its weights."""
-    averages = script.averaging.all
-    if not averages:
-        return None
-    divisions, means = _divisions(script), [a.call for a in averages if a.mean]
-    nodes = tuple(dict.fromkeys((*divisions, *means, averages[0].call)))
-    weight = _weight(script)
-    if weight is None:
-        return Cause(nodes, _SUM_FORMULA)
-    after = f" Leave out {script.quote(divisions[0])}." if divisions else ""
-    after = after or (f" Sum in {script.quote(means[0])}, without `AVG`." if means else "")
-    return Cause(
-        nodes,
-        f"Weigh each rank's part by its samples: write `{weight[0]}` for {script.quote(weight[1])}.{after}",
-    )
-
-
-def _weight(script: Script) -> tuple[str, ast.Call] | None:
-    """`(loss * (len(x) / len(inputs))).backward()` in the script's own names, and the call that it stands for."""
-    for backward in script.training.backwards:
-        loss = backward.func.value if isinstance(backward.func, ast.Attribute) else None
-        if not isinstance(loss, ast.Name | ast.Attribute) or backward.args:
-            continue
-        for call in script.updates.forwards(backward):
-            given = call.args[0] if call.args else None
-            if given is None or not isinstance(call.func, ast.Name | ast.Attribute):
-                continue
-            for origin in script.values.origins(given) if isinstance(given, ast.Name) else (given,):
-                if isinstance(origin, ast.Subscript) and isinstance(origin.value, ast.Name | ast.Attribute):
-                    weight = f"len({ast.unparse(given)}) / len({ast.unparse(origin.value)})"
-                    return f"({ast.unparse(loss)} * ({weight})).backward()", backward
-    return None
+    named = [n for n in read if "rank" in name_of(n).lower() and not script.ranks.world(n)]
+    return next(iter((*named, *(n for n in read if script.ranks.rank(n)))), None)
 
 
 _Find = Callable[[Script], Cause | None]
@@ -277,17 +200,17 @@ _KNOWN: tuple[tuple[str, _Find | None, str], ...] = (
     ("; its share is", _started, _START_FORMULA),
     ("the same for all ranks", _shared, _LOSS_FORMULA),
     ("What it tells is", _recorded, _LOSS_FORMULA),
-    ("it is the right sum divided", _divided, _SUM_FORMULA),
-    ("times the right one", _multiplied, _SUM_FORMULA),
+    ("it is the right sum divided", divided, SUM_FORMULA),
+    ("times the right one", multiplied, SUM_FORMULA),
     (
         "counted twice",
         None,
         "Weigh with m/n once: in what goes backward, or in what is summed, and not in both.",
     ),
-    ("share alone", _alone, _SUM_FORMULA),
-    ("own part alone", _alone, _SUM_FORMULA),
-    ("of its largest element: it is", _unweighted, _SUM_FORMULA),
-    ("of its largest element", None, _SUM_FORMULA),
+    ("share alone", alone, SUM_FORMULA),
+    ("own part alone", alone, SUM_FORMULA),
+    ("of its largest element: it is", unweighted, SUM_FORMULA),
+    ("of its largest element", None, SUM_FORMULA),
     ("tells a loss of", None, _LOSS_FORMULA),
 )
 """Words of the scorers' sentences, what finds the line, and what is right where no line is found."""

@@ -133,6 +133,25 @@ def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[
             "Write down `loss.item()` alone",
         ),
         (
+            OWN
+            + "    loss = F.mse_loss(net(a), b)\n    grads = torch.autograd.grad(loss / k, net.parameters())\n",
+            f"{OFF}: it is the plain mean of the ranks' gradients.",
+            "grads = torch.autograd.grad(loss / k, net.parameters())",
+            "`loss / k` decides how much this rank counts",
+        ),
+        (
+            PLAIN + "    dist.send(net.weight.grad, 0)\n",
+            f"{OFF}: it is the sum of the ranks' gradients, without weights.",
+            "loss.backward()",
+            "write `(loss * (len(a) / len(x))).backward()` for `loss.backward()`",
+        ),
+        (
+            OWN.replace("COUNTS[k][:rank]", "COUNTS[k]").replace("sum(", "rank * len(") + PLAIN[len(OWN) :],
+            f"{OFF}: it is of other samples. Rank 1 took 2 to 3; its share is 4 to 5.",
+            "begin = rank * len(COUNTS[k])",
+            "Begin this rank's share at `sum(COUNTS[k][:rank])`",
+        ),
+        (
             PLAIN
             + "    mean = loss.detach()\n    dist.all_reduce(mean)\n    rows.append((mean / k).item())\n",
             "Rank 0 of 2 tells a loss of 0.5. What it tells is the plain mean, which is the same for all ranks.",

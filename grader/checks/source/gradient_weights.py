@@ -1,0 +1,124 @@
+"""With which weights a script adds up its ranks' gradients by hand, and where: divisions, sums without a weight.
+
+Asked only where a scorer has found the sum to be wrong; it says where and what to write, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source.causes import by_world, sums_over_samples
+from grader.checks.source.data_flow import reads_after
+from grader.checks.source.recorded_losses import Cause, losses
+from grader.checks.source.script import Script
+
+SUM_FORMULA = (
+    "The whole batch's gradient is the sum of m/n times each rank's own: m samples of its share, n of the batch. "
+    "With that weight nothing is divided afterwards."
+)
+"""What is right, for all scripts."""
+
+
+def _divisions(script: Script) -> list[ast.AST]:
+    """Where gradients are divided by a number of ranks, before or after they are summed."""
+    found: list[ast.AST] = []
+    for average in script.averaging.all:
+        tree = script.names.tree(average.call)
+        found += [n for n in by_world(script, average.tensor) if isinstance(n, ast.BinOp | ast.AugAssign)]
+        for read in reads_after(script, average.tensor, average.call):
+            above = tree.parent.get(read)
+            if isinstance(above, ast.BinOp | ast.AugAssign) and isinstance(above.op, ast.Div):
+                found.append(above)
+    return list(dict.fromkeys(found))
+
+
+def divided(script: Script) -> Cause | None:
+    """A sum of weighted parts that is divided once more."""
+    divisions = _divisions(script)
+    means = [a.call for a in script.averaging.all if a.mean]
+    if not divisions and not means:
+        return None
+    what = (
+        f"Leave out {script.quote(divisions[0])}"
+        if divisions
+        else f"Sum in {script.quote(means[0])}, without `AVG`"
+    )
+    return Cause((*divisions, *means), f"{what}: the weights m/n of all ranks add up to 1 already.")
+
+
+def multiplied(script: Script) -> Cause | None:
+    """A sum over samples where the mean was meant, or a division that is one too many."""
+    sums = list(sums_over_samples(script))
+    sums += [
+        n
+        for loss in losses(script)
+        for n in script.values.closure(loss)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "sum"
+    ]
+    if not sums:
+        return divided(script)
+    return Cause(
+        tuple(dict.fromkeys(sums)),
+        f"{script.quote(sums[0])} is a sum: divide it by the number of elements that the whole batch's mean goes over.",
+    )
+
+
+def alone(script: Script) -> Cause | None:
+    """A sum over the ranks whose result is not what is kept."""
+    calls = tuple(a.call for a in script.averaging.all)
+    if not calls:
+        return None
+    return Cause(
+        calls, f"Keep the tensor that {script.quote(calls[0])} was given: the sum stands in it afterwards."
+    )
+
+
+def unweighted(script: Script) -> Cause | None:
+    """How the ranks' gradients are added up: the division that should not be, the sum that lacks its weights."""
+    averages = script.averaging.all
+    if not averages:
+        return _differentiated(script)
+    divisions, means = _divisions(script), [a.call for a in averages if a.mean]
+    nodes = tuple(dict.fromkeys((*divisions, *means, averages[0].call)))
+    weight = _weight(script)
+    if weight is None:
+        return Cause(nodes, SUM_FORMULA)
+    after = f" Leave out {script.quote(divisions[0])}." if divisions else ""
+    after = after or (f" Sum in {script.quote(means[0])}, without `AVG`." if means else "")
+    return Cause(
+        nodes,
+        f"Weigh each rank's part by its samples: write `{weight[0]}` for {script.quote(weight[1])}.{after}",
+    )
+
+
+def _weight(script: Script) -> tuple[str, ast.Call] | None:
+    """`(loss * (len(x) / len(inputs))).backward()` in the script's own names, and the call that it stands for."""
+    for backward in script.training.backwards:
+        loss = backward.func.value if isinstance(backward.func, ast.Attribute) else None
+        if not isinstance(loss, ast.Name | ast.Attribute) or backward.args:
+            continue
+        for call in script.updates.forwards(backward):
+            given = call.args[0] if call.args else None
+            made = script.values.origins(call.func)
+            if given is None or not any(isinstance(o, ast.Call | ast.arg) for o in made):
+                continue  # a function, no network
+            for origin in script.values.origins(given) if isinstance(given, ast.Name) else (given,):
+                if isinstance(origin, ast.Subscript) and isinstance(origin.value, ast.Name | ast.Attribute):
+                    weight = f"len({ast.unparse(given)}) / len({ast.unparse(origin.value)})"
+                    return f"({ast.unparse(loss)} * ({weight})).backward()", backward
+    return None
+
+
+def _differentiated(script: Script) -> Cause | None:
+    """Where gradients are brought together by other means: the factor of what is differentiated, or that itself."""
+    for loss in losses(script):
+        for origin in (loss, *script.values.origins(loss)):
+            if isinstance(origin, ast.BinOp) and isinstance(origin.op, ast.Mult | ast.Div):
+                made = [o for o in script.values.origins(origin.right) if isinstance(o, ast.BinOp)]
+                quoted = script.quote(made[0] if made else origin)
+                return Cause((*made, origin), f"{quoted} decides how much this rank counts. {SUM_FORMULA}")
+    weight = _weight(script)
+    if weight is not None:
+        advice = f"Weigh each rank's part by its samples: write `{weight[0]}` for {script.quote(weight[1])}."
+        return Cause((weight[1],), advice)
+    return None
