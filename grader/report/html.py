@@ -153,7 +153,9 @@ def _next_step(
     if grade.verdict is Verdict.HELD:
         return ""
     if grade.verdict is Verdict.ACCEPTED:
-        return "There is nothing that you must change." + (" The advice below is free." if first else "")
+        costly = any(group.severity is not Severity.HINT for group in groups if group.cards)
+        advice = " What costs points stands below." if costly else " The advice below is free."
+        return "There is nothing that you must change." + (advice if first else "")
     if grade.diagnosis is not None:
         for cause in grade.diagnosis.where[:1]:
             return f"Start at `{cause.path}:{cause.line}`: what happened there is explained first."

@@ -90,6 +90,13 @@ def test_the_head_says_the_outcome_the_points_and_the_next_step(reports: dict[st
     assert step.text == "Start at train.py:32: what happened there is explained first."
 
 
+def test_an_accepted_attempt_says_whether_what_stands_below_costs_points() -> None:
+    whole = factory.rejected()
+    passed = replace(whole, grade=replace(whole.grade, verdict=Verdict.ACCEPTED))
+    (step,) = Document(to_html(passed, factory.PAGES)).all("p", class_="next")
+    assert step.text == "There is nothing that you must change. What costs points stands below."
+
+
 def test_a_finding_is_quoted_explained_and_linked_to_its_line(reports: dict[str, str]) -> None:
     doc = document(reports, "rejected")
     first, second, third = doc.all("article")
