@@ -159,14 +159,15 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
             return None
         if seeding.orders(call):
             apart = seeding.apart(call)
+            advice, fix = share_seed(script, apart)
             return Hit(
                 message=f"{script.at(call)} puts the samples in a random order on every rank, {script.quote(call)}, "
                 f"with {source}, which is not the same on all of them. Shares are taken by index afterwards, so they "
                 "overlap and leave gaps."
                 + (f" {script.at(apart[0])} is where its seed comes from." if apart else ""),
-                hint=share_seed(script, apart) or _SEED,
+                hint=advice or _SEED,
                 where=(*(script.location(n) for n in apart), *where),
-                fix=seeded_alike(script, call),
+                fix=fix if advice else seeded_alike(script, call),
             )
         if not _in_getitem(script, call):
             return Hit(

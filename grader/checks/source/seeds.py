@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.model.fix import Fix
 
 _SPREADING = ("broadcast", "broadcast_object_list", "all_reduce")
 
@@ -62,18 +64,22 @@ def drawn_apart(script: Script, seeds: Iterable[ast.expr]) -> list[ast.stmt]:
     return list(dict.fromkeys(found))
 
 
-def share_seed(script: Script, where: Iterable[ast.stmt]) -> str:
+def share_seed(script: Script, where: Iterable[ast.stmt]) -> tuple[str, Fix | None]:
     """What to write at these statements so that all ranks have one seed; "" where nothing of theirs is sent."""
     for statement in where:
         tree = script.names.tree(statement)
         sent = [c for c in _spread(script) if tree.function(c) is tree.function(statement) is not None]
-        if isinstance(statement, ast.Return) and sent and name_of(sent[0]) == "broadcast_object_list":
-            return f"Give back what the broadcast has filled: `return {ast.unparse(sent[0].args[0])}[0]`."
-        if isinstance(statement, ast.Return) and sent:
-            return f"Give back what the broadcast has filled: `return {ast.unparse(sent[0].args[0])}.item()`."
+        if isinstance(statement, ast.Return) and statement.value is not None and sent:
+            listed = name_of(sent[0]) == "broadcast_object_list"
+            edits = Edits(script)
+            filled = edits.text(sent[0].args[0]) + ("[0]" if listed else ".item()")
+            edits.replace(statement.value, filled)
+            fix = edits.fix("Gives all ranks the seed that was sent.")
+            return f"Give back what the broadcast has filled: `return {filled}`.", fix
         if any(script.ranks.rank(n) for n in walk(statement) if isinstance(n, ast.expr)):
-            return f"Leave the rank out of the seed in {script.at(statement)}: it only chooses the share."
-    return ""
+            said = f"Leave the rank out of the seed in {script.at(statement)}: it only chooses the share."
+            return said, None
+    return "", None
 
 
 def is_none(node: ast.expr) -> bool:
