@@ -143,7 +143,9 @@ def _of_whole_set(script: Script, length: ast.expr) -> bool:
 
 
 def _by_world(script: Script, parts: Iterable[ast.AST]) -> bool:
-    return any(isinstance(p, ast.expr) and script.ranks.world(p) for p in parts)
+    """Whether the number of ranks is among these itself, and not just in something that was made of it."""
+    made = (p for p in parts if isinstance(p, ast.expr) and script.ranks.world(p))
+    return any(not any(isinstance(o, ast.BinOp) for o in script.values.origins(p)) for p in made)
 
 
 def _stepped_by(script: Script, stepped: ast.expr) -> set[ast.AST]:
