@@ -9,9 +9,11 @@ import ast
 
 from grader.checks.source.causes import by_world, sums_over_samples
 from grader.checks.source.data_flow import reads_after
+from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.recorded_losses import Cause, losses
 from grader.checks.source.script import Script
 
+_EXCHANGING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
 SUM_FORMULA = (
     "The whole batch's gradient is the sum of m/n times each rank's own: m samples of its share, n of the batch. "
     "With that weight nothing is divided afterwards."
@@ -19,17 +21,41 @@ SUM_FORMULA = (
 """What is right, for all scripts."""
 
 
+def _sums(script: Script) -> tuple[Average, ...]:
+    """The exchanges of gradients: where they are so by name, or else where what is sent was made of some."""
+    return script.averaging.all or tuple(
+        Average(call, tensor, False)
+        for call in script.called(*_EXCHANGING)
+        for tensor in call.args[:2]
+        if any(_reads_gradient(n) for n in script.values.closure(tensor))
+    )
+
+
+def _reads_gradient(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
+
+
 def _divisions(script: Script) -> list[ast.AST]:
-    """Where gradients are divided by a number of ranks, before or after they are summed."""
+    """Where gradients are divided, before or after they are summed."""
     found: list[ast.AST] = []
-    for average in script.averaging.all:
+    for average in _sums(script):
         tree = script.names.tree(average.call)
+        for node in script.values.closure(average.tensor):
+            divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            if divides and isinstance(node, ast.BinOp) and any(map(_reads_gradient, ast.walk(node.left))):
+                found.append(node)
         found += [n for n in by_world(script, average.tensor) if isinstance(n, ast.BinOp | ast.AugAssign)]
         for read in reads_after(script, average.tensor, average.call):
             above = tree.parent.get(read)
             if isinstance(above, ast.BinOp | ast.AugAssign) and isinstance(above.op, ast.Div):
                 found.append(above)
     return list(dict.fromkeys(found))
+
+
+def _undone(script: Script, division: ast.AST) -> str:
+    if isinstance(division, ast.BinOp) and isinstance(division.op, ast.Div):
+        return f"Write `{ast.unparse(division.left)}` for {script.quote(division)}"
+    return f"Leave out {script.quote(division)}"
 
 
 def divided(script: Script) -> Cause | None:
@@ -65,7 +91,7 @@ def multiplied(script: Script) -> Cause | None:
 
 def alone(script: Script) -> Cause | None:
     """A sum over the ranks whose result is not what is kept."""
-    calls = tuple(a.call for a in script.averaging.all)
+    calls = tuple(a.call for a in _sums(script))
     if not calls:
         return None
     return Cause(
@@ -75,7 +101,7 @@ def alone(script: Script) -> Cause | None:
 
 def unweighted(script: Script) -> Cause | None:
     """How the ranks' gradients are added up: the division that should not be, the sum that lacks its weights."""
-    averages = script.averaging.all
+    averages = _sums(script)
     if not averages:
         return _differentiated(script)
     divisions, means = _divisions(script), [a.call for a in averages if a.mean]
@@ -83,7 +109,7 @@ def unweighted(script: Script) -> Cause | None:
     weight = _weight(script)
     if weight is None:
         return Cause(nodes, SUM_FORMULA)
-    after = f" Leave out {script.quote(divisions[0])}." if divisions else ""
+    after = f" {_undone(script, divisions[0])}." if divisions else ""
     after = after or (f" Sum in {script.quote(means[0])}, without `AVG`." if means else "")
     return Cause(
         nodes,

@@ -133,6 +133,12 @@ def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[
             "Write down `loss.item()` alone",
         ),
         (
+            PLAIN + "    own = net.weight.grad / k if rank < k else none\n    dist.all_reduce(own)\n",
+            f"{OFF}: it is the plain mean of the ranks' gradients.",
+            "own = net.weight.grad / k if rank < k else none",
+            "Write `net.weight.grad` for `net.weight.grad / k`.",
+        ),
+        (
             OWN
             + "    loss = F.mse_loss(net(a), b)\n    grads = torch.autograd.grad(loss / k, net.parameters())\n",
             f"{OFF}: it is the plain mean of the ranks' gradients.",
