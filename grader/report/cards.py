@@ -96,8 +96,10 @@ def effect_of(finding: Finding, grade: Grade | None) -> Severity:
     """What a finding comes to in a grade; None: as it says itself."""
     if grade is None:
         return finding.severity
-    # Grades of an earlier schema do not tell what gated.
-    gating = grade.gating or {code for item in grade.rubric if item.must for code in item.codes}
+    gating: Collection[str] = grade.gating
+    if not gating and grade.verdict is not Verdict.ACCEPTED:
+        # Grades of an earlier schema do not tell what gated.
+        gating = {code for item in grade.rubric if item.must for code in item.codes}
     return weigh(finding, grade.rubric, gating)
 
 

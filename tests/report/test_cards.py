@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from grader.model.finding import EvidenceKind, Finding, Severity
-from grader.model.grade import ItemState, RubricResult
+from grader.model.grade import ItemState, RubricResult, Verdict
 from grader.report.cards import group_cards
 from tests.report import factory
 
@@ -44,3 +44,15 @@ def test_what_follows_from_a_fault_is_counted_on_its_card(codes: list[str], said
     judged = replace(factory.accepted().grade, rubric=rubric)
     (group,) = group_cards([found], factory.submission(), judged)
     assert group.cards[0].costs == ("−10 of 15 points for “Joined”", said)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "effect"), [(Verdict.ACCEPTED, Severity.WARNING), (Verdict.REJECTED, Severity.ERROR)]
+)
+def test_a_warning_of_a_must_item_stands_in_nobodys_way_who_is_accepted(
+    verdict: Verdict, effect: Severity
+) -> None:
+    found = Finding("GRAD007", Severity.WARNING, EvidenceKind.TRACE, "Seeded by rank.")
+    judged = replace(factory.accepted().grade, verdict=verdict, rubric=(item("Equal", 12, "GRAD007"),))
+    (group,) = group_cards([found], factory.submission(), judged)
+    assert group.severity is effect

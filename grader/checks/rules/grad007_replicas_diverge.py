@@ -104,6 +104,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             hint=unsent.hint,
             where=(script.location(unsent.node),),
             fix=unsent.fix,
+            severity=unsent.severity,
         )
     if not script.training.wraps or script.training.framework:
         return

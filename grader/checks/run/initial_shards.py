@@ -29,6 +29,7 @@ def different_models(evidence: Evidence) -> Hit | None:
         fix=found.fix,
         where=(script.location(found.node),),
         ranks=tuple(r.rank for r in active),
+        severity=found.severity,
     )
 
 

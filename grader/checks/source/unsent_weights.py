@@ -14,6 +14,7 @@ from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
 from grader.checks.source.seeds import Seeded
 from grader.checks.source.syntax_nodes import name_of
+from grader.model.finding import Severity
 from grader.model.fix import Fix
 
 _SHARDS = ("fully_shard", "FullyShardedDataParallel")
@@ -27,12 +28,17 @@ _EQUAL = (
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """Why shards come from different models: the node to blame, a sentence's end, what to write, the edits."""
+    """Why shards come from different models: the node to blame, a sentence's end, what to write, the edits.
+
+    Such a model trains, most often as well as any other, so it stands in nobody's way: `severity` is a warning where
+    the ranks were parted on purpose, else a hint.
+    """
 
     node: ast.AST
     says: str
     hint: str
     fix: Fix | None = None
+    severity: Severity = Severity.WARNING
 
 
 def shards_of_different_models(script: Script) -> Unsent | None:
@@ -59,6 +65,7 @@ def shards_of_different_models(script: Script) -> Unsent | None:
             f"makes a model of random weights, {script.quote(models[0])}, and no seed makes them equal on all ranks",
             f"Put `torch.manual_seed(0)` before {script.at(models[0])}, where the model is made, on all ranks; or "
             "send rank 0's weights before sharding: `for p in model.parameters(): dist.broadcast(p.data, src=0)`.",
+            severity=Severity.HINT,
         )
     return None
 
