@@ -47,6 +47,7 @@ _LINES = {
 _CODE = re.compile(r"`([^`]+)`")
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w)(?!\s*=[^=])")
 """A name that code reads; not an attribute, not what is set or given by keyword."""
+_GIVEN = re.compile(r"(?<![\w.])model\s*=[^=]")
 
 
 def import_of(name: str) -> str:
@@ -79,7 +80,7 @@ def _imported(name: str) -> str:
 
 
 def in_own_names(advice: str, script: Script, path: str = "") -> str:
-    """Advice whose code calls a library's names what the script's imports call them: `td.barrier()`.
+    """Advice whose code calls a library's names, and the wrapped model, what the script calls them: `td.barrier()`.
 
     Args:
         advice: plain text, code between backquotes.
@@ -87,10 +88,30 @@ def in_own_names(advice: str, script: Script, path: str = "") -> str:
     """
 
     def renamed(code: re.Match[str]) -> str:
-        return _NAME.sub(lambda name: own.get(name[0]) or name[0], code[0])
+        return _NAME.sub(lambda name: (own.get(name[0]) if _is_code(name) else "") or name[0], code[0])
 
-    own = {name: _own_name(script, path, name) for name in set(_NAME.findall(advice)) if import_of(name)}
+    read = set(_NAME.findall(" ".join(_CODE.findall(advice))))
+    own = {name: _own_name(script, path, name) for name in read if import_of(name)}
+    if "model" in read and not _GIVEN.search(advice):
+        own["model"] = "" if _has(script, path, "model") else wrapped_name(script, path)
     return _CODE.sub(renamed, advice) if any(own.values()) else advice
+
+
+def _is_code(name: re.Match[str]) -> bool:
+    """Whether a name is no part of a path in a text, as in `"model.pt"`."""
+    return name.string[name.start() - 1 : name.start()] not in ('"', "'", "/")
+
+
+def wrapped_name(script: Script, path: str) -> str:
+    """What a file calls the model that it wraps in DDP, `self.model`; "" where it wraps none, or several."""
+    found = set[str]()
+    for wrap in script.training.wraps:
+        tree = script.names.tree(wrap)
+        statement = tree.statement(wrap)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if tree.path == path and isinstance(target, ast.Name | ast.Attribute):
+            found.add(ast.unparse(target))
+    return found.pop() if len(found) == 1 else ""
 
 
 def with_needed_lines(advice: str, script: Script, path: str = "") -> str:

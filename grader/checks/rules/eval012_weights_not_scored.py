@@ -36,9 +36,11 @@ from grader.checks.phrases import places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, weight_saves
 from grader.checks.source.constant_rank_tests import constant_rank_tests
+from grader.checks.source.saved_weights import BetterSave, name_as_asked, weights_alone
 from grader.checks.source.threaded_saves import saves_in_threads
 from grader.model.evaluation import ArtifactProblem
 from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.fix import Fix
 from grader.model.run import Ending
 
 SEVERITY = Severity.WARNING
@@ -83,6 +85,9 @@ def check_run(evidence: Evidence) -> Observation:
         where = (evidence.script.location(late.start), *(where or ()))
     elif missing and where:
         said = f"{said} `{where[0].path}:{where[0].line}` writes into that folder under another name."
+        hint, fix = _better(evidence, name_as_asked(evidence.script, where), hint)
+    elif where and evaluation.problem in (ArtifactProblem.REFUSED, ArtifactProblem.MISMATCH):
+        hint, fix = _better(evidence, weights_alone(evidence.script, where), hint)
     return flagged(
         Hit(
             message=said,
@@ -92,6 +97,17 @@ def check_run(evidence: Evidence) -> Observation:
             details={"problem": str(evaluation.problem), "file": evaluation.artifact},
             evidence=EvidenceKind.EVALUATION,
         )
+    )
+
+
+def _better(evidence: Evidence, better: BetterSave | None, hint: str) -> tuple[str, Fix | None]:
+    """The advice for a save whose text says what to write otherwise; the advice as it was where it does not."""
+    if better is None:
+        return hint, None
+    script = evidence.script
+    return (
+        f"At {script.at(better.node)} write `{better.written}` instead of {script.quote(better.node)}.",
+        better.fix,
     )
 
 

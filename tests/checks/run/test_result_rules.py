@@ -307,3 +307,51 @@ def test_a_gpu_that_holds_nothing_at_any_step(tell: Any, bytes_there: int, state
     # Without one, the text alone speaks, and an empty one leaves nothing behind.
     story.profile = "cpu"
     assert story.observation("DEV006").state is CLEAN
+
+
+SAVES = """import os
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Trainer:
+    def __init__(self, net):
+        self.model = DistributedDataParallel(net)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def save(self, folder):
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("save", "written"),
+    [
+        ('torch.save(self.optimizer.state_dict(), folder + "/model.pt")', "self.model.module.state_dict()"),
+        (
+            'torch.save({"net": self.model.module.state_dict(), "epoch": 1}, "model.pt")',
+            "self.model.module.state_dict()",
+        ),
+        ('torch.save(self.model, os.path.join(folder, "model.pt"))', "self.model.module.state_dict()"),
+    ],
+)
+def test_who_saved_something_else_is_told_what_to_save_in_the_own_names(
+    tell: Any, save: str, written: str
+) -> None:
+    story = tell.Story()
+    story.text = SAVES.format(save)
+    story.evaluation = Evaluation(ArtifactProblem.REFUSED, "model.pt holds a list.", "model.pt")
+    story.save(0, "model.pt", line=12)
+    (hit,) = story.observation("EVAL012").hits
+    assert f"At `train.py:12` write `{written}` instead of" in hit.hint
+    assert hit.fix is not None
+
+
+def test_another_name_of_the_file_is_written_as_it_is_asked_for(tell: Any) -> None:
+    story = tell.Story()
+    story.text = SAVES.format('torch.save(self.model.module.state_dict(), os.path.join(folder, "net.pth"))')
+    story.evaluation = MISSING
+    story.save(0, "net.pth", line=12)
+    (hit,) = story.observation("EVAL012").hits
+    assert 'write `"model.pt"` instead of `"net.pth"`' in hit.hint
+    assert hit.fix is not None
