@@ -39,7 +39,7 @@ class SynchronizedValues:
             self._calls[scope] = [c for c in inside if tree.scope(c) is scope and self._shares(c)]
         wanted = ast.unparse(node) if self._calls[scope] else ""
         for call in self._calls[scope]:
-            if start(call) > end(node) and not _same_loop(tree.parent, call, node):
+            if start(call) > end(node) and (self._made_anew(node) or not _same_loop(tree.parent, call, node)):
                 continue
             parts: list[ast.AST] = [*call.args, *(k.value for k in call.keywords)]
             if isinstance(call.func, ast.Attribute):
@@ -51,6 +51,16 @@ class SynchronizedValues:
                         if text == wanted or wanted.startswith(text + "."):
                             return True
         return False
+
+    def _made_anew(self, node: ast.Name | ast.Attribute) -> bool:
+        """Whether each round of the loop gives the variable a new value before it is read here."""
+        if not isinstance(node, ast.Name):
+            return False
+        parent = self._script.names.tree(node).parent
+        made = self._script.scopes.reaching(node.id, node)
+        return bool(made) and all(
+            start(d.node) < start(node) and _same_loop(parent, d.node, node) for d in made
+        )
 
     def _shares(self, call: ast.Call) -> bool:
         if names_reduction(name_of(call)) or spreads(name_of(call)):
