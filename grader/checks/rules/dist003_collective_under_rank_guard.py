@@ -55,7 +55,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
-from grader.checks.source.guard_fixes import after_the_yield, out_of_test, without_decorator
+from grader.checks.source.guard_fixes import after_the_yield, before_leaving, out_of_test, without_decorator
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
@@ -89,7 +89,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     suspects = list(_suspects(script))
     for suspect in suspects:
         if not _met_elsewhere(script, suspect, suspects):
-            yield _hit(script, suspect)
+            yield _hit(script, suspect, [s.call for s in suspects if s.guard.test is suspect.guard.test])
 
 
 def _backward_of_some(script: Script) -> Iterable[Hit]:
@@ -148,16 +148,12 @@ def _met_elsewhere(script: Script, suspect: _Suspect, suspects: list[_Suspect]) 
         if other.call is suspect.call or script.names.tree(other.call).function(other.call) is not function:
             continue
         opposite = other.guard.condition.which is suspect.guard.condition.negated().which
-        if (
-            opposite
-            and names & {c.name for c in other.collectives}
-            and other.guard.test is not suspect.guard.test
-        ):
+        if opposite and names & {c.name for c in other.collectives}:
             return True
     return False
 
 
-def _hit(script: Script, suspect: _Suspect) -> Hit:
+def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
     first = suspect.collectives[0]
     who = _WHO[suspect.guard.condition.which]
     where: list[Location] = [script.location(suspect.call)]
@@ -181,6 +177,8 @@ def _hit(script: Script, suspect: _Suspect) -> Hit:
     hint, fix = (
         after_the_yield(script, suspect.call) if suspect.call in script.collectives.direct else ("", None)
     )
+    if leaves and not hint:
+        hint, fix = before_leaving(script, past, suspect.guard.test)
     return Hit(
         message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
         f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still.",

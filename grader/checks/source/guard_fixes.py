@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
@@ -10,6 +11,7 @@ from grader.checks.source.syntax_nodes import name_of, start, walk
 from grader.model.finding import Location
 from grader.model.fix import Edit, Fix
 
+_BLOCKS = ("body", "orelse", "finalbody")
 _SAYING = {"print", "save", "open", "dump", "write", "info", "log"}
 
 
@@ -84,3 +86,34 @@ def without_decorator(script: Script, place: Location) -> tuple[str, Fix | None]
                     )
                 return f"{told}.", Fix("Lets all ranks call the function.", (edit,))
     return "", None
+
+
+def before_leaving(
+    script: Script, calls: Sequence[ast.Call], test: ast.AST
+) -> tuple[str, ast.stmt | None, Fix | None]:
+    """For calls behind an early exit that some ranks take: advice, and the edit that makes them call as well.
+
+    "" where `test` is of no such exit. Calls in deeper blocks than the exit's own leave no edit.
+    """
+    tree, edits = script.names.tree(test), Edits(script)
+    branch = tree.parent.get(test)
+    if not isinstance(branch, ast.If) or branch.orelse or any(tree.inside(c, branch) for c in calls):
+        return "", None
+    leaving, above = branch.body[-1], tree.parent.get(branch)
+    block = next((b for name in _BLOCKS if branch in (b := getattr(above, name, None) or ())), [])
+    behind = block[block.index(branch) + 1 :] if block else []
+    plain = [c for c in calls if tree.statement(c) in behind]
+    if not plain:
+        return "", None
+    made = [s for s in behind if start(s) < start(plain[-1])]
+    bound = {n.id for s in made for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if bound & {n.id for c in plain for n in walk(c) if isinstance(n, ast.Name)} or len(plain) < len(calls):
+        return "", None
+    texts = [edits.text(c) for c in plain]
+    edits.before(leaving, *texts)
+    written = ", ".join(f"`{text}`" for text in texts)
+    told = f"Let the ranks that leave make the call first: {written} right before {script.quote(leaving)} at "
+    return (
+        f"{told}{script.at(leaving)}.",
+        edits.fix("Lets the ranks that leave make the call first."),
+    )
