@@ -177,7 +177,11 @@ def _compare_at_moments(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> C
 
 
 def _by_pass(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> list[_Table]:
-    """The same tables, by pass over the data and step within it; nothing where ranks made different passes."""
+    """The same tables, by pass over the data and step within it; nothing where ranks made different passes.
+
+    The last step of a pass is left out: what came of it is only found when the next one begins, and what ranks even out
+    in between (a broadcast after uneven batches) has happened on one at another step than on the other.
+    """
     begun = [_steps_at_passes(r) for r in ranks]
     if len({len(steps) for steps in begun}) != 1:
         return []
@@ -186,6 +190,8 @@ def _by_pass(ranks: Sequence[RankTrace], held: Sequence[_Table]) -> list[_Table]
         moments: _Table = {}
         for (step, *more), one in table.items():
             number = bisect_right(steps, step) - 1
+            if step + 1 in steps:
+                continue
             moments[number, step - steps[number], *more] = one
         tables.append(moments)
     return tables

@@ -207,6 +207,18 @@ def test_uneven_inputs_under_join(tell: Any) -> None:
     assert story.observation("DATA005").state is CLEAN
 
 
+def test_weights_that_ranks_even_out_when_one_has_run_dry(tell: Any) -> None:
+    story = tell.Story()
+    story.wrap()
+    for _ in range(2):
+        story.epoch({0: range(56), 1: range(56, 96)}, size=48, **PLAIN)
+    for n in range(5):
+        # What rank 1's fifth and last step left is found only after rank 0 has taken two more and sent its weights.
+        story.params(0, n, (1.0, 2.0, float(n)))
+        story.params(1, n, (1.0, 2.0, float(n) if n < 4 else 6.5))
+    assert {story.observation(code).state for code in ("DATA005", "GRAD007")} == {CLEAN}
+
+
 def test_a_rank_that_crashed_took_fewer_steps_for_another_reason(tell: Any) -> None:
     story = tell.Story()
     shards = tell.strided(96, 2)
