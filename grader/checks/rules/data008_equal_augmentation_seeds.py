@@ -63,6 +63,7 @@ from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.dataset_inputs import parts_of
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
+from grader.checks.source.seed_fixes import by_rank
 from grader.checks.source.seeds import Seeded
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
@@ -95,10 +96,8 @@ _SURE_NOISE = {
     "random",
 }
 _IN_WORDS = {"torch": "torch's", "numpy": "numpy's", "python": "Python's", "cuda": "the device's"}
-_BY_RANK = (
-    "Seed by rank: `torch.manual_seed(seed + dist.get_rank())`, before the loaders are built. DDP still starts all "
-    "ranks from rank 0's weights, and `DistributedSampler` has a seed of its own."
-)
+_BY_RANK = "Seed by rank: `torch.manual_seed(seed + dist.get_rank())`, before the loaders are built."
+_STILL = "DDP still starts all ranks from rank 0's weights, and `DistributedSampler` has a seed of its own."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -119,10 +118,16 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(seed)} seeds all ranks alike, {script.quote(seed)}, and {script.at(draw)} draws "
             f"random numbers for training, {script.quote(draw)}. All ranks then draw the same ones: the "
             "augmentation of k ranks is as varied as that of one.",
-            hint=_BY_RANK,
+            hint=_hint(script, seed),
             where=(script.location(draw), script.location(seed)),
         )
         return
+
+
+def _hint(script: Script, seed: ast.Call | None) -> str:
+    written = by_rank(script, seed) if seed is not None else ""
+    told = f"Seed by rank at {script.at(seed)}: `{written}`." if seed is not None and written else _BY_RANK
+    return f"{told} {_STILL}"
 
 
 def _draws(script: Script) -> list[ast.Call]:
@@ -211,12 +216,21 @@ def _hit(evidence: Evidence, who: tuple[RankTrace, ...], families: list[str], ho
     lines = tuple(evidence.script.location(c) for c in draws[:1])
     many = "generators" if len(families) > 1 else "generator"
     numbers = tuple(r.rank for r in who)
+    calls = [
+        c
+        for c in Seeding(evidence.script).alike
+        if any(
+            evidence.script.location(c).line == p.line and evidence.script.location(c).path == p.path
+            for p in place
+        )
+        and (_family(evidence.script, c) in families or name_of(c) not in ("manual_seed", "seed"))
+    ]
     return Hit(
         message=f"On {ranks(numbers).lower()}, {words} random {many} were in the same state when training began, and "
         f"{how}. Random transforms and noise are then the same on every rank: the augmentation of {len(who)} ranks is "
         "as varied as that of one.",
-        hint=_BY_RANK,
-        where=(*lines, *place[:1]),
+        hint=_hint(evidence.script, calls[0] if calls else None),
+        where=(*(evidence.script.location(c) for c in calls[:1]), *lines, *(() if calls else place[:1])),
         ranks=numbers,
         details={"generators": families},
     )

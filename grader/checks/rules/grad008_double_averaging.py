@@ -55,12 +55,15 @@ from grader.checks.run.first_difference import SEEN_AGAIN
 from grader.checks.run.line_changes import scale
 from grader.checks.run.loss_origins import loss_origin
 from grader.checks.run.replica_comparison import trainers
+from grader.checks.source.average_fixes import after_backward, divided
 from grader.checks.source.causes import by_world, went_backward
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import scaled_hooks
+from grader.checks.source.optimisation_fixes import without_world
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start, walk
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
 SEVERITY = Severity.WARNING
@@ -126,23 +129,18 @@ def _misplaced(script: Script, average: Average) -> Hit | None:
         *order.backwards, *order.steps,
     ):  # fmt: skip
         return None
+    what = ""
     if backward < step < at:
-        return _hit(
-            script,
-            average,
+        what = (
             f"comes after the optimizer has stepped in {script.at(order.steps[0])}: that step used this rank's own "
-            "gradients, and what is averaged now is thrown away.",
-            "Average between `backward()` and `step()`, or let `DistributedDataParallel` do it.",
+            "gradients, and what is averaged now is thrown away."
         )
-    if at < backward < step:
-        return _hit(
-            script,
-            average,
+    elif at < backward < step:
+        what = (
             f"comes before {script.at(order.backwards[0])} makes this round's gradients, so the step in "
-            f"{script.at(order.steps[0])} uses what was never averaged.",
-            "Average between `backward()` and `step()`, or let `DistributedDataParallel` do it.",
+            f"{script.at(order.steps[0])} uses what was never averaged."
         )
-    return None
+    return _hit(script, average, what, *after_backward(script, order)) if what else None
 
 
 def _on_top(script: Script, average: Average) -> Hit | None:
@@ -205,15 +203,16 @@ def _undivided(script: Script, average: Average) -> Hit | None:
         average,
         "adds up the gradients of all ranks, and nothing divides by their number: every step is as many times larger "
         "as there are ranks.",
-        "Divide by the number of ranks, `p.grad /= dist.get_world_size()`, or use `op=dist.ReduceOp.AVG` (NCCL).",
+        *divided(script, average),
     )
 
 
-def _hit(script: Script, average: Average, what: str, hint: str) -> Hit:
+def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None = None) -> Hit:
     return Hit(
         message=f"{script.quote(average.call)} in {script.at(average.call)} {what}",
         hint=hint,
         where=(script.location(average.call),),
+        fix=fix,
     )
 
 
@@ -231,13 +230,14 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
     line = next((n for loss in went_backward(script) for n in by_world(script, loss)), None)
     if line is None or not (larger or smaller):
         return None
+    written, fix = without_world(script, [line])
     verb, change = ("multiplies", "times larger") if larger else ("divides", "times smaller")
     return Hit(
         message=f"{script.at(line)} {verb} the loss by the number of ranks: it went backward as {made.factor:g} times "
         f"the mean over its batch. The gradients of {count(world, 'rank')} are averaged as well, so every step is "
         f"{world} {change} than one process would take with the whole batch.",
-        hint="Go backward from the mean over the rank's own batch as it is: the average over ranks is then the mean "
-        "over the whole batch.",
+        hint=f"{written}: " * bool(written) + "the ranks' own means are averaged by DDP.",
+        fix=fix,
         where=(script.location(line),),
         details={"factor": made.factor, "loss_function": made.function},
     )
@@ -275,6 +275,7 @@ def check_run(evidence: Evidence) -> Observation:
             message=f"{hits[0].message} {ranks(r for r, _ in calls)} called it at least {count(called, 'time')} "
             f"in {count(steps, 'step')}.",
             hint=hits[0].hint,
+            fix=hits[0].fix,
             where=hits[0].where,
             ranks=tuple(r for r, _ in calls),
             details={"calls_at_least": called, "steps": steps},

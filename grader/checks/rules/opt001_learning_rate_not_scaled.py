@@ -95,8 +95,11 @@ def check_run(evidence: Evidence) -> Observation:
     if scale > high:
         why = f"but the rate rose to {first.peak:.3g}: {fits} fits this batch. Steps that are too large can make"
         hit = _hit(evidence, f"{told}, {why} training diverge.")
-        twice = any(abs(scale / a / len(ranks) - 1) < _SAME for a in allowed.values())
-        return flagged(_once(evidence, hit) if twice and len(ranks) > 1 else hit)
+        too_often = (
+            n for n in (1, 2) for a in allowed.values() if abs(scale / a / len(ranks) ** n - 1) < _SAME
+        )
+        times = next(too_often, 0) if len(ranks) > 1 else 0
+        return flagged(_without(evidence, hit, times) if times else hit)
     own = _of_own_batch(evidence, scale, allowed)
     if own is not None:
         node, part = evidence.script.at(own.node), evidence.script.quote(own.part)
@@ -131,14 +134,11 @@ def _of_own_batch(evidence: Evidence, scale: float, allowed: dict[str, float]) -
     return rate_of_own_batch(evidence.script, base)
 
 
-def _once(evidence: Evidence, hit: Hit) -> Hit:
-    """The same, where the rate is as many times too large as there are ranks and the text counts them in."""
-    node, fix = rate_once(evidence.script)
-    if node is None:
-        return hit
-    written = evidence.script.quote(node)
-    hint = f"Leave the number of ranks out of {written} at {evidence.script.at(node)}: it has been counted already."
-    return replace(hit, hint=hint, fix=fix)
+def _without(evidence: Evidence, hit: Hit, times: int) -> Hit:
+    """The same, where the text multiplies the rate by the number of ranks once or twice too often."""
+    written, fix = rate_once(evidence.script, times)
+    hint = f"{written}: the number of ranks has been counted already."
+    return replace(hit, hint=hint, fix=fix) if written else hit
 
 
 def _hit(evidence: Evidence, message: str) -> Hit:

@@ -88,9 +88,7 @@ def without_decorator(script: Script, place: Location) -> tuple[str, Fix | None]
     return "", None
 
 
-def before_leaving(
-    script: Script, calls: Sequence[ast.Call], test: ast.AST
-) -> tuple[str, ast.stmt | None, Fix | None]:
+def before_leaving(script: Script, calls: Sequence[ast.Call], test: ast.AST) -> tuple[str, Fix | None]:
     """For calls behind an early exit that some ranks take: advice, and the edit that makes them call as well.
 
     "" where `test` is of no such exit. Calls in deeper blocks than the exit's own leave no edit.
@@ -100,7 +98,9 @@ def before_leaving(
     if not isinstance(branch, ast.If) or branch.orelse or any(tree.inside(c, branch) for c in calls):
         return "", None
     leaving, above = branch.body[-1], tree.parent.get(branch)
-    block = next((b for name in _BLOCKS if branch in (b := getattr(above, name, None) or ())), [])
+    block: list[ast.stmt] = next(
+        (b for name in _BLOCKS if branch in (b := getattr(above, name, None) or ())), []
+    )
     behind = block[block.index(branch) + 1 :] if block else []
     plain = [c for c in calls if tree.statement(c) in behind]
     if not plain:

@@ -57,15 +57,33 @@ def _by_half(script: Script, node: ast.BinOp, operator: str) -> tuple[str, Fix |
     return text, edits.fix("Divides the batch among the ranks.")
 
 
-def rate_once(script: Script) -> tuple[ast.BinOp | None, Fix | None]:
-    """A learning rate that is multiplied by the number of ranks, and the edits that leave that out."""
-    for node in rates_by_world(script):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            kept = node.left if script.ranks.world(node.right) else node.right
-            edits = Edits(script)
+def without_world(script: Script, nodes: Iterable[ast.AST]) -> tuple[str, Fix | None]:
+    """Products and quotients with the number of ranks, without it: advice for all of them, and the edits."""
+    edits, told = Edits(script), list[str]()
+    for node in nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+            kept_left = script.ranks.world(node.right) or isinstance(node.op, ast.Div)
+            kept = node.left if kept_left else node.right
+            told.append(f"write `{edits.text(kept)}` instead of {script.quote(node)} at {script.at(node)}")
             edits.replace(node, edits.text(kept))
-            return node, edits.fix("Leaves the number of ranks out of the learning rate.")
-    return None, None
+        elif isinstance(node, ast.AugAssign) and script.ranks.world(node.value):
+            told.append(f"leave {script.quote(node)} out at {script.at(node)}")
+            edits.remove(node)
+    advice = " and ".join(told)
+    return advice[:1].upper() + advice[1:], edits.fix("Leaves the number of ranks out.")
+
+
+def rate_once(script: Script, times: int) -> tuple[str, Fix | None]:
+    """What to write where a learning rate was multiplied by the number of ranks so many times too often, the edits.
+
+    "" where the text multiplies less often.
+    """
+    nodes = [
+        n
+        for n in rates_by_world(script)
+        if isinstance(n, ast.AugAssign | ast.BinOp) and isinstance(n.op, ast.Mult)
+    ]
+    return without_world(script, nodes[:times]) if len(nodes) >= times else ("", None)
 
 
 def warm_up_in_steps(script: Script) -> tuple[str, Fix | None]:

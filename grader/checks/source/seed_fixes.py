@@ -1,4 +1,4 @@
-"""Random splits and orders drawn from a generator that is seeded alike on all ranks, as edits."""
+"""Random splits and orders drawn from a generator that is seeded alike on all ranks, as edits; seeds with the rank."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
 from grader.model.fix import Fix
 
 _GENERATORS = {"torch.utils.data.random_split", "torch.randperm", "torch.utils.data.RandomSampler"}
@@ -27,6 +28,20 @@ def seeded_alike(script: Script, *calls: ast.Call) -> Fix | None:
         else:
             edits.give_up()
     return edits.fix("Draws the same on every rank.")
+
+
+def by_rank(script: Script, seed: ast.Call) -> str:
+    """A call that seeds all ranks alike, with the rank added to its seed; "" where it has no plain seed."""
+    given = seed.args[0] if len(seed.args) == 1 and not seed.keywords else None
+    if not isinstance(given, ast.Name | ast.Attribute | ast.Constant | ast.BinOp | ast.Call):
+        return ""
+    tree, edits = script.names.tree(seed), Edits(script)
+    joined = any(
+        tree is script.names.tree(c) and tree.scope(c) is tree.scope(seed) and start(c) < start(seed)
+        for c in script.calls("torch.distributed.init_process_group")
+    )
+    rank = f"{edits.name('torch.distributed.get_rank', seed)}()" if joined else 'int(os.environ["RANK"])'
+    return f"{edits.text(seed.func)}({edits.text(given)} + {rank})"
 
 
 def together(fixes: Sequence[Fix | None]) -> Fix | None:

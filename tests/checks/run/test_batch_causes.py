@@ -53,6 +53,24 @@ def test_a_rate_of_one_ranks_batch(tell: Any, factor: str, rate: float, state: S
         assert look.hits[0].fix is not None
 
 
+def test_a_rate_that_counts_the_ranks_twice_is_written_without_them(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.wrap()
+    for r in range(2):
+        for _ in range(12):
+            story.step(r, None, 8, lr=(0.4,))
+    story.text = (
+        "import torch\nimport torch.distributed as dist\n\nlr = 0.1\nlr *= dist.get_world_size()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=lr * dist.get_world_size())\n"
+        "for x, y in loader:\n    optimizer.zero_grad()\n    loss_of(model(x), y).backward()\n    optimizer.step()\n"
+    )
+    story.expected = Expected(base_learning_rate=0.1, base_batch_size=16, scaling=("linear", "sqrt"))
+    (hit,) = story.observation("OPT001").hits
+    assert "Leave `lr *= dist.get_world_size()` out at `train.py:5` and write `lr` instead of" in hit.hint
+    assert hit.fix is not None
+
+
 SIZES = """import torch
 import torch.distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler
