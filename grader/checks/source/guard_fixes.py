@@ -98,9 +98,8 @@ def before_leaving(script: Script, calls: Sequence[ast.Call], test: ast.AST) -> 
     if not isinstance(branch, ast.If) or branch.orelse or any(tree.inside(c, branch) for c in calls):
         return "", None
     leaving, above = branch.body[-1], tree.parent.get(branch)
-    block: list[ast.stmt] = next(
-        (b for name in _BLOCKS if branch in (b := getattr(above, name, None) or ())), []
-    )
+    blocks: list[list[ast.stmt]] = [getattr(above, name, None) or [] for name in _BLOCKS]
+    block = next((b for b in blocks if branch in b), [])
     behind = block[block.index(branch) + 1 :] if block else []
     plain = [c for c in calls if tree.statement(c) in behind]
     if not plain:
