@@ -18,6 +18,7 @@ from __future__ import annotations
 from grader.checks.phrases import count, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
 from grader.checks.run.loop_divergence import exits, left_epoch, shorter_loop, stopped_training
+from grader.checks.source.shared_stops import decided_together
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
@@ -41,7 +42,7 @@ def _stopped(run: FailedRun) -> Diagnosis | None:
     apart = stopped_training(run)
     if apart is None:
         return None
-    lines = _exits(run, apart.ahead[0].rank)
+    lines, together = _exits(run, apart.ahead[0].rank)
     gone = [s.rank for s in apart.behind]
     bound, hint = shorter_loop(run.evidence.script)
     lines = lines or bound
@@ -50,7 +51,7 @@ def _stopped(run: FailedRun) -> Diagnosis | None:
         what=f"{ranks(gone)} left the training loop after {count(apart.finished, 'epoch')}{named(lines)} and "
         f"{_now(run, gone)}; one epoch further on, {positions_text(apart.ahead)}",
         why=_WHY,
-        hint=hint or _HINT,
+        hint=hint or together or _HINT,
         where=lines,
         ranks=tuple(gone),
         details={"epochs": apart.finished},
@@ -67,13 +68,14 @@ def _broke_off(run: FailedRun) -> Diagnosis | None:
         return None
     numbers, batches = [s.rank for s in early], count(early[0].num_batches, "batch", "batches")
     rest = [run.positions[s.rank] for s in still]
-    lines = _exits(run, still[0].rank, of_epoch=True) or place(early[0].site)
+    lines, together = _exits(run, still[0].rank, of_epoch=True)
+    lines = lines or place(early[0].site)
     return run.parting(
         title=f"{ranks(numbers)} broke off an epoch that the others went on with",
         what=f"{ranks(numbers)} left epoch {epoch.number} after {batches}{named(lines)} and "
         f"{_now(run, numbers)}; {positions_text(rest)}",
         why=_WHY,
-        hint=_HINT,
+        hint=together or _HINT,
         where=lines,
         ranks=tuple(numbers),
     )
@@ -84,10 +86,12 @@ def _now(run: FailedRun, gone: list[int]) -> str:
     return text.partition(" ")[2].partition(" ")[2] if len(gone) == 1 else f"then {text}"
 
 
-def _exits(run: FailedRun, ahead: int, *, of_epoch: bool = False) -> tuple[Location, ...]:
-    """The line that leaves the loop, where only one can have been meant."""
+def _exits(run: FailedRun, ahead: int, *, of_epoch: bool = False) -> tuple[tuple[Location, ...], str]:
+    """The line that leaves the loop, where only one can have been meant, and how all ranks would leave there."""
     script = run.evidence.script
     leaving = exits(run, run.positions[ahead], of_epoch=of_epoch)
     guarded = [n for n in leaving if script.guards.partial(n) is not None]
     likely = guarded or list(leaving)
-    return (script.location(likely[0]),) if len(likely) == 1 or guarded else ()
+    if len(likely) != 1 and not guarded:
+        return (), ""
+    return (script.location(likely[0]),), decided_together(script, likely[0])

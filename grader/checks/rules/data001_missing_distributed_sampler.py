@@ -57,6 +57,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, epochs, place, ranks
@@ -70,6 +71,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
+from grader.checks.source.share_causes import loader_at
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_ranks import held_name, in_group
 from grader.model.finding import Severity
@@ -112,10 +114,29 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
             f"divides its samples among {among}.{unused} Every rank then trains on the whole set: N devices "
             "do the same work N times.",
-            hint=_DIVIDE if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
+            hint=_divide(script, loader) if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
             fix=_fix(script, loader, idle),
         )
+
+
+def _divide(script: Script, loader: ast.Call) -> str:
+    """What to write at a loader of a whole set: the sampler that is there already, or a new one."""
+    dataset = script.argument(loader, "dataset")
+    if not isinstance(dataset, ast.Name | ast.Attribute):
+        return _DIVIDE
+    written, place = ast.unparse(dataset), script.at(loader)
+    whole = script.argument(loader, "shuffle") is not None
+    for made in script.calls(SAMPLER):
+        name = held_name(script, made, loader)
+        if name and made.args and ast.unparse(made.args[0]) == written:
+            instead = "in place of `shuffle`" if whole else "as well"
+            return f"Give the loader at {place} the sampler that is there: `sampler={name}` {instead}."
+    instead = " in place of `shuffle`" if whole else ""
+    return (
+        f"Give each rank its share: `sampler = DistributedSampler({written})` above {place}, "
+        f"`sampler=sampler`{instead} in the loader, and `sampler.set_epoch(epoch)` at the start of each epoch."
+    )
 
 
 def _kept_from_framework(script: Script) -> Iterable[Hit]:
@@ -185,7 +206,10 @@ def check_run(evidence: Evidence) -> Observation:
         if in_parts:
             return not_observable(f"{in_parts}: those have to draw the same samples, as these do.")
         if whole:
-            return flagged(_hit(stream, whole, evidence.ledger.layout, streams=_streams(evidence.script)))
+            hit = _hit(stream, whole, evidence.ledger.layout, streams=_streams(evidence.script))
+            loader = loader_at(evidence.script, stream.site)
+            named = _divide(evidence.script, loader) if loader is not None else ""
+            return flagged(replace(hit, hint=named) if named and hit.hint == _DIVIDE else hit)
         judged += found
     divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
     if divided:

@@ -69,6 +69,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.early_leavers import EarlyLeaver, early_leavers
 from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
 from grader.checks.source.script import Script
+from grader.checks.source.shared_stops import decided_together
 from grader.checks.source.syntax_nodes import LOOPS
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.precondition import Precondition
@@ -85,6 +86,7 @@ _DOES = {
     "loop": "runs the loop by",
     "except": "swallows an error",
 }
+_PLAIN = ("break", "continue", "return")
 _HINT = (
     "Let all ranks decide together: put the decision into a tensor, share it (`dist.broadcast(stop, src=0)` from the "
     "rank that knows, or `dist.all_reduce(stop, op=dist.ReduceOp.MAX)` where each rank has a say), then test the "
@@ -151,10 +153,11 @@ def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
     goes = "torchrun then ends the others in mid-step" if parting.fails else (
         "a rank that goes its own way here leaves the others waiting"
     )  # fmt: skip
+    together = decided_together(script, parting.node) if parting.word in _PLAIN else ""
     return Hit(
         message=f"{script.at(parting.node)} {_DOES[parting.word]}{test}, {why}. All ranks have to meet in {what} "
         f"({script.at(parting.missed)}): {goes}.",
-        hint=_HINT,
+        hint=together or _HINT,
         where=(script.location(parting.node),),
         severity=None if severity is SEVERITY else severity,
     )
@@ -173,13 +176,16 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:
-    lines = _lines(evidence.script, left)
+    found = _exits(evidence.script, left)
+    lines = _lines(evidence.script, found)
+    one = found[0] if len(found) == 1 and found[0].word in _PLAIN else None
+    together = decided_together(evidence.script, one.node) if one is not None else ""
     where = f" `{lines[0].path}:{lines[0].line}` lets a rank decide that for itself." if lines else ""
     waiting = f"; {left.waiting}" if left.waiting else ""
     return Hit(
         message=f"{ranks(left.ranks)} {left.sentence}{waiting}.{where} Every backward pass of a DDP model and every "
         "collective is a meeting of all ranks, so those that go on wait for partners that never come.",
-        hint=_HINT,
+        hint=together or _HINT,
         where=tuple(dict.fromkeys((*lines, *places(left.sites)))),
         ranks=left.ranks,
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}, "left": left.kind,
@@ -188,12 +194,16 @@ def _run_hit(evidence: Evidence, left: EarlyLeaver) -> Hit:
     )  # fmt: skip
 
 
-def _lines(script: Script, left: EarlyLeaver) -> tuple[Location, ...]:
-    """Exits of the text that may be the one the rank took, each with what decides on it."""
+def _exits(script: Script, left: EarlyLeaver) -> list[EarlyExit]:
+    """Exits of the text that may be the one the rank took."""
     words = {
         "ended": ("break", "return", "sys.exit", "loop"), "loop": ("break", "return", "loop"),
         "skipped": ("continue", "except"),
     }[left.kind]  # fmt: skip
-    found = [p for p in EarlyExits(script).all() if p.word in words and not p.fails]
+    return [p for p in EarlyExits(script).all() if p.word in words and not p.fails]
+
+
+def _lines(script: Script, found: list[EarlyExit]) -> tuple[Location, ...]:
+    """These exits, each with what decides on it."""
     nodes = [n for p in found for n in (p.node, p.test, p.apart.node if p.apart.kind == "guard" else None)]
     return told_once(script.location(n) for n in nodes if n is not None)

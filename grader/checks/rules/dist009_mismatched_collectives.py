@@ -50,7 +50,8 @@ from grader.checks.phrases import at, count, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.source.divergence import Divergence
-from grader.checks.source.rank_dependent_shares import is_unordered
+from grader.checks.source.guard_fixes import above_own_test, value_of_some
+from grader.checks.source.rank_dependent_shares import in_order, is_unordered
 from grader.checks.source.ranks import Strength
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS
@@ -156,7 +157,7 @@ def _unordered(script: Script) -> Iterable[Hit]:
                 message=f"{script.at(loop)} goes through {script.quote(loop.iter)}, whose order differs from process "
                 f"to process, and runs `{inside[0].name}` for each entry ({script.at(inside[0].via)}). Collectives are "
                 "matched by their order alone, so ranks mix up each other's values or wait for ever.",
-                hint="Go through it in an order that all ranks share: `for name in sorted(names):`.",
+                hint=f"Go through it in an order that all ranks share: `{in_order(loop)}` at {script.at(loop)}.",
                 where=(script.location(loop.iter), script.location(inside[0].via)),
             )
 
@@ -182,7 +183,8 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
                         message=f"{script.at(call)} runs `{inside[0].name}` under {script.quote(above.test)}, which "
                         f"each rank works out from its own share of the data ({script.at(apart.node)}): some ranks "
                         "call it and others don't, and every later collective meets the wrong partner.",
-                        hint="Call it on every rank and in every round; put what is decided into the values that are "
+                        hint=above_own_test(script, call, above)
+                        or "Call it on every rank and in every round; put what is decided into the values that are "
                         "reduced.",
                         where=(script.location(call),),
                     )
@@ -214,6 +216,9 @@ def check_run(evidence: Evidence) -> Observation:
 def _caused(hit: Hit, script: Script) -> Hit:
     """With what the text shows to have led to it, where it shows one thing."""
     causes = [cause for cause in check_source(script) if cause.severity is None]
+    if not causes:
+        hint, fix = value_of_some(script)
+        return replace(hit, hint=hint or hit.hint, fix=fix)
     if len(causes) != 1:
         return hit
     (cause,) = causes

@@ -73,7 +73,7 @@ from grader.checks.run.replica_comparison import (
 from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
-from grader.checks.source.unsent_weights import seeds_by_rank, shards_of_different_models
+from grader.checks.source.unsent_weights import seeds_by_rank, shards_of_different_models, to_send
 from grader.checks.source.weight_changes import changed_apart, weight_changes
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
@@ -236,13 +236,13 @@ def _cause(evidence: Evidence) -> _Cause:
     """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
     script = evidence.script
     wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
-    hint = _HINT if wrap is not None else _SEND
+    hint = _HINT if wrap is not None else to_send(script)
     changed = lines(script, changed_apart(script))
     seen = first_difference(evidence)
     if seen is not None and seen.what == WEIGHTS:
         where = told_once((*seen.where(script), *changed, *place(wrap)))
         moved = _above_the_wrap(script, where, wrap) if wrap is not None else ""
-        return _Cause(seen.sentence, moved or seen.hint or hint, where)
+        return _Cause(seen.sentence, moved or seen.out_of_test(evidence.script) or seen.hint or hint, where)
     if wrap is None:
         read = changed or lines(script, fresh_models(script))
         made = f" by {_named(read)}" if read else ""
@@ -290,8 +290,4 @@ _LATER = "what one rank changes afterwards for itself stays different for ever"
 _HINT = (
     "Load or change parameters before the wrap (DDP sends rank 0's to all), or on every rank alike; "
     "give all ranks the same learning rate."
-)
-_SEND = (
-    "Send rank 0's weights to all before the first step: `for tensor in model.state_dict().values(): "
-    "dist.broadcast(tensor, src=0)`; or wrap the model with DDP, which does it."
 )

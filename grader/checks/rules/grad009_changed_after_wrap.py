@@ -51,6 +51,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import sharded, trainers
+from grader.checks.source.changes_before_wrap import before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
@@ -131,7 +132,7 @@ def _replaced(script: Script, owner: ast.expr, node: ast.AST) -> Iterable[Hit]:
         message=f"{script.at(node)} puts a layer into the model that DDP has wrapped in {script.at(wrap)}. DDP never "
         "averages the new layer's gradients, so each rank trains its own, and waits in vain for those of a layer that "
         "is gone.",
-        hint=_WRAP_FIRST,
+        hint=before_wrap(script, node, wrap) or _WRAP_FIRST,
         where=(script.location(node),),
     )
 
@@ -210,7 +211,8 @@ def _switched(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(node)} switches `requires_grad` in the model that DDP has wrapped in "
             f"{script.at(wrap)}: {what}.",
-            hint="Freeze and unfreeze before the wrap, or wrap again after each change.",
+            hint=before_wrap(script, node, wrap)
+            or "Freeze and unfreeze before the wrap, or wrap again after each change.",
             where=(script.location(node),),
         )
 
@@ -274,12 +276,13 @@ def _changed(changed: list[RankTrace], evidence: Evidence) -> Hit:
         )
     if removed:
         parts.append(f"{count(removed, 'tensor')} that DDP holds {'was' if removed == 1 else 'were'} gone")
-    lines = [p for h in _source_hits(evidence.script) for p in h.where]
+    hits = _source_hits(evidence.script)
+    lines = [p for h in hits for p in h.where]
     site = first_known([wrap.site])
     return Hit(
         message=f"{ranks(r.rank for r in changed)} trained a `{wrap.module}` that was changed after "
         f"{at(wrap.site, 'DDP')} had wrapped it: {'; '.join(parts)}.",
-        hint=_WRAP_FIRST,
+        hint=hits[0].hint if hits else _WRAP_FIRST,
         where=tuple(dict.fromkeys((*lines, *place(site)))),
         ranks=tuple(r.rank for r in changed),
         details={"added": added, "frozen": frozen, "removed": removed},

@@ -60,7 +60,7 @@ from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import global_rank
-from grader.model.finding import EvidenceKind, Severity
+from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -246,7 +246,9 @@ def check_run(evidence: Evidence) -> Observation:
             "Lines of other ranks than 0 say which rank speaks, or something of their own.",
             EvidenceKind.OUTSIDE,
         )
-    return flagged(replace(_run_hit(counts, echoing), where=printing_calls(evidence.script, echoing[0][2])))
+    where = printing_calls(evidence.script, echoing[0][2])
+    meant = where or tuple(p for hit in check_source(evidence.script) for p in hit.where)
+    return flagged(replace(_run_hit(counts, echoing, meant), where=where))
 
 
 def _few(evidence: Evidence, counts: dict[int, int]) -> Hit | None:
@@ -271,9 +273,10 @@ def _few(evidence: Evidence, counts: dict[int, int]) -> Hit | None:
     return None
 
 
-def _run_hit(counts: dict[int, int], echoing: list[tuple[int, int, str]]) -> Hit:
+def _run_hit(counts: dict[int, int], echoing: list[tuple[int, int, str]], meant: tuple[Location, ...]) -> Hit:
     rank, same, example = echoing[0]
     who = tuple(r for r, _, _ in echoing)
+    place = f"`{meant[0].path}:{meant[0].line}`" if meant else "the `print`"
     return Hit(
         message=(
             f"{ranks(who)} printed the same kind of lines as rank 0 ({same:,} of rank {rank}'s "
@@ -281,8 +284,8 @@ def _run_hit(counts: dict[int, int], echoing: list[tuple[int, int, str]]) -> Hit
             "k times in the log, and which rank says what can't be told."
         ),
         hint=(
-            "Print on rank 0 alone (`if rank == 0: print(…)`), "
-            'or begin each line with its rank (`f"[rank {rank}] …"`).'
+            f"Print on rank 0 alone, `if dist.get_rank() == 0:` in front of {place}, "
+            'or begin each line with its rank (`f"[rank {dist.get_rank()}] …"`).'
         ),
         ranks=who,
         details={"lines_by_rank": {str(r): n for r, n in counts.items()}, "example": example[:200]},

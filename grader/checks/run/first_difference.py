@@ -56,6 +56,19 @@ class FirstDifference:
                     return (*places(chain[:number]), test)
         return places(chain[:2])
 
+    def out_of_test(self, script: Script) -> str:
+        """For a line that one rank alone runs: the call, or the line, to take out of the test; "" for others."""
+        where = self.where(script)
+        test = where[-1] if self.manner is Manner.ALONE and len(where) > 1 else None
+        inner = where[-2] if test is not None else None
+        if test is None or inner is None or rank_test(script, inner.path, inner.line) != test:
+            return ""
+        line = script.line(inner.path, inner.line).strip()
+        return (
+            f"Take `{line}` at `{inner.path}:{inner.line}` out of the test of the rank at `{test.path}:{test.line}`: "
+            "all ranks have to run it."
+        )
+
     @property
     def hint(self) -> str:
         """What to write; "" where a rule's own words say it."""

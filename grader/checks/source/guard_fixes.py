@@ -42,6 +42,42 @@ def out_of_test(script: Script, call: ast.Call, summary: str) -> Fix | None:
     return edits.fix(summary)
 
 
+def value_of_all(script: Script, call: ast.Call, test: ast.AST) -> tuple[str, Fix | None]:
+    """For a value that only some ranks work out with others' help: advice, and the edit by which all of them do.
+
+    `x = f() if rank == 0 else 0`, or `x = f()` as the first statement under `if rank == 0:`. "" in other cases.
+    """
+    if any(word in name_of(call).lower() for word in _SAYING):
+        return "", None
+    tree, edits = script.names.tree(call), Edits(script)
+    statement, branch = tree.statement(call), tree.parent.get(test)
+    if isinstance(branch, ast.IfExp) and branch.body is call:
+        edits.replace(branch, edits.text(call))
+        told = f"Write {script.quote(call)} instead of {script.quote(branch)} at {script.at(branch)}: all ranks must"
+        return f"{told} make the call.", edits.fix("Lets all ranks make the call.")
+    first = isinstance(branch, ast.If) and bool(branch.body) and branch.body[0] is statement
+    if not first or not isinstance(branch, ast.If) or not isinstance(statement, ast.Assign):
+        return "", None
+    bound = {n.id for t in statement.targets for n in walk(t) if isinstance(n, ast.Name)}
+    other = {n.id for s in (branch.test, *branch.orelse) for n in walk(s) if isinstance(n, ast.Name)}
+    if statement.value is not call or bound & other:
+        return "", None
+    edits.before(branch, edits.text(statement))
+    edits.remove(statement)
+    told = f"Move {script.quote(statement)} from {script.at(statement)} to right before {script.at(branch)}, out of "
+    return f"{told}the test: all ranks must make the call.", edits.fix("Lets all ranks make the call.")
+
+
+def value_of_some(script: Script) -> tuple[str, Fix | None]:
+    """The same for the one call of the script that runs a collective and is kept from some ranks; "" for several."""
+    found = []
+    for call in script.collectives.running:
+        guard = script.guards.partial(call)
+        if guard is not None and guard.condition.sure and not script.guards.alone(call):
+            found.append((call, guard.test))
+    return value_of_all(script, *found[0]) if len(found) == 1 else ("", None)
+
+
 def after_the_yield(script: Script, call: ast.Call) -> tuple[str, Fix | None]:
     """For a context manager in which some ranks wait before its `yield`: the others' call behind it.
 
@@ -115,4 +151,19 @@ def before_leaving(script: Script, calls: Sequence[ast.Call], test: ast.AST) -> 
     return (
         f"{told}{script.at(leaving)}.",
         edits.fix("Lets the ranks that leave make the call first."),
+    )
+
+
+def above_own_test(script: Script, call: ast.Call, branch: ast.If) -> str:
+    """Advice for a statement of a block that can be made before its test; "" where the block prepares it."""
+    statement = script.names.tree(call).statement(call)
+    if statement not in branch.body or statement.end_lineno != statement.lineno:
+        return ""
+    used = {n.id for n in walk(statement) if isinstance(n, ast.Name)}
+    for earlier in branch.body[: branch.body.index(statement)]:
+        if used & {n.id for n in walk(earlier) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
+            return ""
+    return (
+        f"Move {script.quote(statement)} above the test at {script.at(branch)}: all ranks call it then, and decide by "
+        "what it gives them."
     )

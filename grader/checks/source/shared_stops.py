@@ -1,0 +1,51 @@
+"""Exits that each rank decides on by itself, decided together: the test's value is reduced before anybody leaves."""
+
+from __future__ import annotations
+
+import ast
+
+from grader.checks.source.collectives import INIT
+from grader.checks.source.edits import Edits
+from grader.checks.source.library_spelling import is_bound
+from grader.checks.source.script import UNKNOWN, Script
+
+_NAMES = ("stop", "stop_all", "stop_of_all_ranks")
+
+
+def decided_together(script: Script, leaving: ast.AST) -> str:
+    """The lines before the test of a `break` or the like after which all ranks leave where one would.
+
+    "" where the exit stands under no plain `if` that all ranks come to.
+    """
+    tree, edits = script.names.tree(leaving), Edits(script)
+    branch = tree.parent.get(tree.statement(leaving))
+    plain = isinstance(branch, ast.If) and tree.statement(leaving) in branch.body
+    if not isinstance(branch, ast.If) or not plain or script.guards.partial(branch) is not None:
+        return ""
+    above = tree.parent.get(branch)
+    if isinstance(above, ast.If) and above.orelse == [branch]:
+        return ""
+    value = next((name for name in _NAMES if not is_bound(tree, name)), "")
+    on = _device(script, branch)
+    dist = "torch.distributed"
+    lines = (
+        f"{value} = {edits.name('torch.tensor', branch)}(float({edits.text(branch.test)}){on})",
+        f"{edits.name(f'{dist}.all_reduce', branch)}({value}, op={edits.name(f'{dist}.ReduceOp.MAX', branch)})",
+    )
+    if not value:
+        return ""
+    told = f"Let all ranks leave where one would: {', '.join(f'`{line}`' for line in lines)} right before "
+    return f"{told}{script.at(branch)}, and there `if {value}.item():`."
+
+
+def _device(script: Script, at: ast.AST) -> str:
+    """The argument that puts a tensor where the group can send it."""
+    tree = script.names.tree(at)
+    if any("device" in tree.definitions.get(scope, {}) for scope in (tree.scope(at), tree.root)):
+        return ", device=device"
+    started = [script.argument(call, "backend") for call in script.calls(INIT)]
+    backends = {script.values.constant(b) if b is not None and b is not UNKNOWN else None for b in started}
+    if backends == {"gloo"}:
+        return ""
+    cuda = Edits(script).name("torch.cuda.is_available", at)
+    return ', device="cuda"' if backends == {"nccl"} else f', device="cuda" if {cuda}() else "cpu"'
