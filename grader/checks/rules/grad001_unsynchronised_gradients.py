@@ -78,6 +78,7 @@ from grader.checks.run.replica_comparison import (
     trainers,
 )
 from grader.checks.run.sharded_exchanges import unreduced
+from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced, left_out
@@ -85,6 +86,7 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.withheld_exchanges import withheld
 from grader.model.finding import Severity
+from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
 from grader.model.trace import RankTrace
@@ -244,6 +246,7 @@ def _hit(
     in_vain = [] if wrapped else list(averaged_in_vain(script))
     picked = list(left_out(script)) if seen is not None and seen.num_equal and not wrapped else []
     hint = _HINT
+    fix: Fix | None = None
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
     if told:
         hint = told[0].hint
@@ -254,10 +257,7 @@ def _hit(
     elif seen is not None and seen.hint and (seen.num_equal or not in_vain):
         hint = seen.hint
     elif in_vain:
-        hint = (
-            f"{script.at(in_vain[0])} averages, but not what this step uses: reduce every `parameter.grad` itself "
-            "after `backward()` and before `step()`, in each step, and divide it by the number of ranks."
-        )
+        hint, fix = of_the_step(script, in_vain)
     elif wrapped:
         hint = "Call the wrapped model itself in the training loop, and step only parameters that it holds."
     return Hit(
@@ -268,6 +268,7 @@ def _hit(
             + (f" {seen.sentence}" if seen is not None and seen.sentence else "")
         ),
         hint=hint,
+        fix=fix,
         where=told_once(
             (
                 *lines(script, [*(t.node for t in told), *replaced, *in_vain, *picked]),

@@ -51,6 +51,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.rule import Hit
+from grader.checks.source.average_fixes import clip_later
 from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -103,11 +104,13 @@ def _before_average(script: Script, clip: ast.Call) -> Hit | None:
                 for e in script.updates.entries(order.loop, [c])
             ):
                 continue
+            hint, fix = clip_later(script, clips[0], order)
             return Hit(
                 message=f"{script.at(clip)} clips each rank's own gradients, and {script.at(average.call)} averages "
                 "them afterwards: the step is neither the clipped mean nor in its direction.",
-                hint="Average first, then clip, then step.",
+                hint=hint,
                 where=(script.location(clip),),
+                fix=fix,
             )
     return None
 
