@@ -59,7 +59,7 @@ never shuffled has none to renew. In the source, by a shuffling sampler in an ep
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import combinations
 
 from grader.checks.evidence import Evidence
@@ -72,8 +72,8 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
 from grader.checks.source.missed_epochs import may_mean, missed_epochs, tells
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.share_causes import loader_at, own_cuts, own_seeds
-from grader.model.finding import Location, Severity
+from grader.checks.source.share_causes import loader_at, own_cuts, own_seeds, seeded_by_epoch
+from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -244,14 +244,10 @@ def _order(shard: Shard, length: int) -> object:
     return samples
 
 
-def _seeded(seeds: Sequence[Location]) -> str:
-    here = f"`{seeds[0].path}:{seeds[0].line}`"
-    return f"Seed the shuffle with the epoch, too: {here} repeats one number. Give it `seed + epoch` on all ranks."
-
-
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     said = list(check_source(script))
-    seeds = () if said else lines(script, own_seeds(script, stream.site))
+    sown = [] if said else list(own_seeds(script, stream.site))
+    seeds = lines(script, sown)
     missed = [] if said or seeds else list(missed_epochs(script, loader_at(script, stream.site)))
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
@@ -269,7 +265,13 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
             f"({count(shard.num_samples, 'sample')} each). {cause}Every epoch repeats the first one's batches, "
             "so shuffling helps only once."
         ),
-        hint=said[0].hint if said else _seeded(seeds) if seeds else missed[0].hint if missed else _TELL,
+        hint=said[0].hint
+        if said
+        else seeded_by_epoch(script, sown[0])
+        if seeds
+        else missed[0].hint
+        if missed
+        else _TELL,
         where=(
             *(said[0].where if said else seeds),
             *lines(script, [m.call for m in missed]),

@@ -55,7 +55,13 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
-from grader.checks.source.guard_fixes import after_the_yield, before_leaving, out_of_test, without_decorator
+from grader.checks.source.guard_fixes import (
+    after_the_yield,
+    before_leaving,
+    out_of_test,
+    value_of_all,
+    without_decorator,
+)
 from grader.checks.source.rank_guards import Guard
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
@@ -111,7 +117,8 @@ def _backward_of_some(script: Script) -> Iterable[Hit]:
                 message=f"{script.at(backward)} goes backward through the model that DDP has wrapped, under "
                 f"{script.quote(guard.test)}: only {_WHO[guard.condition.which]} there. DDP averages gradients in "
                 "every backward pass, which needs all ranks: this one waits for them, or meets their next pass.",
-                hint="Let all ranks do the pass, or look at the plain network without the wrapper: `model.module`.",
+                hint=f"Let all ranks do the pass, or call the plain network in it, without the wrapper: write "
+                f"`{ast.unparse(forwards[0].func)}.module(…)` at {script.at(forwards[0])}.",
                 where=(script.location(backward), script.location(guard.test)),
             )
 
@@ -177,6 +184,8 @@ def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
     hint, fix = (
         after_the_yield(script, suspect.call) if suspect.call in script.collectives.direct else ("", None)
     )
+    if not hint:
+        hint, fix = value_of_all(script, suspect.call, suspect.guard.test)
     if leaves and not hint:
         hint, fix = before_leaving(script, past, suspect.guard.test)
     return Hit(

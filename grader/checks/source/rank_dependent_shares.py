@@ -9,7 +9,7 @@ import ast
 from itertools import pairwise
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 
 
 def differs(script: Script, size: ast.expr) -> bool:
@@ -58,6 +58,18 @@ def made_apart(script: Script, nodes: list[ast.AST]) -> bool:
             if len(sliced) > 1 and any(script.guards.partial(r) for r in sliced):
                 return True
     return False
+
+
+def in_order(loop: ast.For | ast.AsyncFor) -> str:
+    """How a loop over a set begins once it is sorted."""
+    made = loop.iter
+    if (
+        isinstance(made, ast.Call)
+        and name_of(made) in ("set", "frozenset", "list", "tuple")
+        and len(made.args) == 1
+    ):
+        made = made.args[0]
+    return f"for {ast.unparse(loop.target)} in sorted({ast.unparse(made)}):"
 
 
 def is_unordered(script: Script, source: ast.expr) -> bool:

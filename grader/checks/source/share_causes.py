@@ -76,6 +76,23 @@ def own_seeds(script: Script, site: Site | None) -> Iterable[ast.AST]:
                 yield call
 
 
+def seeded_by_epoch(script: Script, seed: ast.AST) -> str:
+    """What to write where a shuffle of one's own is seeded with the same number in each epoch."""
+    told = f"Seed the shuffle with the epoch, too: {script.at(seed)} repeats one number. "
+    tree = script.names.tree(seed)
+    owner = next((c for c in tree.classes if tree.inside(seed, c)), None)
+    kept = {
+        n.attr
+        for n in ast.walk(owner or ast.Pass())
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+    }
+    number = next((name for name in sorted(kept) if name.strip("_") in ("epoch", "current_epoch")), "")
+    if number and isinstance(seed, ast.Call) and seed.args:
+        given = script.quote(seed.args[0]).strip("`")
+        return f"{told}Write `{given} + self.{number}` instead of `{given}` there."
+    return f"{told}Give it `seed + epoch` on all ranks."
+
+
 def own_cuts(script: Script, site: Site | None) -> Iterable[ast.AST]:
     """Where samplers of the submission's own that a loader is given cut out a rank's share."""
     for function in orders_of(script, loader_at(script, site)):

@@ -105,6 +105,23 @@ def seeds_by_rank(script: Script) -> list[ast.AST]:
     return [found.node] if found is not None else []
 
 
+def to_send(script: Script) -> str:
+    """What to write where no wrapper makes the replicas equal: of the one model that is made, where that is plain."""
+    made = list(dict.fromkeys(fresh_models(script)))
+    bound = script.names.tree(made[0]).statement(made[0]) if len(made) == 1 else None
+    if isinstance(bound, ast.Assign) and len(bound.targets) == 1 and isinstance(bound.targets[0], ast.Name):
+        edits = Edits(script)
+        name, send = bound.targets[0].id, edits.name("torch.distributed.broadcast", bound)
+        return (
+            f"Send rank 0's weights to all right after {script.at(bound)}: `for tensor in {name}.state_dict()"
+            f".values():` with `{send}(tensor, src=0)` in it; or wrap `{name}` with DDP, which does it."
+        )
+    return (
+        "Send rank 0's weights to all before the first step: `for tensor in model.state_dict().values(): "
+        "dist.broadcast(tensor, src=0)`; or wrap the model with DDP, which does it."
+    )
+
+
 def _sends_weights(script: Script) -> bool:
     """Whether a collective is given weights, or anything that nobody can follow is broadcast."""
     for name, call in script.calls_under("torch.distributed."):
