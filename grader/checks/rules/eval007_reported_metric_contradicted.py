@@ -49,6 +49,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.run.validation_passes import divided_passes
+from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of
 from grader.model.evaluation import Change, Evaluation
@@ -76,11 +77,13 @@ def check_source(script: Script) -> Iterable[Hit]:
             for node in ast.walk(loop):
                 for name, value in _entries(node):
                     if _is_figure(name) and _made_up(script, value):
+                        own = share_of_right(script, value) if "acc" in name else ""
+                        counted = own or "(num_correct / num_samples).item()"
                         yield Hit(
                             message=f"{script.at(value)} reports {script.quote(value)} as `{name}`: nothing in it was "
                             "measured, only numbers of the text and counters of loops.",
-                            hint="Report what the validation pass counted, `(num_correct / num_samples).item()` after "
-                            "the counts of all ranks were reduced.",
+                            hint=f"Report what the validation pass counted, `{counted}` after the counts of all ranks "
+                            "were reduced.",
                             where=(script.location(value),),
                         )
 

@@ -13,7 +13,7 @@ _NAMES = ("stop", "stop_all", "stop_of_all_ranks")
 
 
 def decided_together(script: Script, leaving: ast.AST) -> str:
-    """The lines before the test of a `break` or the like after which all ranks leave where one would.
+    """The lines before the test of a `break` or the like after which all ranks leave together.
 
     "" where the exit stands under no plain `if` that all ranks come to.
     """
@@ -28,13 +28,18 @@ def decided_together(script: Script, leaving: ast.AST) -> str:
     value = next((name for name in _NAMES if not is_bound(tree, name)), "")
     on = _device(script, branch)
     dist = "torch.distributed"
+    # Being good enough takes all ranks' word, anything else that of one.
+    below = isinstance(branch.test, ast.Compare) and isinstance(branch.test.ops[-1], ast.Lt | ast.LtE)
+    ends = isinstance(tree.statement(leaving), ast.Break)
+    enough = below and ends and not script.conditions.of(branch.test).partial
+    kept, who = ("MIN", "all") if enough else ("MAX", "one")
     lines = (
         f"{value} = {edits.name('torch.tensor', branch)}(float({edits.text(branch.test)}){on})",
-        f"{edits.name(f'{dist}.all_reduce', branch)}({value}, op={edits.name(f'{dist}.ReduceOp.MAX', branch)})",
+        f"{edits.name(f'{dist}.all_reduce', branch)}({value}, op={edits.name(f'{dist}.ReduceOp.{kept}', branch)})",
     )
     if not value:
         return ""
-    told = f"Let all ranks leave where one would: {', '.join(f'`{line}`' for line in lines)} right before "
+    told = f"Let all ranks leave where {who} would: {', '.join(f'`{line}`' for line in lines)} right before "
     return f"{told}{script.at(branch)}, and there `if {value}.item():`."
 
 
