@@ -51,7 +51,7 @@ from grader.checks.run.epoch_shards import first
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import cut_before, own_cuts
+from grader.checks.source.share_causes import cut_before, own_cuts, whole_set
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -145,7 +145,7 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
         cause = (
             f" {script.at(before[0])} takes a share by rank already, and the loader divides that once more."
         )
-        hint = "Divide once: give the sampler the whole set, or the loader your own share with `shuffle=True` alone."
+        hint = whole_set(script, before[0])
     whole_run = f"; {never:,} were never drawn in the whole run" if never > worst.num_droppable else ""
     return Hit(
         message=(

@@ -47,6 +47,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, not_re
 from grader.checks.source.causes import guarded_ends, lines
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
+from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.missing_modules import may_set_up
 from grader.checks.source.reaching_assignments import is_main_block, leaves
 from grader.checks.source.script import Script
@@ -144,6 +145,16 @@ def check_run(evidence: Evidence) -> Observation:
     if not leaking:
         return verified(f"{ranks(r.rank for r in told)} destroyed the process group at the end.")
     group = next(g for g in leaking[0].groups if g.op == "init")
+    script = evidence.script
+    guarded = list(guarded_ends(script))
+    kept = [c for c in script.called("destroy_process_group") if c in guarded]
+    hint = "Call `torch.distributed.destroy_process_group()` as the last line that every rank runs."
+    fix: Fix | None = None
+    if len(kept) == 1:
+        hint = (
+            f"Take {script.quote(kept[0])} at {script.at(kept[0])} out of the test: every rank must call it."
+        )
+        fix = out_of_test(script, kept[0], "Lets all ranks take the group down.")
     return flagged(
         Hit(
             message=(
@@ -151,8 +162,9 @@ def check_run(evidence: Evidence) -> Observation:
                 f"{at(group.site, 'the script')} creates. Threads and sockets are then torn down in an order "
                 "that nobody chose: mostly a warning, now and then a hang at the end."
             ),
-            hint="Call `torch.distributed.destroy_process_group()` as the last line that every rank runs.",
-            where=(*lines(evidence.script, guarded_ends(evidence.script)), *place(group.site)),
+            hint=hint,
+            fix=fix,
+            where=(*lines(script, guarded), *place(group.site)),
             ranks=tuple(r.rank for r in leaking),
             details={"backend": group.backend},
         )

@@ -95,7 +95,7 @@ def check_source(script: Script) -> Iterable[Hit]:
             message=f"{script.at(first)} trains on {script.quote(first)}, a forward pass of the inner module. "
             "DDP averages gradients only for passes through the wrapper itself, so every rank trains a model "
             "of its own.",
-            hint="Call the wrapper in training: `model(x)`. The inner `model.module` is for evaluation and saving.",
+            hint=_through(script, first),
             where=tuple(script.location(c) for c in unique),
             fix=_fix(script, unique),
         )
@@ -113,6 +113,24 @@ def _fix(script: Script, calls: list[ast.Call]) -> Fix | None:
             wrapper = _wrapper_of(script, func) if kinds == ["assign"] and isinstance(func, ast.Name) else ""
             edits.replace(func, wrapper) if wrapper else edits.give_up()
     return edits.fix("Calls the wrapper, which averages the gradients.")
+
+
+def _through(script: Script, call: ast.Call) -> str:
+    """What to write in the place of the first call that goes around the wrapper."""
+    func = call.func
+    wrapper = ""
+    if isinstance(func, ast.Attribute) and func.attr == "module":
+        wrapper = ast.unparse(func.value)
+    elif isinstance(func, ast.Name):
+        wrapper = _wrapper_of(script, func)
+    if wrapper in ("", ast.unparse(func)):
+        return (
+            "Call the wrapper in training: `model(x)`. The inner `model.module` is for evaluation and saving."
+        )
+    return (
+        f"Call the wrapper in training: write `{wrapper}(…)` instead of `{ast.unparse(func)}(…)` at {script.at(call)}. "
+        f"The inner `{wrapper}.module` is for evaluation and saving."
+    )
 
 
 def _wrapper_of(script: Script, name: ast.Name) -> str:

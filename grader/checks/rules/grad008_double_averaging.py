@@ -236,7 +236,7 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
         message=f"{script.at(line)} {verb} the loss by the number of ranks: it went backward as {made.factor:g} times "
         f"the mean over its batch. The gradients of {count(world, 'rank')} are averaged as well, so every step is "
         f"{world} {change} than one process would take with the whole batch.",
-        hint=f"{written}: " * bool(written) + "the ranks' own means are averaged by DDP.",
+        hint=f"{written}: " * bool(written) + "the average over ranks is then the mean over the whole batch.",
         fix=fix,
         where=(script.location(line),),
         details={"factor": made.factor, "loss_function": made.function},

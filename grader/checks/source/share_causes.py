@@ -123,3 +123,19 @@ def cut_before(script: Script, site: Site | None) -> Iterable[ast.AST]:
         subset = isinstance(node, ast.Call) and (script.names.qualified(node.func) or "").endswith("Subset")
         if subset and names_rank(script, node):
             yield node
+
+
+def whole_set(script: Script, subset: ast.AST) -> str:
+    """What to write for a subset by rank that a sampler divides once more."""
+    told = "Divide once: "
+    if not isinstance(subset, ast.Call) or not subset.args:
+        return (
+            told + "give the sampler the whole set, or the loader your own share with `shuffle=True` alone."
+        )
+    whole = script.quote(subset.args[0])
+    bound = script.names.tree(subset).statement(subset)
+    if isinstance(bound, ast.Assign) and [ast.unparse(t) for t in bound.targets] == [
+        ast.unparse(subset.args[0])
+    ]:
+        return f"{told}leave out {script.at(subset)}, so that the loader's sampler gets the whole of {whole}."
+    return f"{told}write {whole} instead of {script.quote(subset)} at {script.at(subset)}, for the sampler to divide."
