@@ -194,7 +194,7 @@ def check_run(evidence: Evidence) -> Observation:
         of_one = counted_instead(evidence, parts[-1].num_expected or 0, own)
         if of_one:
             followed = f"{of_one}, though `{first.name}` at {at(first.site)} is there"
-            return flagged(_hit(evidence, stream, parts, joined, followed))
+            return flagged(_mended(evidence.script, _hit(evidence, stream, parts, joined, followed), joined))
         good.append(
             f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
         )

@@ -1,9 +1,12 @@
-"""Reductions whose results nobody can have: written into a tensor that nobody holds, or never waited for."""
+"""Reductions whose results nobody can have: written into a tensor that nobody holds, never waited for, or left out."""
 
 from __future__ import annotations
 
 import ast
 
+from grader.checks.source.causes import stands_at
+from grader.checks.source.divergence import Divergence
+from grader.checks.source.guard_fixes import above_own_test
 from grader.checks.source.reduction_fixes import in_the_foreground, on_what_is_kept
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
@@ -36,12 +39,26 @@ def dropped(script: Script, site: Site) -> bool:
 
 
 def kept_by(script: Script, site: Site) -> tuple[str, Fix | None]:
-    """What makes the script go on with the result of the reduction that it throws away on this line."""
+    """What makes the script go on with the result of the reduction that it throws away, or leaves out, on this line."""
     for call, name, tensor in _dropped_at(script, site):
         if lost(script, call, tensor):
             return on_what_is_kept(script, call, name, tensor)
         return f"Leave `async_op=True` out at {script.at(call)}.", in_the_foreground(script, call)
-    return "", None
+    return _out_of_own_test(script, site), None
+
+
+def _out_of_own_test(script: Script, site: Site) -> str:
+    """For a reduction on this line that a rank comes to by its own share's numbers alone; "" for others."""
+    divergence = Divergence(script)
+    for call, inside in script.collectives.running.items():
+        tree = script.names.tree(call)
+        branch = tree.parent.get(tree.statement(call))
+        if not isinstance(branch, ast.If) or not any(stands_at(script, c.call, site) for c in inside):
+            continue
+        apart = divergence.of(branch.test)
+        if apart is not None and apart.kind == "batch":
+            return above_own_test(script, call, branch)
+    return ""
 
 
 def _dropped_at(script: Script, site: Site) -> list[tuple[ast.Call, str, ast.expr]]:
