@@ -167,7 +167,7 @@ def _order_hit(script: Script, seeding: Seeding, call: ast.Call) -> Hit | None:
                 + (f" {script.at(apart[0])} is where its seed comes from." if apart else ""),
                 hint=advice or _SEED,
                 where=(*(script.location(n) for n in apart), *where),
-                fix=fix if advice else seeded_alike(script, call),
+                fix=fix if apart else seeded_alike(script, call),
             )
         if not _in_getitem(script, call):
             return Hit(

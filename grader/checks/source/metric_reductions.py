@@ -84,7 +84,11 @@ class Reductions:
             if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
                 return True
         # Only where nothing stands nearby is it worth following values through other functions.
-        inside = {n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)}
+        inside: set[ast.AST] = {
+            n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)
+        }
+        scope = tree.scope(draw.loop)
+        inside.update(n for name in counted for n in tree.loads.get(name, ()) if tree.scope(n) is scope)
         parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
         return any(not inside.isdisjoint(self._values.closure(part)) for part in parts)
 

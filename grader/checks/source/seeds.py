@@ -8,7 +8,7 @@ from enum import Enum
 
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start, walk
+from grader.checks.source.syntax_nodes import READS, literal, name_of, start, walk
 from grader.model.fix import Fix
 
 _SPREADING = ("broadcast", "broadcast_object_list", "all_reduce")
@@ -79,6 +79,11 @@ def share_seed(script: Script, where: Iterable[ast.stmt]) -> tuple[str, Fix | No
         if any(script.ranks.rank(n) for n in walk(statement) if isinstance(n, ast.expr)):
             said = f"Leave the rank out of the seed in {script.at(statement)}: it only chooses the share."
             return said, None
+        for call in (n for n in walk(statement) if isinstance(n, ast.Call)):
+            if script.names.qualified(call.func) == "hash" and _own_each_time(script, call):
+                salted = f"Python hashes texts anew in each process, so {script.quote(call)} differs from rank to rank"
+                said = f"Seed with numbers in {script.at(statement)}, such as a constant plus the epoch: {salted}."
+                return said, None
     return "", None
 
 
@@ -105,6 +110,10 @@ def _sent(script: Script, made_of: Iterable[ast.AST]) -> bool:
 
 
 def _own_each_time(script: Script, call: ast.AST) -> bool:
+    """Whether a call gives another number in each process; of texts Python makes another hash in each."""
+    if isinstance(call, ast.Call) and script.names.qualified(call.func) == "hash":
+        nodes = [o for n in walk(call) for o in (script.values.origins(n) if isinstance(n, READS) else (n,))]
+        return any(isinstance(n, ast.JoinedStr) or isinstance(literal(n), str) for n in nodes)
     name = script.names.qualified(call.func) or "" if isinstance(call, ast.Call) else ""
     return name in (
         "time.time",
