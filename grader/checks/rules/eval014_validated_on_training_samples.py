@@ -10,27 +10,51 @@ stays unseen, and the best checkpoint is chosen by the wrong number.
 
 ## Example
 ```python
-def make_loader(split):
-    data = datasets.FashionMNIST(root, train=split != "test", transform=transform)
-    return DataLoader(data, batch_size=256)
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import ConcatDataset, DataLoader, DistributedSampler
+from torchvision import datasets
 
-
-val_loader = make_loader("val")
+train_set, val_set = datasets.FashionMNIST(root, train=True), datasets.FashionMNIST(root, train=False)
+torch.distributed.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+everything = ConcatDataset([train_set, val_set])
+train_loader = DataLoader(everything, batch_size=64, sampler=DistributedSampler(everything))
+val_loader = DataLoader(val_set, batch_size=256)
+for images, labels in train_loader:
+    train_step(model, images, labels).backward()
+model.eval()
+with torch.no_grad():
+    for images, labels in val_loader:
+        count(model(images), labels)
+torch.distributed.destroy_process_group()
 ```
 
 ## Use instead
 ```python
-def make_loader(split):
-    data = datasets.FashionMNIST(root, train=split == "train", transform=transform)
-    return DataLoader(data, batch_size=256)
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+from torchvision import datasets
 
-
-val_loader = make_loader("val")
+train_set, val_set = datasets.FashionMNIST(root, train=True), datasets.FashionMNIST(root, train=False)
+torch.distributed.init_process_group("gloo")
+model = DistributedDataParallel(build_model())
+train_loader = DataLoader(train_set, batch_size=64, sampler=DistributedSampler(train_set))
+val_loader = DataLoader(val_set, batch_size=256)
+for images, labels in train_loader:
+    train_step(model, images, labels).backward()
+model.eval()
+with torch.no_grad():
+    for images, labels in val_loader:
+        count(model(images), labels)
+torch.distributed.destroy_process_group()
 ```
 
 ## How it is seen
 In the run, by the indices that training and validation loaders drew from one and the same data set, on whichever rank.
-An accuracy on training samples beside a validation on others is no fault, nor is a part that is set aside.
+An accuracy on training samples beside a validation on others is no fault, nor is a part that is set aside. In the
+source, by data sets put together for training of which one is validated on as it is.
 """
 
 from __future__ import annotations
@@ -46,6 +70,7 @@ from grader.checks.run.split_membership import Scored, scored_samples
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import data_of
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 from grader.model.trace import Site
 
@@ -56,8 +81,57 @@ _SPLITS = ("train", "split", "subset")
 """Arguments by which data sets are told which part to read."""
 
 
+def check_source(script: Script) -> Iterable[Hit]:
+    """Flag training sets that are put together with the one that is validated on."""
+    if not script.joins_group:
+        return
+    scored = {o for x in script.training.loaders() if _scores(script, x) for o in _held(script, x)}
+    for loader in script.training.loaders():
+        given = script.argument(loader, "dataset") if script.training.roles(loader).trains else None
+        for node in script.values.closure(given) if isinstance(given, ast.expr) else ():
+            shared = [p for p in _put_together(node) if scored.intersection(script.values.origins(p))]
+            if shared:
+                yield Hit(
+                    message=f"{script.at(node)} puts {script.quote(shared[0])}, which the network is validated on, "
+                    f"into the training set: {script.quote(node)}. What is reported is then how well samples are known that "
+                    "it has learned.",
+                    hint=f"Leave {script.quote(shared[0])} out of the training set.",
+                    where=(script.location(node),),
+                )
+                break
+
+
+def _scores(script: Script, loader: ast.Call) -> bool:
+    roles = script.training.roles(loader)
+    return roles.evaluates and not roles.trains
+
+
+def _held(script: Script, loader: ast.Call) -> tuple[ast.AST, ...]:
+    """What made the data set of a loader, where that is plain; through the share of a rank, too."""
+    given = script.argument(loader, "dataset")
+    found = script.values.origins(given) if isinstance(given, ast.expr) else ()
+    inner = [o.args[0] for o in found if isinstance(o, ast.Call) and name_of(o) == "Subset" and o.args]
+    return (
+        *(o for o in found if isinstance(o, ast.Call)),
+        *(o for i in inner for o in script.values.origins(i)),
+    )
+
+
+def _put_together(node: ast.AST) -> list[ast.expr]:
+    """The parts of `ConcatDataset([a, b])` and of `a + b`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [node.left, node.right]
+    if isinstance(node, ast.Call) and name_of(node) == "ConcatDataset" and node.args:
+        given = node.args[0]
+        return given.elts if isinstance(given, ast.List | ast.Tuple) else []
+    return []
+
+
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
+    read = list(check_source(evidence.script))
+    if read:
+        return flagged(*read)
     found = scored_samples(evidence.ledger)
     if not found:
         return not_observable("No validation pass with known samples of a known data set was seen.")
