@@ -34,7 +34,8 @@ trusted scorer: it loads the saved weights and scores every sample of the valida
 one or the one behind which the weights were saved must have that score; where it is neither the last nor the best,
 that is said. Where none has it, the scorer tries what may be meant: training mode, other files that the run left. Two
 samples or one percentage point are tolerated (autocast rounds), three where ranks scored their parts with BatchNorm
-statistics of their own. A script that validates on samples which it sets aside from the training split reports another
+statistics of their own. A loss that is the measured one times the number of ranks, or a part of it, is told. A script
+that validates on samples which it sets aside from the training split reports another
 figure and is not judged.
 """
 
@@ -146,6 +147,8 @@ def check_run(evidence: Evidence) -> Observation:
     return _compared(evidence, evaluation, epochs)
 
 
+_SAME = 0.005
+"""How far a loss may be from that many times another: what rounds differently is off by less."""
 _SLIGHTLY = 0.05
 """Accuracy by which an older checkpoint may be worse than the report before it is more than a hint."""
 _HINTS = {
@@ -169,6 +172,9 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
     fits = gaps[closest] <= tolerance
     reason = reason_of(evaluation, evidence.script)
     if fits and closest in claimed:
+        times = _loss_times(evidence, evaluation, epochs[closest])
+        if times:
+            return flagged(_loss_hit(evidence.script, evaluation, epochs[closest]["val_loss"], times))
         return verified(
             f"Reported {values[closest]:.4g} (epoch {closest}), measured {trusted:.4f} with the saved weights.",
             EvidenceKind.EVALUATION,
@@ -192,6 +198,35 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
             severity=Severity.HINT if fits and max(values) - trusted < _SLIGHTLY else None,
             evidence=EvidenceKind.EVALUATION,
         )
+    )
+
+
+def _loss_times(evidence: Evidence, evaluation: Evaluation, epoch: dict[str, float]) -> str:
+    """How often, or which part of, the trusted loss is reported, where that is the number of ranks; else ""."""
+    trusted, told = evaluation.validation.get("loss", 0.0), epoch.get("val_loss", 0.0)
+    ranks = len(evidence.trace.ranks)
+    if ranks < 2 or trusted <= 0.0 or told <= 0.0:
+        return ""
+    if abs(told / trusted / ranks - 1) < _SAME:
+        return f"{ranks} times"
+    return f"1/{ranks} of" if abs(told / trusted * ranks - 1) < _SAME else ""
+
+
+def _loss_hit(script: Script, evaluation: Evaluation, told: float, times: str) -> Hit:
+    training = [script.names.tree(d.loop).function(d.loop) for d in script.training.draws if d.trains]
+    sums = [
+        c for c in script.called("all_reduce", "reduce") if script.names.tree(c).function(c) not in training
+    ]
+    return Hit(
+        message=f"`metrics.json` reports a validation loss of {told:.4g}: {times} the "
+        f"{evaluation.validation['loss']:.4g} that the saved weights have on the same "
+        f"{count(evaluation.num_validation, 'sample')}. A mean over one rank's samples that is added up over the ranks "
+        "is as many times too large as there are ranks; a sum that is divided once more is too small.",
+        hint="Reduce the sum of the losses and the number of samples, and divide once afterwards: "
+        "`totals = torch.tensor([loss_sum, num_samples])`, `dist.all_reduce(totals)`, `totals[0] / totals[1]`.",
+        where=tuple(script.location(c) for c in sums[:2]),
+        details={"reported": told, "measured": evaluation.validation["loss"]},
+        evidence=EvidenceKind.EVALUATION,
     )
 
 

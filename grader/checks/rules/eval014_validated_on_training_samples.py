@@ -93,8 +93,8 @@ def check_source(script: Script) -> Iterable[Hit]:
             if shared:
                 yield Hit(
                     message=f"{script.at(node)} puts {script.quote(shared[0])}, which the network is validated on, "
-                    f"into the training set: {script.quote(node)}. What is reported is then how well samples are known that "
-                    "it has learned.",
+                    f"into the training set: {script.quote(node)}. What is reported is then how well samples are known "
+                    "that it has learned.",
                     hint=f"Leave {script.quote(shared[0])} out of the training set.",
                     where=(script.location(node),),
                 )

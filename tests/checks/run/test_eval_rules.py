@@ -386,3 +386,18 @@ def test_a_split_of_ones_own_is_another_figure(tell: Any, split: str | None, sta
     story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce", split=split)
     story.evaluation = scored(0.99, 0.93)
     assert story.observation("EVAL007").state is state
+
+
+@pytest.mark.parametrize(("loss", "said"), [(0.5, "2 times"), (0.125, "1/2 of"), (0.25, ""), (0.31, "")])
+def test_a_loss_that_counts_the_ranks(tell: Any, loss: float, said: str) -> None:
+    story = tell.honest()
+    story.evaluation = Evaluation(
+        None,
+        artifact="model.pt",
+        validation={"accuracy": 0.9, "loss": 0.25},
+        num_validation=200,
+        reported=ReportedMetrics(({"val_accuracy": 0.9, "val_loss": loss},)),
+    )
+    look = story.observation("EVAL007")
+    assert look.state is (FLAGGED if said else CLEAN)
+    assert not said or said in look.hits[0].message
