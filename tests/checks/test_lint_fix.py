@@ -14,7 +14,7 @@ from grader import cli
 FIXTURES = Path(__file__).parent / "fixtures"
 PLAIN = (FIXTURES / "DATA001" / "flagged_plain_shuffle.py").read_text(encoding="utf-8")
 TWO = (FIXTURES / "DATA009" / "flagged_keywords.py").read_text(encoding="utf-8")
-UNDECIDED = (FIXTURES / "DIST003" / "flagged_after_early_return.py").read_text(encoding="utf-8")
+UNDECIDED = (FIXTURES / "DIST008" / "flagged_rank_zero_decides.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_file_is_mended_and_the_exit_code_is_that_of_the_rest(
 def test_what_takes_a_decision_remains_and_decides(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script.write_text(UNDECIDED, encoding="utf-8")
     assert cli.main(["lint", "--fix", script.name]) == 1
-    assert "DIST003" in capsys.readouterr().out
+    assert "DIST008" in capsys.readouterr().out
     assert script.read_text(encoding="utf-8") == UNDECIDED
 
 
