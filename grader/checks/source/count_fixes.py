@@ -26,7 +26,8 @@ def brought_together(script: Script, draw: Draw, counted: set[str], use: ast.stm
             for name in counted
             if any(start(load) > after and tree.scope(load) is scope for load in tree.loads.get(name, ()))
         ),
-        key=lambda name: min((d.since for d in tree.definitions[scope].get(name, ())), default=after),
+        # Of several that one statement begins, by name: what stands in a set comes in any order.
+        key=lambda name: (min((d.since for d in tree.definitions[scope].get(name, ())), default=after), name),
     )
     begun = {name: _begun(script, tree.definitions[scope].get(name, [])) for name in names}
     edits, place = Edits(script), _on_every_rank(script, use)
