@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
@@ -35,10 +36,10 @@ def divided_by_devices(script: Script, site: Site | None) -> Miscounted | None:
     """The batch size of a loader, divided by the number of GPUs that one process sees."""
     loader = loader_at(script, site)
     size = script.argument(loader, "batch_size") if loader is not None else None
-    for node in parts(script, size) if isinstance(size, ast.expr) and size is not UNKNOWN else ():
+    for node in all_parts(script, size) if isinstance(size, ast.expr) and size is not UNKNOWN else ():
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.FloorDiv):
             continue
-        counted = parts(script, node.right)
+        counted = all_parts(script, node.right)
         if any(isinstance(c, ast.Call) and script.names.qualified(c.func) in _DEVICES for c in counted):
             edits = Edits(script)
             world = f"{edits.name(_WORLD, node)}()"
@@ -51,15 +52,6 @@ def divided_by_devices(script: Script, site: Site | None) -> Miscounted | None:
                 edits.fix("Divides the batch among the ranks.") if in_group(script, node) else None,
             )
     return None
-
-
-def parts(script: Script, node: ast.expr) -> list[ast.AST]:
-    """All that has a part in a value, also by attributes that another method has set."""
-    found = dict.fromkeys(script.values.closure(node))
-    for attribute in [n for n in found if isinstance(n, ast.Attribute)]:
-        for origin in script.values.origins(attribute):
-            found.update(dict.fromkeys(script.values.closure(origin)))
-    return list(found)
 
 
 def rate_of_own_batch(script: Script, base: int) -> Miscounted | None:

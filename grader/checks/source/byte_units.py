@@ -9,9 +9,10 @@ import ast
 import re
 from collections.abc import Iterable
 
+from grader.checks.source.data_flow import is_printed
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.syntax_nodes import start
 
 _TOLD = re.compile(r"has ([\d,]+) bytes of \w+.*?(?:implies|keeps about) ([\d,]+)")
 _UNITS = {1024: "KiB", 1000: "kB", 1024**2: "MiB", 1000**2: "MB", 1024**3: "GiB", 1000**3: "GB"}
@@ -60,7 +61,7 @@ def _divisions(script: Script, unit: int) -> Iterable[ast.AST]:
                 unit
             )
             shifts = isinstance(operation, ast.RShift) and 2 ** (_number(script, factor) or 0) == unit
-            if (divides or shifts) and not _shown(script, node):
+            if (divides or shifts) and not is_printed(script, node):
                 yield node
 
 
@@ -79,13 +80,3 @@ def _number(script: Script, node: ast.expr) -> int | None:
         return left**right if right <= 30 else None
     value = script.values.constant(node)
     return int(value) if isinstance(value, int | float) and 0 <= value <= 2**40 else None
-
-
-def _shown(script: Script, node: ast.AST) -> bool:
-    tree = script.names.tree(node)
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.JoinedStr) or (isinstance(above, ast.Call) and name_of(above) == "print"):
-            return True
-        above = tree.parent.get(above)
-    return False

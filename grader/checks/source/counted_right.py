@@ -20,14 +20,15 @@ def share_of_right(script: Script, at: ast.AST) -> str:
         if not draw.evaluates or not near or end(draw.loop) > start(at):
             continue
         added = [n for n in ast.walk(draw.loop) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)]
-        right = [n.target for n in added if any(_compares(part) for part in ast.walk(n.value))]
+        right = [n.target for n in added if any(compares(part) for part in ast.walk(n.value))]
         size = [n.target for n in added if isinstance(n.value, ast.Call) and name_of(n.value) in _COUNTING]
         if len(right) == 1 and len(size) == 1:
             return f"float({edits.text(right[0])} / {edits.text(size[0])})"
     return ""
 
 
-def _compares(node: ast.AST) -> bool:
+def compares(node: ast.AST) -> bool:
+    """Whether predictions are held against labels: `a == b`, `a.eq(b)`."""
     if isinstance(node, ast.Compare):
         return isinstance(node.ops[0], ast.Eq)
     return isinstance(node, ast.Call) and name_of(node) in _COMPARING

@@ -1,4 +1,4 @@
-"""Where a value goes after a line: the names it is passed on to, and the places that use them.
+"""Where a value goes after a line: the names it is passed on to, and the places that use them; what it is made of.
 
 Forward, by names, inside a function and up into those that called it. It takes more places than a value really reaches
 where branches or loops part them, so a rule that looks for a place where something is *done* errs towards silence, and
@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, READS, Definition, end, start, walk
+from grader.checks.source.syntax_nodes import LOOPS, READS, Definition, end, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 
 _MAX_DEPTH = 3
@@ -134,3 +134,23 @@ def _targets(statement: ast.stmt) -> list[ast.expr]:
     if isinstance(statement, ast.AnnAssign | ast.AugAssign):
         return [statement.target]
     return []
+
+
+def is_printed(script: Script, node: ast.AST) -> bool:
+    """Whether a value goes into a text or a `print` on the spot, and nowhere else."""
+    tree = script.names.tree(node)
+    above = tree.parent.get(node)
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.JoinedStr) or (isinstance(above, ast.Call) and name_of(above) == "print"):
+            return True
+        above = tree.parent.get(above)
+    return False
+
+
+def all_parts(script: Script, node: ast.expr) -> list[ast.AST]:
+    """All that has a part in a value, as `values.closure`, and also by attributes that another method has set."""
+    found = dict.fromkeys(script.values.closure(node))
+    for attribute in [n for n in found if isinstance(n, ast.Attribute)]:
+        for origin in script.values.origins(attribute):
+            found |= dict.fromkeys(script.values.closure(origin))
+    return list(found)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from grader.checks.source.counted_right import compares
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import default_of, name_of, walk
 
 _KEEPING_ONE = {"MAX", "MIN", "PRODUCT"}
-_COMPARING = {"eq", "equal"}
 
 
 def extreme_of_counts(script: Script, call: ast.Call, tensor: ast.expr) -> tuple[str, ast.Call] | None:
@@ -53,13 +53,7 @@ def _counts_right(script: Script, call: ast.Call, tensor: ast.expr) -> bool:
     for node in walk(script.names.tree(call).scope(call)):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
             target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
-            counts = any(_compares(n) for n in walk(node.value))
+            counts = any(compares(n) for n in walk(node.value))
             if counts and isinstance(target, ast.Name) and target.id in held:
                 return True
     return False
-
-
-def _compares(node: ast.AST) -> bool:
-    if isinstance(node, ast.Compare):
-        return isinstance(node.ops[0], ast.Eq)
-    return isinstance(node, ast.Call) and name_of(node) in _COMPARING

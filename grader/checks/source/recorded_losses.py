@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.causes import went_backward
-from grader.checks.source.data_flow import reads_after, source_text
+from grader.checks.source.data_flow import is_printed, reads_after, source_text
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
@@ -101,17 +101,7 @@ def _reads(script: Script) -> list[ast.Call]:
     """Where tensors become numbers for the record; what is only printed is none of these."""
     found = [c for c in script.called(*_READ) if isinstance(c.func, ast.Attribute) and not c.args]
     found += [c for c in script.calls("float") if len(c.args) == 1]
-    return sorted((c for c in found if not _printed(script, c)), key=start)
-
-
-def _printed(script: Script, node: ast.AST) -> bool:
-    tree = script.names.tree(node)
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.JoinedStr) or (isinstance(above, ast.Call) and name_of(above) == "print"):
-            return True
-        above = tree.parent.get(above)
-    return False
+    return sorted((c for c in found if not is_printed(script, c)), key=start)
 
 
 def _outermost(script: Script, read: ast.Call) -> ast.AST:

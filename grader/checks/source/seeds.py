@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from enum import Enum
 
+from grader.checks.source.data_flow import all_parts
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import READS, literal, name_of, start, walk
@@ -29,7 +30,7 @@ def seeded(script: Script, node: ast.expr) -> Seeded:
     """What a seed is: the same on all ranks, made with the rank, or another one each time."""
     if is_none(node):
         return Seeded.NEVER
-    made_of = parts(script, node)
+    made_of = all_parts(script, node)
     if script.ranks.rank(node) or any(
         isinstance(p, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and script.ranks.rank(p)
         for p in made_of
@@ -40,20 +41,11 @@ def seeded(script: Script, node: ast.expr) -> Seeded:
     return Seeded.ALIKE
 
 
-def parts(script: Script, seed: ast.expr) -> list[ast.AST]:
-    """All that a seed is made of, also where an object keeps it from one method to another."""
-    found = dict.fromkeys(script.values.closure(seed))
-    for part in [p for p in found if isinstance(p, ast.Attribute)]:
-        for origin in script.values.origins(part):
-            found |= dict.fromkeys(script.values.closure(origin))
-    return list(found)
-
-
 def drawn_apart(script: Script, seeds: Iterable[ast.expr]) -> list[ast.stmt]:
     """Statements that draw a seed anew on each rank; first what gives it back in spite of a broadcast beside it."""
     told = [seed for seed in seeds if seeded(script, seed) is Seeded.BY_RANK]
     found = [script.names.tree(seed).statement(seed) for seed in told]
-    for part in [p for seed in seeds for p in parts(script, seed)]:
+    for part in [p for seed in seeds for p in all_parts(script, seed)]:
         if not _own_each_time(script, part):
             continue
         tree = script.names.tree(part)
