@@ -91,9 +91,10 @@ def check_source(script: Script) -> Iterable[Hit]:
     for loader in script.training.loaders():
         if not script.training.roles(loader).trains or not _dealt_by_index(script, loader):
             continue
+        orders = list(orders_of(script, loader))
         for node in sorted(_makers(script, loader), key=lambda c: (c.lineno, c.col_offset)):
             hit = _order_hit(script, seeding, node) if node not in told else None
-            own = script.names.tree(node).function(node) in list(orders_of(script, loader))
+            own = script.names.tree(node).function(node) in orders
             if hit is not None and (own or _on_each_rank(script, node)) and not _after_sharding(script, node):
                 told.add(node)
                 yield hit
