@@ -133,8 +133,7 @@ def _measured(share: float, reason: str, evidence: tuple[EvidenceKind, ...], *co
     if share >= 1:
         return Part(1.0, ItemState.EARNED, reason, evidence)
     state = ItemState.PARTLY if share > 0 else ItemState.LOST
-    part = f" That earns {share:.0%} of the points." if share else ""
-    return Part(share, state, f"{reason}{part}", evidence, codes)
+    return Part(share, state, reason, evidence, codes)
 
 
 def _unseen(reason: str, outcome: Outcome) -> Part:

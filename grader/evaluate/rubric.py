@@ -64,16 +64,18 @@ def judge_item(scaled: ScaledItem, charged: tuple[str, ...], outcome: Outcome) -
     share = 1.0
     for part in parts:
         share *= part.earned
+    earned = round(worth * share, 2)
+    part_of_it = f" That earns {earned:g} of {worth:g} points." if 0 < earned < worth else ""
     return RubricResult(
         id=item.id,
         title=item.title,
         must=item.must,
         points=worth,
         full_points=item.points,
-        earned=round(worth * share, 2),
+        earned=earned,
         state=worst.state if worst is not None else ItemState.NOT_SHOWN,
         evidence=worst.evidence if worst is not None else (),
-        reason=worst.reason if worst is not None else scaled.left_out,
+        reason=f"{worst.reason}{part_of_it}" if worst is not None else scaled.left_out,
         codes=tuple(sorted({code for part in parts for code in part.codes})),
         not_seen=round(worth * max((part.not_seen for part in parts), default=0.0), 2),
     )
@@ -135,23 +137,37 @@ def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
     not_seen = len(unseen) / len(codes)
     earned = 1 - (len(lost) + len(missing)) / len(codes) + (not_seen if outcome.vouched else 0.0)
     right = {e for c, r in results.items() if c not in missing for e in r.evidence}
+    rest = _counted(len(codes), len(lost), len(missing) - len(unseen), len(unseen))
+    if unseen:
+        rest += f" {pay(outcome, 'What was not seen')}"
     if lost:
         kinds = {f.evidence for f in found} or {e for c in lost for e in results[c].evidence}
         whole = _takes_all(found, folded)
         share = 0.0 if whole else max(0.0, earned)
         state = ItemState.PARTLY if share > 0 else ItemState.LOST
-        reason = _why_lost(found, results, lost)
+        reason = _why_lost(found, results, lost) + (rest if share > 0 else "")
         return Part(share, state, reason, _in_order(kinds), tuple(sorted(lost)), 0.0 if whole else not_seen)
     if len(missing) > len(unseen):
         first = next(c for c in missing if c not in unseen)
         state = ItemState.PARTLY if earned > 0 else ItemState.NOT_REACHED
-        reason = f"{first}: {_why_missing(results.get(first), outcome)}"
+        reason = f"{first}: {_why_missing(results.get(first), outcome)}" + (rest if earned > 0 else "")
         return Part(max(0.0, earned), state, reason, _in_order(right), not_seen=not_seen)
     if unseen:
         what = "It" if len(unseen) == len(codes) else "This part of the item"
         reason = f"{', '.join(unseen)}: {results[unseen[0]].reason} {pay(outcome, what)}"
         return Part(max(0.0, earned), ItemState.NOT_SEEN, reason, _in_order(right), not_seen=not_seen)
     return Part(1.0, ItemState.EARNED, _why_right(codes, results), _in_order(right))
+
+
+def _counted(num: int, num_lost: int, num_not_reached: int, num_not_seen: int) -> str:
+    """How many of an item's parts are not simply right: ` Of its 3 parts 1 is lost.`."""
+    told = []
+    if num_lost:
+        told.append(f"{num_lost} {'is' if num_lost == 1 else 'are'} lost")
+    for number, what in ((num_not_reached, "reached"), (num_not_seen, "seen")):
+        if number:
+            told.append(f"{number} {'was' if number == 1 else 'were'} not {what}")
+    return f" Of its {num} parts {', '.join(told)}."
 
 
 def _seen(result: CheckResult | None, completed: bool) -> bool:

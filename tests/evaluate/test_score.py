@@ -122,13 +122,17 @@ def test_a_warning_costs_its_share_and_does_not_gate() -> None:
     validation = item(outcome, "validation")
     assert (validation.earned, validation.points, validation.state) == (10, 20, ItemState.PARTLY)
     assert validation.codes == ("EVAL003",)
-    assert "EVAL003 was seen" in validation.reason
+    assert validation.reason == (
+        "EVAL003: EVAL003 was seen. Of its 2 parts 1 is lost. That earns 10 of 20 points."
+    )
 
 
 def test_what_was_not_seen_beside_a_warning_pays_where_the_outcome_vouches() -> None:
     checks = checked(EVAL001=State.NOT_OBSERVABLE, EVAL003=State.CONTRADICTED)
     validation = item(judged(finding("EVAL003"), checks=checks), "validation")
     assert (validation.earned, validation.points, validation.not_seen) == (10, 20, 10)
+    assert "1 is lost, 1 was not seen. What was not seen counts as right, because" in validation.reason
+    assert validation.reason.endswith("That earns 10 of 20 points.")
     differing = item(judged(finding("EVAL003"), checks=checks, trace=ended_with(1.0, 2.0)), "validation")
     assert (differing.earned, differing.state) == (0, ItemState.LOST)
     graver = item(judged(finding("EVAL003", Severity.ERROR), checks=checks), "validation")
@@ -195,6 +199,8 @@ def test_a_fault_folded_into_its_cause_still_costs() -> None:
 def test_accuracy_has_steps_and_gates(accuracy: float, earned: float) -> None:
     outcome = judged(evaluation=evaluation(accuracy))
     assert item(outcome, "accuracy").earned == earned
+    arithmetic = f"That earns {earned:g} of 20 points."
+    assert item(outcome, "accuracy").reason.endswith(arithmetic) == (0 < earned < 20)
     assert outcome.verdict is (Verdict.ACCEPTED if accuracy >= 0.9 else Verdict.REJECTED)
 
 
@@ -342,7 +348,9 @@ def test_a_run_that_ended_early_keeps_what_it_showed(ending: Ending, verdict: Ve
     assert outcome.points == 30 + 10
     assert item(outcome, "validation").state is ItemState.NOT_REACHED
     assert item(outcome, "accuracy").state is ItemState.NOT_REACHED
-    assert item(outcome, "partition").state is ItemState.PARTLY
+    partition = item(outcome, "partition")
+    assert partition.state is ItemState.PARTLY
+    assert partition.reason.endswith("Of its 4 parts 1 was not reached. That earns 30 of 40 points.")
     # Errors do not outweigh how it ended.
     assert judged(finding("DATA001", Severity.ERROR), record=record(ending=ending)).verdict is verdict
 
