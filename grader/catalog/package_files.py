@@ -20,20 +20,49 @@ _SCORING = tuple(
     f"evaluate/{name}.py" for name in ("classifier", "container_server", "evaluator", "scorer_process")
 )
 _RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
+# They decide what is started, how often, and which facts and reference times lie beside it. Much of what they import
+# judges, and would make every rule a file that runs: of that, only what decides here is named.
+_DECIDING = (
+    "pipeline.py",
+    "checks/run/traced_steps.py",
+    "evaluate/calibration.py",
+    "evaluate/machine_watch.py",
+    "evaluate/measured_run.py",
+    "evaluate/throughput.py",
+    "evaluate/timing.py",
+    "judging/attempt_folder.py",
+    "judging/second_look.py",
+    "model/attempt_facts.py",
+    "model/run_options.py",
+    "run/hash_order.py",
+    "run/registry.py",
+)
 _JUDGING = ("checks", "judging/judge.py")
 
 
 @cache
 def running_files() -> frozenset[Path]:
-    """Files that decide what evidence a run leaves: launch, probe, runtimes, scorer and all that these import."""
-    # The pipeline only puts the parts together; what else it imports judges.
-    return _closure(_below(_RUNNING)) | {PACKAGE / "pipeline.py"}
+    """Files that decide what evidence a run leaves: launch, probe, runtimes, scorer and all that these import.
+
+    Not among them is what a second look waits for, the verdict on the first run: whoever changes a rule need not run
+    everything again. Such evidence is judged without the look, or with one that nobody asks for any more.
+    """
+    return _closure(_below(_RUNNING)) | {PACKAGE / name for name in _DECIDING}
 
 
 @cache
 def judging_files() -> frozenset[Path]:
     """Files that decide what is made of the evidence: checks, rubric, score and all that these import."""
     return _closure(_below(_JUDGING))
+
+
+def imported_by(path: Path) -> frozenset[Path]:
+    """Files of this package that a file imports itself, also where it is only for types."""
+    text = path.read_text(encoding="utf-8")
+    names = set(_IMPORT.findall(text))
+    for module, imported in _FROM.findall(text):
+        names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", imported))}
+    return frozenset(file for name in names if (file := _file(name)) is not None)
 
 
 def digest(paths: Iterable[Path], root: Path = PACKAGE) -> str:
@@ -62,11 +91,7 @@ def _closure(paths: Iterable[Path]) -> frozenset[Path]:
         if path in found:
             continue
         found.add(path)
-        text = path.read_text(encoding="utf-8")
-        names = set(_IMPORT.findall(text))
-        for module, imported in _FROM.findall(text):
-            names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", imported))}
-        waiting += [file for name in names if (file := _file(name)) is not None]
+        waiting += imported_by(path)
     return frozenset(found)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.catalog import load_task
+from grader.catalog import load_task, package_files
 from grader.catalog.changes import changes_since
 from grader.catalog.package_files import PACKAGE, judging_files, running_files
 from grader.catalog.submission_selection import VerifyShard, parse_shard, select
@@ -161,9 +161,44 @@ def test_what_runs_and_what_judges_is_read_from_the_imports() -> None:
     )
     assert {"launch/supervisor.py", "probe/install.py", "run/runtimes/docker.py", "pipeline.py"} <= running
     assert {f"evaluate/{name}.py" for name in ("container_server", "run_scoring", "classifier")} <= running
-    assert not any(path.startswith(("checks/", "web/", "store/", "report/", "judging/")) for path in running)
+    assert not any(path.startswith(("checks/rules/", "checks/source/", "web/", "store/")) for path in running)
+    assert not running & {
+        "judging/judge.py",
+        "checks/policy.py",
+        "evaluate/score.py",
+        "report/json_report.py",
+    }
     assert {"checks/rule.py", "checks/rules/data002_missing_set_epoch.py", "evaluate/score.py"} <= judging
     assert not any(path.startswith(("launch/", "web/", "store/", "report/", "worker/")) for path in judging)
+
+
+@pytest.mark.parametrize(
+    "decides",
+    [
+        *("run/hash_order.py", "run/registry.py", "model/run_options.py", "model/attempt_facts.py"),
+        *("judging/second_look.py", "judging/attempt_folder.py", "checks/run/traced_steps.py"),
+        *("evaluate/calibration.py", "evaluate/measured_run.py", "evaluate/timing.py"),
+        *("evaluate/machine_watch.py", "evaluate/throughput.py"),
+    ],
+)
+def test_what_decides_how_it_is_run_runs_too(decides: str) -> None:
+    assert PACKAGE / decides in running_files()
+    assert (PACKAGE / decides).is_file()
+
+
+def test_whatever_the_pipeline_imports_itself_either_runs_or_only_judges() -> None:
+    """A new import of the pipeline has to be placed: does it decide what is run?"""
+    imported = package_files.imported_by(PACKAGE / "pipeline.py") - running_files()
+    assert {path.relative_to(PACKAGE).as_posix() for path in imported} == {
+        # The submission's text and the data set's version are in the key themselves.
+        "catalog/__init__.py",
+        "checks/source/script.py",
+        "checks/diagnosis.py",
+        "checks/rule.py",
+        "judging/attempt.py",
+        "judging/judge.py",
+        "judging/stored_evidence.py",
+    }
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x", "", "HEAD~7"])
