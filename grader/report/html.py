@@ -26,6 +26,7 @@ from grader.report.facts import Fact, details_facts, environment_facts, phase_ba
 from grader.report.gauges import gauges
 from grader.report.highlight import highlighted
 from grader.report.markdown_html import page_html
+from grader.report.not_reached import not_reached_sentence
 from grader.report.page_engine import page_engine
 from grader.report.pages import rule_pages
 from grader.report.plots import Plot, draw_plots
@@ -97,6 +98,7 @@ def to_html(
             groups=groups,
             fix_title="What could be better" if grade.verdict is Verdict.ACCEPTED else "What to fix first",
             tally=_tally(grade, groups),
+            not_reached=not_reached_sentence(grade),
             next_step=_next_step(grade, groups, failures),
             pages={
                 code: page_html(_below_title(pages[code]), top=4)

@@ -21,6 +21,7 @@ from grader.model.submission import Submission
 from grader.report import banner, cards, endings, wording
 from grader.report.audience import Audience, for_audience, staff_only
 from grader.report.gauges import gauges
+from grader.report.not_reached import not_reached_sentence
 from grader.report.pages import rule_pages
 from grader.report.quote import quotes
 from grader.report.safe_text import one_line, visible
@@ -42,6 +43,7 @@ def print_attempt(
     result = AttemptResult.of(grade)
     voice.say(_verdict(grade, result, voice))
     voice.say(worded(grade.verdict_reason))
+    _print_not_reached(grade, voice)
     _print_diagnosis(grade, attempt.submission, voice)
     _print_endings(attempt, voice)
     titles = _titles(pages)
@@ -80,6 +82,7 @@ def print_grade(
     voice.say(_verdict(grade, result, voice))
     judged = "" if result.as_judged else f"As judged: {wording.HEADLINES[grade.verdict]}. "
     voice.say(worded(f"{judged}{grade.verdict_reason}"))
+    _print_not_reached(grade, voice)
     titles = _titles(None)
     groups = cards.group_cards(grade.findings, submission, grade, titles, context=0)
     if result.otherwise:
@@ -123,6 +126,11 @@ def _verdict(grade: Grade, result: AttemptResult, voice: Voice) -> Text:
     line = Text(f"{voice.symbol(tone)} {banner.sentence(result)}", style=STYLES[tone])
     line.append(f"  {one_line(grade.task)} · {one_line(grade.submission)}", style="dim default")
     return line
+
+
+def _print_not_reached(grade: Grade, voice: Voice) -> None:
+    if sentence := not_reached_sentence(grade):
+        voice.say(worded(sentence))
 
 
 def _print_diagnosis(grade: Grade, submission: Submission, voice: Voice) -> None:

@@ -329,6 +329,14 @@ def rubric(
     return tuple(out)
 
 
+def _unreached(items: tuple[RubricResult, ...], *names: str) -> tuple[RubricResult, ...]:
+    why = "The run ended before this could be seen."
+    return tuple(
+        replace(item, earned=0.0, state=ItemState.NOT_REACHED, reason=why) if item.id in names else item
+        for item in items
+    )
+
+
 CHECKS = (
     CheckResult("DEV001", State.NOT_OBSERVABLE, (), "The script ran without GPUs."),
     CheckResult("DIST001", State.VERIFIED, (EvidenceKind.TRACE,), "Both ranks joined one gloo group of 2."),
@@ -531,7 +539,7 @@ def deadlocked() -> Attempt:
             verdict_reason="After training, the ranks waited for each other and nothing moved any more for 15 seconds.",
             points=30.0,
             findings=(stuck,),
-            rubric=rubric({"runs": ("DIST009",), "accuracy": (), "time": ()}),
+            rubric=_unreached(rubric({"runs": ("DIST009",)}), "accuracy", "time"),
             metrics={
                 "accuracy": None,
                 "accuracy_target": 0.9,

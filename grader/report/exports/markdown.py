@@ -15,6 +15,7 @@ from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience, for_audience
 from grader.report.banner import sentence
 from grader.report.cards import effect_of
+from grader.report.not_reached import not_reached_sentence
 from grader.report.safe_text import one_line
 from grader.report.wording import (
     ITEM_STATES,
@@ -46,6 +47,8 @@ def of_grade(grade: Grade, audience: Audience) -> str:
         _text(grade.verdict_reason),
         "",
     ]
+    if missing := not_reached_sentence(grade):
+        lines += [_text(missing), ""]
     if grade.diagnosis is not None:
         # Two sentences and a remedy; the learner's own words are in the log of the job.
         parts = (grade.diagnosis.explanation, grade.diagnosis.hint)
