@@ -189,9 +189,7 @@ def _review(
         # What gates acceptance and neither was seen nor speaks for itself is nobody's to wave through but a person's.
         alone = item.must and not outcome.vouched
         if item.not_seen and (alone or total > MAX_NOT_SEEN):
-            reasons.append(
-                f"{item.not_seen:g} of {item.points:g} points of “{item.title}” were not seen: {item.reason}"
-            )
+            reasons.append(item.not_seen_reason)
     if calibration is not None and too_fast(time, calibration):
         reasons.append(f"{time.seconds:.1f} s is far below every calibrated run.")
     return tuple(reasons)

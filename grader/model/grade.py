@@ -95,6 +95,11 @@ class RubricResult:
     codes: tuple[str, ...] = ()
     not_seen: float = 0.0
 
+    @property
+    def not_seen_reason(self) -> str:
+        """Why an attempt is held because of what nobody could watch here, as `Grade.review` has it."""
+        return f"{self.not_seen:g} of {self.points:g} points of “{self.title}” were not seen: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Grade:

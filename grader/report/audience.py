@@ -12,10 +12,8 @@ from grader.model.finding import Severity
 from grader.model.grade import CheckResult, Grade, RubricResult, Verdict
 from grader.report.score_rounding import with_coarse_scores
 
-HELD_REASON = (
-    "An instructor looks at this attempt before it gets its verdict: nobody has found you at fault. Until then it "
-    "counts as nothing, and your best other attempt stands."
-)
+_HELD = "An instructor looks at this attempt before it gets its verdict: nobody has found you at fault."
+_UNTIL = "Until then it counts as nothing, and your best other attempt stands."
 _STAFF_FAMILY = "TRUST"
 
 
@@ -33,10 +31,11 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
     """
     if audience == Audience.STAFF:
         return grade
+    held = _held_reason(grade)
     grade = with_coarse_scores(grade)
     return replace(
         grade,
-        verdict_reason=HELD_REASON if grade.verdict is Verdict.HELD else grade.verdict_reason,
+        verdict_reason=held if grade.verdict is Verdict.HELD else grade.verdict_reason,
         rubric=tuple(_without_staff_codes(item) for item in grade.rubric),
         findings=tuple(
             f
@@ -46,6 +45,18 @@ def for_audience(grade: Grade, audience: Audience) -> Grade:
         checks=tuple(c for c in grade.checks if not staff_only(c)),
         review=(),
     )
+
+
+def _held_reason(grade: Grade) -> str:
+    """Names what nobody could watch, where that is all that it is held for; what is doubted is staff's to weigh."""
+    if grade.verdict_reason.endswith(_UNTIL):
+        return grade.verdict_reason  # it was written for learners already
+    unseen = {item.not_seen_reason: item.title for item in grade.rubric if item.not_seen}
+    if not grade.review or not unseen.keys() >= set(grade.review):
+        return f"{_HELD} {_UNTIL}"
+    items = [f"“{unseen[reason]}”" for reason in grade.review]
+    named = " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
+    return f"The judge could not watch how your script does this: {named}. {_HELD} {_UNTIL}"
 
 
 def staff_only(check: CheckResult) -> bool:
