@@ -79,6 +79,10 @@ class LiveView:
             self._bar.update(self._row, description=Text(" · ".join(parts)).markup)
         self._phase = sign.phase
 
+    def note(self, line: str) -> None:
+        """Say something that is no case and no sign of life."""
+        self.console.print(Text(line))
+
     def case(self, case: VerifyCase) -> None:
         """Say how one case of a verification went, as soon as it is known."""
         mark, style = ("–", "yellow") if case.skipped else ("✓", "green") if case.ok else ("✗", "red")

@@ -23,6 +23,7 @@ from grader.catalog.package_files import PACKAGE, digest, running_files
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.errors import GraderError
 from grader.files import write_whole
+from grader.json_reader import read_json
 from grader.judging.stored_evidence import read_evidence
 from grader.model.grade import Grade
 from grader.model.run_options import Setting
@@ -38,32 +39,53 @@ _LEFT_OUT = {"outputs", "submission", "report.html"}
 _MAX_BYTES = 64 << 20
 # Of one submission: runtimes and numbers of ranks have an entry each, and yesterday's code has one until then.
 _MAX_ENTRIES = 4
+_KEY_FILE = "run_key.json"
+_DAMAGED = (OSError, tarfile.TarError, zlib.error, EOFError, ValueError)
 
 
-def run_key(setting: Setting, submission: Submission, runtime: str) -> str:
-    """What a run of this submission here and now is stored under, hex."""
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What decides the evidence that a run here and now leaves: where it is all the same, so is the evidence.
+
+    Attributes:
+        asked: how it is run, as the one who runs it asked for; another wish is another run.
+        parts: a digest of everything else that decides, under the name that it is told by.
+    """
+
+    asked: dict[str, str]
+    parts: dict[str, str]
+
+    @property
+    def hex(self) -> str:
+        """What evidence is stored under."""
+        return _sha([SCHEMA, self.asked, self.parts])
+
+
+def run_key(setting: Setting, submission: Submission, runtime: str) -> RunKey:
+    """What a run of this submission here and now hangs on."""
     task = setting.task
-    facts = {
-        "schema": SCHEMA,
-        "code": _running_code(),
-        "packages": _packages(),
-        "python": platform.python_version(),
+    asked = {
         "task": task.name,
-        "evaluate": digest(_scoring_files(task.folder), task.folder),
-        "submission": submission.digest,
-        "entry_point": task.entry_point,
-        "scored": task.scored,
-        "artifacts": [asdict(artifact) for artifact in task.artifacts],
-        "profile": asdict(setting.profile),
+        "profile": setting.profile.name,
         "nproc_per_node": setting.nproc_per_node,
         "nnodes": setting.nnodes,
-        "dataset": f"{setting.dataset.name} {setting.dataset.version}",
+        "dataset": setting.dataset.name,
         "runtime": runtime,
         "launcher": setting.launcher,
         "seed": setting.seed,
         "timed": setting.timed,
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+    told = [task.entry_point, task.scored, [asdict(one) for one in task.artifacts], asdict(setting.profile)]
+    parts = {
+        **_running_code(),
+        "installed packages": _packages(),
+        "Python": platform.python_version(),
+        "how the task scores": digest(_scoring_files(task.folder), task.folder),
+        "the submission": submission.digest,
+        "task.toml": _sha(told),
+        "the data": setting.dataset.version,
+    }
+    return RunKey({name: str(value) for name, value in asked.items()}, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +94,34 @@ class KeptRun:
 
     task: str
     submission: str
-    key: str
+    key: RunKey
 
     @property
     def path(self) -> Path:
         """The packed evidence."""
         folder = settings().evidence_root / self.task / self.submission
-        return folder / f"{self.key}.tar.gz"
+        return folder / f"{self.key.hex}.tar.gz"
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of what decides a run and has changed since the latest that was asked for like this; () without one."""
+        for path in reversed(_by_age(self.path.parent)):
+            before = _key_of(path)
+            if before is not None and before.asked == self.key.asked:
+                now, then = self.key.parts, before.parts
+                return tuple(
+                    sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
+                )
+        return ()
 
     def keep(self, workspace: Workspace) -> None:
         """Store what a run left; a disk that refuses is passed over."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=6) as archive:
+            # First, so that it is read without unpacking the rest.
+            content = json.dumps(asdict(self.key), sort_keys=True).encode()
+            head = tarfile.TarInfo(_KEY_FILE)
+            head.size = len(content)
+            archive.addfile(head, io.BytesIO(content))
             for path in sorted(workspace.root.rglob("*")):
                 name = path.relative_to(workspace.root)
                 if not _LEFT_OUT.intersection(name.parts) and path.is_file() and not path.is_symlink():
@@ -93,8 +131,7 @@ class KeptRun:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.path, packed.getvalue())
-            others = sorted(self.path.parent.glob("*.tar.gz"), key=lambda p: p.stat().st_mtime)
-            for old in others[:-_MAX_ENTRIES]:
+            for old in _by_age(self.path.parent)[:-_MAX_ENTRIES]:
                 old.unlink()
         except OSError:
             return
@@ -107,18 +144,26 @@ class KeptRun:
                 # The first Pythons 3.11 know no filter; it is our own archive.
                 safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
                 archive.extractall(folder, **safe)
+            (folder / _KEY_FILE).unlink(missing_ok=True)
             return read_evidence(workspace), from_json(workspace.grade.read_text(encoding="utf-8"))
-        except (
-            OSError,
-            tarfile.TarError,
-            zlib.error,
-            EOFError,
-            ValueError,
-            LookupError,
-            TypeError,
-            GraderError,
-        ):
+        except (*_DAMAGED, LookupError, TypeError, GraderError):
             return None
+
+
+def _by_age(folder: Path) -> list[Path]:
+    """Kept runs of one submission, the latest last."""
+    return sorted(folder.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+
+
+def _key_of(path: Path) -> RunKey | None:
+    """What a kept run hung on; None where that cannot be read, or was not written yet."""
+    try:
+        with tarfile.open(path, mode="r:gz") as archive:
+            first = archive.next()
+            file = archive.extractfile(first) if first is not None and first.name == _KEY_FILE else None
+            return read_json(RunKey, file.read().decode()) if file is not None else None
+    except _DAMAGED:
+        return None
 
 
 def _scoring_files(folder: Path) -> tuple[Path, ...]:
@@ -134,12 +179,17 @@ def _scoring_files(folder: Path) -> tuple[Path, ...]:
 
 
 @cache
-def _running_code() -> str:
-    """The judge's own code that runs, and what containers are built of."""
+def _running_code() -> dict[str, str]:
+    """The judge's own code that runs, by rooms, and what containers are built of."""
+    rooms: dict[str, list[Path]] = {}
+    for path in running_files():
+        rooms.setdefault(f"grader/{path.relative_to(PACKAGE).parts[0]}", []).append(path)
     built = PACKAGE.parent / "containers"
-    images = digest((p for p in built.rglob("*") if p.is_file()), built) if built.is_dir() else ""
-    runtimes = digest(foreign_files(RUNTIMES), Path("/"))
-    return digest(running_files()) + images + runtimes
+    return {
+        **{room: digest(paths) for room, paths in rooms.items()},
+        "containers": digest((p for p in built.rglob("*") if p.is_file()), built),
+        "runtimes of other packages": digest(foreign_files(RUNTIMES), Path("/")),
+    }
 
 
 @cache
@@ -147,3 +197,7 @@ def _packages() -> str:
     """SHA-256 over names and versions of all installed packages: a submission may import any of them."""
     found = sorted({f"{one.name}=={one.version}" for one in metadata.distributions()})
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def _sha(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()

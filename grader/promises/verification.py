@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -27,6 +28,7 @@ from grader.promises.parallel_pipelines import side_by_side
 from grader.report.audience import Audience
 from grader.report.folder import write_reports
 from grader.report.json_report import to_json
+from grader.report.wording import plural
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
@@ -57,11 +59,16 @@ class Verification:
     folder: Path | None = None
 
 
+def _silent(_line: str) -> None:
+    """Nobody asked."""
+
+
 def verify(
     todo: Sequence[tuple[Task, PromisedSubmission]],
     how: Verification,
     on_progress: OnProgress,
     on_case: Callable[[VerifyCase], None],
+    on_rerun: Callable[[str], None] = _silent,
 ) -> tuple[VerifyCase, ...]:
     """Judge promised submissions and compare. Nothing is started where no submission has to be run.
 
@@ -70,6 +77,7 @@ def verify(
         how: where and how.
         on_progress: told signs of life.
         on_case: told each case as soon as it is known.
+        on_rerun: told in one line what has changed since evidence was kept, and how much is run again for it.
 
     Returns:
         One case for each, in the same order.
@@ -78,6 +86,7 @@ def verify(
         UsageError: data is missing, or there is no such runtime or profile.
     """
     cases: dict[int, VerifyCase] = {}
+    again: Counter[tuple[str, ...]] = Counter()
     idle = Pipeline(how.runtime)
     with tempfile.TemporaryDirectory(prefix="grader-verify-") as scratch:
 
@@ -92,10 +101,17 @@ def verify(
         for number, (task, promised) in enumerate(todo):
             case = _skipped(idle, task, promised, how.options)
             if case is None and how.reuse is not Reuse.NEVER:
-                case = _replayed(idle, task, promised, how, folder(number))
+                kept = _entry(idle, task, promised, how.options)
+                case = _replayed(kept, task, promised, how, folder(number))
+                if case is None and (changed := kept.changed()):
+                    again[changed] += 1
             if case is not None:
                 on_case(case)
                 cases[number] = case
+        for changed, num in again.items():
+            on_rerun(
+                f"Changed since they were run: {', '.join(changed)}. Run again: {plural(num, 'submission')}."
+            )
         left = [n for n in range(len(todo)) if n not in cases]
         judged = side_by_side(
             left,
@@ -178,16 +194,18 @@ def _run(
 
 
 def _replayed(
-    pipeline: Pipeline, task: Task, promised: PromisedSubmission, how: Verification, folder: Path
+    kept: KeptRun, task: Task, promised: PromisedSubmission, how: Verification, folder: Path
 ) -> VerifyCase | None:
     """What the judge of now makes of an earlier run; None where there is no evidence of one that still fits."""
     began = time.monotonic()
-    kept = _entry(pipeline, task, promised, how.options).fetch(folder)
-    if kept is None:
+    found = kept.fetch(folder)
+    if found is None:
         if how.reuse is Reuse.ONLY:
-            return not_run(task, promised, "No evidence is kept of a run as it would be now.")
+            changed = kept.changed()
+            since = f" Changed since it was run: {', '.join(changed)}." if changed else ""
+            return not_run(task, promised, f"No evidence is kept of a run as it would be now.{since}")
         return None
-    evidence, before = kept
+    evidence, before = found
     attempt = judge(evidence, task)
     case = case_of(task, promised, attempt, began)
     effects = effects_of(before, attempt.grade)

@@ -65,6 +65,7 @@ def test_evidence_is_judged_again_until_something_that_runs_changes(own: Cli, tm
     script.write_text(script.read_text() + "\n# another line\n")
     (missing,) = verify(own, reuse="--replay")
     assert "No evidence is kept" in missing["skipped"]
+    assert "Changed since it was run: the submission." in missing["skipped"]
     (changed,) = verify(own)
     assert not changed["cached"]
 
@@ -79,7 +80,8 @@ def test_what_decides_evidence_is_part_of_its_key(monkeypatch: pytest.MonkeyPatc
     def key(
         task: Task = task, submission: Submission = submission, runtime: str = "process", **options: Any
     ) -> str:
-        return run_key(pipeline.setting(task, Options(dataset="digits", **options)), submission, runtime)
+        setting = pipeline.setting(task, Options(dataset="digits", **options))
+        return run_key(setting, submission, runtime).hex
 
     (cpu,) = (profile for profile in task.profiles if profile.name == "cpu")
     others = tuple(profile for profile in task.profiles if profile is not cpu)
@@ -98,7 +100,7 @@ def test_what_decides_evidence_is_part_of_its_key(monkeypatch: pytest.MonkeyPatc
         key(timed=False),
         key(runtime="docker"),
     ]
-    monkeypatch.setattr("grader.promises.kept_evidence._running_code", lambda: "other code")
+    monkeypatch.setattr("grader.promises.kept_evidence._running_code", lambda: {"grader/probe": "other code"})
     found.append(key())
     assert len(set(found)) == len(found)
     monkeypatch.undo()

@@ -1,9 +1,10 @@
 """Judge every submission of the task folders and compare verdict and codes with what they promise.
 
 Evidence of every promise that was kept stays in the state folder: `--replay` judges it again without running anything
-and says what could not be; `--cache` runs only what has no evidence that still fits. In CI, `--shard` shares the work
-between machines, `--changed-since` leaves out what a change cannot touch, and `--no-time` keeps a busy machine's clock
-out of it; `grader workflow` prints a workflow file that does all of this.
+and says what could not be; `--cache` runs only what has no evidence that still fits, and says what has changed since.
+In CI, `--shard` shares the work between machines, `--changed-since` leaves out what a change cannot touch and judges
+kept evidence of the rest where the change does not reach its run, and `--no-time` keeps a busy machine's clock out of
+it; `grader workflow` prints a workflow file that does all of this.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         changed_since=args.changed_since,
         shard=parse_shard(args.shard) if args.shard is not None else None,
     )
+    # A change of what only judges runs nothing again where evidence fits; what runs is in the evidence's key.
+    reuse_fitting = args.cache or (args.changed_since is not None and args.repeat == 1)
     how = Verification(
         options=Options(
             nproc_per_node=args.nproc_per_node,
@@ -95,12 +98,12 @@ def run(args: argparse.Namespace) -> int:
             launcher="torchrun" if args.cold else None,
         ),
         runtime=args.runtime,
-        reuse=Reuse.ONLY if args.replay else Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
+        reuse=Reuse.ONLY if args.replay else Reuse.WHERE_KEPT if reuse_fitting else Reuse.NEVER,
         jobs=jobs,
         folder=args.keep,
     )
     with LiveView(sys.stderr) as view:
-        cases = verify(todo * args.repeat, how, view.progress, view.case)
+        cases = verify(todo * args.repeat, how, view.progress, view.case, view.note)
     print_verification(cases, as_json=args.json)
     write_exports(args, OF_VERIFICATION, cases)
     return EXIT_ACCEPTED if all(case.ok for case in cases) else EXIT_NOT_ACCEPTED
