@@ -17,7 +17,8 @@ _FROM = re.compile(r"^\s*from (grader[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULT
 _IMPORT = re.compile(r"^\s*import (grader[\w.]*)", re.MULTILINE)
 # Folders whose modules are found by folder or start in a process of their own, so that nobody need import them.
 _SCORING = tuple(
-    f"evaluate/{name}.py" for name in ("classifier", "container_server", "evaluator", "scorer_process")
+    f"evaluate/{name}.py"
+    for name in ("classifier", "container_server", "evaluator", "scorer_process", "small_convnet")
 )
 _RUNNING = ("launch", "probe", "run/runtimes", *_SCORING)
 # They decide what is started, how often, and which facts and reference times lie beside it. Much of what they import

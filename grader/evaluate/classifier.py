@@ -1,7 +1,7 @@
 """What a classifier is worth on samples it has never seen: for the `evaluate.py` of tasks, which run in the scorer.
 
-The one module of ours that a task's file may import: it is in the scorer's container, too. Knows neither networks nor
-where images come from.
+With `small_convnet` all of ours that a task's file may import: both are in the scorer's container, too. Knows neither
+networks nor where images come from.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from grader.settings import settings
 _CHECKOUT = Path(__file__).resolve().parent.parent.parent
 BASE_RECIPE = "base.sh"
 """Makes the base image where no registry can be reached; part of every tag, used or not."""
-SCORER = ("grader.evaluate.container_server", "grader.evaluate.classifier")
+SCORER = tuple(f"grader.evaluate.{name}" for name in ("container_server", "classifier", "small_convnet"))
 """Where the evaluate image starts, and what a task's evaluate.py imports: these, and what they import, are in there."""
 
 _BESIDE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from grader.evaluate.classifier import accuracy_and_loss
+from grader.evaluate.small_convnet import SmallConvNet
 from grader.run.image_context import context_of
 
 
@@ -31,3 +33,9 @@ def test_every_tasks_file_finds_in_the_image_what_it_imports(repository: Path) -
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("grader"):
                 assert f"code/{node.module.replace('.', '/')}.py" in there, path
+
+
+@pytest.mark.parametrize("task", ["large-batch", "multi-node"])
+def test_a_network_that_tasks_share_fits_the_weights_of_their_skeletons(task: str, repository: Path) -> None:
+    skeleton = runpy.run_path(str(repository / "skeletons" / task / "train.py"))
+    SmallConvNet().load_state_dict(skeleton["Net"]().state_dict())
