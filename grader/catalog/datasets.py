@@ -15,20 +15,44 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from grader.errors import InfraError, UsageError
 from grader.files import write_whole
+from grader.json_reader import read_json
 from grader.model.dataset import PreparedDataset
 from grader.model.task import Profile, Task
 
 if TYPE_CHECKING:
     from grader.catalog.sources import Splits
 
-SCHEMA = 1
 _RAW = Path("FashionMNIST") / "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One file of a prepared version."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What `<name>.json` says of the version in use; `files` by path below the folder of all data sets."""
+
+    schema: Literal[1]
+    name: str
+    version: str
+    source: str
+    seed: str
+    num_train: int
+    num_validation: int
+    num_hidden: int
+    num_dropped: int
+    files: dict[str, _File]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +118,8 @@ def prepared(name: str) -> PreparedDataset | None:
     if manifest is None:
         return None
     try:
-        whole = all(
-            (root / path).stat().st_size == facts["bytes"] for path, facts in manifest["files"].items()
-        )
-    except (OSError, KeyError, TypeError):
+        whole = all((root / path).stat().st_size == file.bytes for path, file in manifest.files.items())
+    except OSError:
         return None
     return _dataset(root, manifest) if whole else None
 
@@ -161,30 +183,27 @@ def _make(root: Path, name: str, splits: Splits) -> PreparedDataset:
         for path, content in contents[side].items():
             sha.update(f"{side} {path.as_posix()} {len(content)}\n".encode() + content)
     version = sha.hexdigest()[:12]
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, _File] = {}
     for side, written in contents.items():
         place = Path(side) / name / version
         _write_tree(root / place, written)
         for path, content in written.items():
-            files[(place / path).as_posix()] = {
-                "bytes": len(content),
-                "sha256": hashlib.sha256(content).hexdigest(),
-            }
+            files[(place / path).as_posix()] = _File(len(content), hashlib.sha256(content).hexdigest())
     from grader.catalog.sources import SEED
 
-    manifest = {
-        "schema": SCHEMA,
-        "name": name,
-        "version": version,
-        "source": splits.source,
-        "seed": SEED,
-        "num_train": len(splits.train),
-        "num_validation": len(splits.validation),
-        "num_hidden": len(splits.hidden),
-        "num_dropped": splits.num_dropped,
-        "files": files,
-    }
-    write_whole(root / f"{name}.json", json.dumps(manifest, indent=2))
+    manifest = _Manifest(
+        schema=1,
+        name=name,
+        version=version,
+        source=splits.source,
+        seed=SEED,
+        num_train=len(splits.train),
+        num_validation=len(splits.validation),
+        num_hidden=len(splits.hidden),
+        num_dropped=splits.num_dropped,
+        files=files,
+    )
+    write_whole(root / f"{name}.json", json.dumps(asdict(manifest), indent=2))
     return _dataset(root, manifest)
 
 
@@ -205,34 +224,33 @@ def _write_tree(place: Path, contents: dict[Path, bytes]) -> None:
     temporary.rename(place)
 
 
-def _manifest(path: Path) -> dict[str, Any] | None:
+def _manifest(path: Path) -> _Manifest | None:
     try:
-        manifest = json.loads(path.read_bytes())
+        return read_json(_Manifest, path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return manifest if isinstance(manifest, dict) and manifest.get("schema") == SCHEMA else None
 
 
-def _intact(root: Path, manifest: dict[str, Any]) -> bool:
+def _intact(root: Path, manifest: _Manifest) -> bool:
     try:
         return all(
-            hashlib.sha256((root / path).read_bytes()).hexdigest() == facts["sha256"]
-            for path, facts in manifest["files"].items()
+            hashlib.sha256((root / path).read_bytes()).hexdigest() == file.sha256
+            for path, file in manifest.files.items()
         )
-    except (OSError, KeyError, TypeError):
+    except OSError:
         return False
 
 
-def _dataset(root: Path, manifest: dict[str, Any]) -> PreparedDataset:
-    name, version = str(manifest["name"]), str(manifest["version"])
+def _dataset(root: Path, manifest: _Manifest) -> PreparedDataset:
+    name, version = manifest.name, manifest.version
     return PreparedDataset(
         name=name,
         version=version,
         visible_dir=root / "visible" / name / version,
         hidden_dir=root / "hidden" / name / version,
-        num_train=int(manifest["num_train"]),
-        num_validation=int(manifest["num_validation"]),
-        num_hidden=int(manifest["num_hidden"]),
+        num_train=manifest.num_train,
+        num_validation=manifest.num_validation,
+        num_hidden=manifest.num_hidden,
     )
 
 

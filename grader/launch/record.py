@@ -126,10 +126,14 @@ def signal_name(signum: int) -> str:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a file that is either whole or not there."""
+    """Write a file that is either whole or not there; a write that fails leaves nothing behind."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(value, indent=1) + "\n")
-    beside.replace(path)
+    try:
+        beside.write_text(json.dumps(value, indent=1) + "\n")
+        beside.replace(path)
+    finally:
+        # Gone already where it was moved.
+        beside.unlink(missing_ok=True)
 
 
 def _waiting(spec: LaunchSpec, rank: RankProcess) -> dict[str, Any] | None:

@@ -116,6 +116,20 @@ def test_preparing_again_changes_nothing_and_mends_damage(home: Path) -> None:
     assert prepared("digits") == first
 
 
+@pytest.mark.parametrize(
+    ("whole", "damaged"), [('"num_train": 1', '"num_train": 0.1'), ('"schema": 1', '"schema": 2'), ("{", "")]
+)
+def test_a_damaged_manifest_is_none(home: Path, whole: str, damaged: str) -> None:
+    first = prepare("digits")
+    path = home / "state" / "data" / "digits.json"
+    content = path.read_text()
+    path.write_text(content.replace(whole, damaged, 1))
+    assert path.read_text() != content
+    assert prepared("digits") is None
+    assert prepare("digits") == first
+    assert path.read_text() == content
+
+
 def test_leftovers_of_an_interrupted_run_are_swept(home: Path) -> None:
     leftover = home / "state" / "data" / "visible" / "digits" / ".making-dead"
     leftover.mkdir(parents=True)
