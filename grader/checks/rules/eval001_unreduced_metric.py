@@ -58,6 +58,7 @@ validation pass and the next training step. The same samples on every rank, or a
 it is told by which samples they are, not by how many. In the source, by a divided validation loader, or one that
 Accelerate or Fabric divides, with no reduction or gathering of what it counts; under Lightning's `Trainer`, by a
 validation step that logs its own value without `sync_dist=True` (as a hint where no number of devices is written).
+What one rank says above a later reduction counts, too; files that ranks leave and one reads are as good as a reduction.
 """
 
 from __future__ import annotations
@@ -74,19 +75,22 @@ from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.validation_passes import (
     Parts,
     apart,
+    begins,
     combined_after,
     combining,
     divided_passes,
     evaluated,
     in_vain,
+    through_files,
     whole_ranks,
 )
 from grader.checks.source.count_fixes import brought_together, too_small
-from grader.checks.source.dropped_results import dropped, kept_by
+from grader.checks.source.dropped_results import kept, kept_by
 from grader.checks.source.lightning_modules import logged_apart, told_devices
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.missing_modules import may_reduce
 from grader.checks.source.script import Script
+from grader.checks.source.training_loops import Draw
+from grader.checks.source.unreduced_counts import Unreduced, unreduced
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
@@ -101,7 +105,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag counts of a divided validation loader that are used without bringing the ranks' counts together."""
     training = script.training
     yield from _logged_apart(script)
-    if not script.joins_group or script.frameworks.opaque or _keeps_own_books(script):
+    if not script.joins_group or script.frameworks.opaque:
         return
     for draw in training.draws:
         divided = [
@@ -110,29 +114,30 @@ def check_source(script: Script) -> Iterable[Hit]:
         if not draw.evaluates or not divided or len(divided) < len(draw.loaders):
             continue
         counted = script.reductions.counted(draw)
-        use = script.reductions.first_use(draw, counted)
-        if (
-            use is None
-            or script.reductions.reduced(draw, counted)
-            or any(script.ranks.shows_rank(n) for n in ast.walk(use))
-            or may_reduce(script, draw.loop, counted)
-        ):
-            continue
-        lines, fix = brought_together(script, draw, counted, use)
-        yield Hit(
-            message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
-            f"the validation set ({script.at(_dividing(script, divided[0]))} divides it): {script.quote(use)}. "
-            "No collective brings the ranks' counts together, so the metric is that of one share only."
-            + too_small(script, use, counted),
-            hint=_hint_for(script, lines or _REDUCE),
-            where=(script.location(use),),
-            fix=fix,
-        )
+        found = unreduced(script, draw, counted)
+        if found is not None:
+            yield _share_alone(script, draw, counted, divided[0], found)
 
 
-def _dividing(script: Script, loader: ast.Call) -> ast.Call:
-    """The call that divides what a loader gives: the framework's, or the one that builds it."""
-    return script.frameworks.prepared.get(loader, loader)
+def _share_alone(script: Script, draw: Draw, counted: set[str], loader: ast.Call, found: Unreduced) -> Hit:
+    use, later = found.use, found.later
+    by = script.frameworks.prepared.get(loader, loader)  # the framework's own call, or the one that builds it
+    lines, fix = brought_together(script, draw, counted, use) if later is None else ("", None)
+    lacks = (
+        "No collective brings the ranks' counts together"
+        if later is None
+        else f"The ranks' counts are brought together only further down ({script.at(later)})"
+    )
+    return Hit(
+        message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
+        f"the validation set ({script.at(by)} divides it): {script.quote(use)}. "
+        f"{lacks}, so the metric is that of one share only." + too_small(script, use, counted),
+        hint=_hint_for(script, lines or _REDUCE)
+        if later is None
+        else f"Put it below {script.at(later)}, and say there what the reduction gave.",
+        where=(script.location(use),),
+        fix=fix,
+    )
 
 
 def _hint_for(script: Script, lines: str) -> str:
@@ -159,13 +164,6 @@ def _logged_apart(script: Script) -> Iterable[Hit]:
         )
 
 
-def _keeps_own_books(script: Script) -> bool:
-    """Metric libraries that reduce over ranks when their result is asked for."""
-    return bool(script.calls_given("num_process")) or any(
-        i.split(".")[0] in ("torchmetrics", "torcheval") for t in script.trees for i in t.imports
-    )
-
-
 def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
     good: list[str] = []
@@ -177,8 +175,12 @@ def check_run(evidence: Evidence) -> Observation:
                 drawn = f"the same {count(_most(stream), 'sample')}" if len(whole) > 1 else "the whole set"
                 good.append(f"{ranks(whole)} validated on {drawn}, so there was nothing to reduce.")
             continue
-        met = combining(evidence.trace, stream)
-        joined = _kept(evidence, met)
+        met = combining(evidence.trace, stream, evidence.script)
+        joined = kept(evidence.script, met)
+        written = through_files(evidence.trace, begins(evidence.trace, stream), evidence.script)
+        if written and not joined:
+            good.append(_together(f"in the files that {at(written)} writes"))
+            continue
         if not joined and evidence.record.ending is not Ending.COMPLETED and len(stream.epochs) < 2:
             # The collective that would have joined them may be the very one it stopped in.
             return not_observable(
@@ -195,21 +197,16 @@ def check_run(evidence: Evidence) -> Observation:
         if of_one:
             followed = f"{of_one}, though `{first.name}` at {at(first.site)} is there"
             return flagged(_mended(evidence.script, _hit(evidence, stream, parts, joined, followed), joined))
-        good.append(
-            f"Validation was divided among ranks and put together by `{first.name}` at {at(first.site)}."
-        )
+        good.append(_together(f"by `{first.name}` at {at(first.site)}"))
     return verified(good[0]) if good else _without_loaders(evidence)
+
+
+def _together(how: str) -> str:
+    return f"Validation was divided among ranks and put together {how}."
 
 
 def _most(stream: Stream) -> int:
     return max((s.num_samples for epoch in stream.epochs for s in epoch.shards), default=0)
-
-
-def _kept(evidence: Evidence, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
-    """Without reductions whose results the script throws away: they bring nothing together."""
-    places = {call.site for call in calls if call.site is not None}
-    thrown = {site for site in places if dropped(evidence.script, site)}
-    return tuple(call for call in calls if call.site not in thrown)
 
 
 def _without_loaders(evidence: Evidence) -> Observation:
@@ -227,16 +224,17 @@ def _without_loaders(evidence: Evidence) -> Observation:
     whole = [rank for rank, n in most.items() if n >= 0.9 * total]
     if whole:
         return verified(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")
-    begins = {rank: tuple(t for t, _ in runs) for rank, runs in told.items()}
-    joined = _kept(evidence, combined_after(evidence.trace, begins))
+    begun = {rank: tuple(t for t, _ in runs) for rank, runs in told.items()}
+    joined = kept(evidence.script, combined_after(evidence.trace, begun, evidence.script))
     if joined:
-        return verified(
-            f"Validation was divided among ranks and put together by `{joined[0].name}` at {at(joined[0].site)}."
-        )
+        return verified(_together(f"by `{joined[0].name}` at {at(joined[0].site)}"))
+    written = through_files(evidence.trace, begun, evidence.script)
+    if written:
+        return verified(_together(f"in the files that {at(written)} writes"))
     site = first_known([e.site for r in evidence.trace.ranks for e in r.events("evaluation")])
     shares = ", ".join(f"rank {r}: {n:,}" for r, n in most.items())
     return flagged(
-        _local(shares, total, at(site, "The validation loop"), place(site), most, len(begins[min(most)]))
+        _local(shares, total, at(site, "The validation loop"), place(site), most, len(begun[min(most)]))
     )
 
 

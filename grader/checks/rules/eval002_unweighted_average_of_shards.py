@@ -270,7 +270,7 @@ def check_run(evidence: Evidence) -> Observation:
             good = f"All ranks scored {each}, so an average of their metrics is exact."
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
-        joined = combining(evidence.trace, stream)
+        joined = combining(evidence.trace, stream, evidence.script)
         if hits and joined:
             return flagged(*(_measured(h, told, sizes) for h in hits))
         if joined and all((c.numel or 0) > 1 for c in joined):

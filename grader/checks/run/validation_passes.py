@@ -15,7 +15,12 @@ from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.sample_ledger import Ledger, Stream
-from grader.model.trace import Collective, RankTrace, Trace
+from grader.checks.source.causes import stands_at
+from grader.checks.source.rank_files import read_by_one
+from grader.checks.source.rank_messages import is_turn
+from grader.checks.source.script import Script
+from grader.model.file_write import FileWrite
+from grader.model.trace import Collective, RankTrace, Save, Site, Trace
 
 COMBINING = (
     "all_reduce",
@@ -27,12 +32,14 @@ COMBINING = (
     "recv",
     "isend",
     "irecv",
+    "batch_isend_irecv",
     "scatter",
     "store.add",
     "store.get",
     "store.multi_get",
 )
-"""Beginnings of the names of calls that bring ranks' values together; a barrier or a broadcast does not."""
+"""Beginnings of the names of calls that bring ranks' values together; a barrier or one broadcast does not."""
+_BROADCASTS = ("broadcast", "broadcast_object_list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +104,21 @@ def _short(epoch: EpochShards, expected: int) -> bool:
     return all(s.num_samples < 0.9 * expected for s in epoch.shards)
 
 
-def combining(trace: Trace, stream: Stream) -> tuple[Collective, ...]:
-    """Collectives that ran after a pass of this stream had begun and before the rank went on training.
+def combining(trace: Trace, stream: Stream, script: Script) -> tuple[Collective, ...]:
+    """Collectives that ran after a pass of this stream had begun and before the rank went on training."""
+    return combined_after(trace, begins(trace, stream), script)
+
+
+def begins(trace: Trace, stream: Stream) -> dict[int, tuple[float, ...]]:
+    """Rank → when it began its passes of this stream.
 
     Of every rank: of a model in parts any may reduce, not only the one that stands for all in the stream.
     """
     layout = Layout.of(trace)
-    begins = {
+    return {
         r.rank: tuple(s.start_t for member in layout.partners(r.rank) for s in stream.shards(member))
         for r in trace.ranks
     }
-    return combined_after(trace, begins)
 
 
 def apart(trace: Trace, stream: Stream, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
@@ -150,24 +161,60 @@ def evaluated(trace: Trace) -> dict[int, tuple[tuple[float, int], ...]]:
     return found
 
 
-def combined_after(trace: Trace, begins: dict[int, tuple[float, ...]]) -> tuple[Collective, ...]:
+def combined_after(
+    trace: Trace, begun: dict[int, tuple[float, ...]], script: Script
+) -> tuple[Collective, ...]:
     """Collectives that ran after one of these times (by rank) and before the rank went on training."""
     found: list[Collective] = []
     divided = Layout.of(trace).divided
     for rank in trace.ranks:
-        resumed = _training_times(rank)
-        windows = [
-            (t, min((r for r in resumed if r > t), default=math.inf)) for t in begins.get(rank.rank, ())
+        calls = [
+            [c for c in rank.collectives if start <= c.t <= end]
+            for start, end in _windows(rank, begun.get(rank.rank, ()))
         ]
+        turns = [c for window in calls for c in _turns(script, window, trace.world_size)]
         found += [
             c
             for c in rank.collectives
-            if c.name.startswith(COMBINING)
-            and any(start <= c.t <= end for start, end in windows)
+            if any(c in window for window in calls)
+            and (c.name.startswith(COMBINING) or c in turns)
             # What a model in parts exchanges to go forward at all is none of its metrics.
             and not (c.forward and divided)
         ]
     return tuple(found)
+
+
+def _turns(script: Script, calls: list[Collective], world_size: int) -> list[Collective]:
+    """Broadcasts of one line that came from each rank in its turn."""
+    sent = [c for c in calls if c.name in _BROADCASTS]
+    written = (
+        [c for c in script.called(*_BROADCASTS) if is_turn(script.names, script.values, c)] if sent else []
+    )
+    in_turn = [c for c in sent if any(stands_at(script, call, c.site) for call in written)]
+    return [c for c in in_turn if sum(o.site == c.site for o in in_turn) >= len(c.ranks or range(world_size))]
+
+
+def through_files(trace: Trace, begun: dict[int, tuple[float, ...]], script: Script) -> Site | None:
+    """Where each of these ranks wrote a file of its own after such a time, met the others, and one read them all."""
+    writes = read_by_one(script)
+    written: dict[int, tuple[str, Site | None]] = {}
+    for rank in trace.ranks if writes else ():
+        kept: list[FileWrite | Save] = [*rank.files, *rank.saves]
+        for start, end in _windows(rank, begun.get(rank.rank, ())):
+            for one in kept:
+                met = any(one.t <= c.t <= end for c in rank.collectives)
+                if start <= one.t <= end and met and any(stands_at(script, w, one.site) for w in writes):
+                    written[rank.rank] = (one.path, one.site)
+    ranks_that_began = {rank for rank, times in begun.items() if times}
+    paths = {path for path, _ in written.values()}
+    apart = ranks_that_began <= set(written) and len(paths) == len(written) > 1
+    return next(site for _, site in written.values()) if apart else None
+
+
+def _windows(rank: RankTrace, begun: tuple[float, ...]) -> list[tuple[float, float]]:
+    """From each of these times until the rank went on training."""
+    resumed = _training_times(rank)
+    return [(t, min((r for r in resumed if r > t), default=math.inf)) for t in begun]
 
 
 def _training_times(rank: RankTrace) -> list[float]:

@@ -12,7 +12,7 @@ from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
 from grader.checks.source.temporary_tensors import lost
 from grader.model.fix import Fix
-from grader.model.trace import Site
+from grader.model.trace import Collective, Site
 
 
 def unwaited(script: Script, call: ast.Call) -> bool:
@@ -36,6 +36,13 @@ def unwaited(script: Script, call: ast.Call) -> bool:
 def dropped(script: Script, site: Site) -> bool:
     """Whether the reduction that was called from this line has no result that the script could go on with."""
     return bool(_dropped_at(script, site))
+
+
+def kept(script: Script, calls: tuple[Collective, ...]) -> tuple[Collective, ...]:
+    """Without reductions whose results the script throws away: they bring nothing together."""
+    places = {call.site for call in calls if call.site is not None}
+    thrown = {site for site in places if dropped(script, site)}
+    return tuple(call for call in calls if call.site not in thrown)
 
 
 def kept_by(script: Script, site: Site) -> tuple[str, Fix | None]:

@@ -7,12 +7,14 @@ submission's own functions. It prefers silence: a reduction that may be meant fo
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from functools import lru_cache
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.collected_values import GROWING
 from grader.checks.source.collectives import REDUCING, Collectives
 from grader.checks.source.library_names import Names
+from grader.checks.source.rank_messages import is_message, is_turn
 from grader.checks.source.syntax_nodes import LOOPS, end, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Draw, Training
@@ -84,13 +86,29 @@ class Reductions:
             if named and self._names.tree(call) is tree and tree.scope(call) is tree.scope(draw.loop):
                 return True
         # Only where nothing stands nearby is it worth following values through other functions.
+        parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
+        return self.made_of(draw, counted, parts)
+
+    def made_of(self, draw: Draw, counted: set[str], parts: Iterable[ast.expr]) -> bool:
+        """Whether one of these values is made of what a loop counts, through other functions, too."""
+        tree = self._names.tree(draw.loop)
         inside: set[ast.AST] = {
             n for s in draw.loop.body for n in walk(s) if isinstance(n, ast.expr | ast.stmt)
         }
         scope = tree.scope(draw.loop)
         inside.update(n for name in counted for n in tree.loads.get(name, ()) if tree.scope(n) is scope)
-        parts = [p for c in calls for p in (*c.args, *(k.value for k in c.keywords), c.func)]
         return any(not inside.isdisjoint(self._values.closure(part)) for part in parts)
+
+    def reducing_after(self, draw: Draw) -> list[ast.Call]:
+        """Calls below a loop, in its own function, that bring values of the ranks together, first one first."""
+        tree = self._names.tree(draw.loop)
+        scope = tree.scope(draw.loop)
+        below = [
+            c
+            for c in self._reducing_calls()
+            if self._names.tree(c) is tree and tree.scope(c) is scope and start(c) > end(draw.loop)
+        ]
+        return sorted(below, key=start)
 
     def _of_other(self, call: ast.Call, counted: set[str]) -> bool:
         """Whether a collective plainly reduces something else: a tensor made anew, that holds none of the counts."""
@@ -135,23 +153,26 @@ class Reductions:
     def _likely(self, tree: Tree) -> list[ast.Call]:
         """The calls of a file that are called after a reduction, that run a collective, or that may be of a method."""
         likely = set(tree.called_like(lambda name: names_reduction(name) or self._calls.methods(name)))
-        return [c for c in tree.calls if c in likely or c in self._collectives.running or self._named_so(c)]
+        return [c for c in tree.calls if c in likely or c in self._collectives.running or self._exchanges(c)]
 
-    def _named_so(self, call: ast.Call) -> bool:
-        """Whether a call, or one in the function that it calls, is named after a reduction or reads other ranks' part.
+    def _exchanges(self, call: ast.Call) -> bool:
+        """Whether a call, or one in the function that it calls, is named after a reduction or gets other ranks' part.
 
-        So are those of functional collectives, of a process group's own methods and of a key-value store.
+        So do those of functional collectives, of a process group's own methods and of a key-value store.
         """
         bodies = (self._names.tree(t).calls_within(t) for t in self._calls.targets(call))
         return any(
-            names_reduction(name_of(inner)) or _reads_store(inner)
+            names_reduction(name_of(inner))
+            or _reads_store(inner)
+            or is_message(self._names, inner)
+            or is_turn(self._names, self._values, inner)
             for body in ((call,), *bodies)
             for inner in body
         )
 
     def reduces(self, call: ast.Call) -> bool:
         """Whether a call brings values of the ranks together, or is called as if it did."""
-        if self._named_so(call):
+        if self._exchanges(call):
             return True
         name = name_of(call)
         inside = self._collectives.running.get(call, ())

@@ -28,18 +28,23 @@ _BEGUN_ELSEWHERE = re.compile(
 )
 
 
-def same_for_all(script: Script, path: ast.expr | None) -> bool:
-    """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
+def tells_rank(script: Script, path: ast.expr | None) -> bool:
+    """Whether a path has the rank in it, so that each rank has a file of its own."""
     if path is None or path is UNKNOWN:
         return False
-    for origin in (path, *script.values.origins(path)):
-        for node in walk(origin):
-            if script.ranks.shows_rank(node):
-                return False
+    written = (n for origin in (path, *script.values.origins(path)) for n in walk(origin))
+    read = (n for n in script.values.closure(path) if isinstance(n, ast.Name | ast.Attribute))
+    return any(script.ranks.shows_rank(n) for n in (*written, *read))
+
+
+def same_for_all(script: Script, path: ast.expr | None) -> bool:
+    """Whether nothing in a path tells one rank's file from another's; False where the path is not known."""
+    if path is None or path is UNKNOWN or tells_rank(script, path):
+        return False
     for node in script.values.closure(path):
         if isinstance(node, ast.Name | ast.Attribute):
             name = script.names.qualified(node) or ""
-            if name.startswith(_OWN_BY_NATURE) or script.ranks.shows_rank(node):
+            if name.startswith(_OWN_BY_NATURE):
                 return False
     # A file object opened elsewhere is judged where it is opened.
     opened = [o for o in script.values.origins(path) if isinstance(o, ast.Call)]

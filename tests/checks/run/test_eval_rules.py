@@ -92,6 +92,68 @@ def test_predictions_gathered_as_objects(tell: Any) -> None:
     assert story.observation("EVAL001").state is CLEAN
 
 
+def test_messages_from_rank_to_rank_in_one_batch(tell: Any) -> None:
+    story = trained(tell)
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="batch_isend_irecv")
+    assert story.observation("EVAL001").state is CLEAN
+
+
+IN_TURN = "import torch.distributed as dist\nfor r in range(2):\n    dist.broadcast(boxes[r], src=r)\n"
+
+
+@pytest.mark.parametrize(("turns", "state"), [(2, CLEAN), (1, FLAGGED)])
+def test_a_broadcast_of_each_rank_in_its_turn(tell: Any, turns: int, state: State) -> None:
+    story = trained(tell)
+    story.text = IN_TURN
+    story.validate(tell.strided(30, 2, shuffle=False))
+    for rank in range(2):
+        for _ in range(turns):
+            story.collective(rank, "broadcast", 3)
+    assert story.observation("EVAL001").state is state
+
+
+def test_broadcasts_of_rank_0_bring_nothing_together(tell: Any) -> None:
+    story = trained(tell)
+    story.text = IN_TURN.replace("src=r", "src=0")
+    story.validate(tell.strided(30, 2, shuffle=False))
+    for rank in range(2):
+        story.collective(rank, "broadcast", 3)
+        story.collective(rank, "broadcast", 3)
+    assert story.observation("EVAL001").state is FLAGGED
+
+
+ON_DISK = """import json
+import torch.distributed as dist
+rank, world = dist.get_rank(), dist.get_world_size()
+json.dump(counts, open(f"part_{rank}.json", "w"))
+dist.barrier()
+parts = [json.load(open(f"part_{r}.json")) for r in range(world)]
+"""
+
+
+def on_disk(tell: Any, text: str, *, meet: bool = True, paths: str = "part_{}.json") -> Any:
+    story = trained(tell)
+    story.text = text
+    story.validate(tell.strided(30, 2, shuffle=False))
+    for rank in range(2):
+        story.write(rank, paths.format(rank), line=4)
+        if meet:
+            story.collective(rank, "barrier", 5)
+    return story.observation("EVAL001")
+
+
+def test_a_file_of_each_rank_that_one_reads_after_a_barrier(tell: Any) -> None:
+    look = on_disk(tell, ON_DISK)
+    assert look.state is CLEAN
+    assert "in the files that `train.py:4` writes" in look.reason
+
+
+def test_files_that_nobody_reads_or_waits_for_or_that_are_one(tell: Any) -> None:
+    assert on_disk(tell, ON_DISK.replace('f"part_{r}.json"', '"part_0.json"')).state is FLAGGED
+    assert on_disk(tell, ON_DISK, meet=False).state is FLAGGED
+    assert on_disk(tell, ON_DISK, paths="part.json").state is FLAGGED
+
+
 def test_counts_reduced_once_when_training_is_over(tell: Any) -> None:
     story = trained(tell)
     story.validate(tell.strided(30, 2, shuffle=False))

@@ -1,0 +1,86 @@
+"""Where a script uses what a loop counted over one rank's share as if all ranks had counted it together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from grader.checks.source.missing_modules import may_reduce
+from grader.checks.source.rank_files import read_by_one
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import end, name_of, start, walk
+from grader.checks.source.training_loops import Draw
+
+_SAYING = (
+    "print", "info", "add_scalar", "add_scalars", "log", "log_metric", "log_metrics", "set_postfix", "write",
+    "writerow",
+)  # fmt: skip
+_OWN_PART = re.compile(r"\b(local|own|this|my|shard|share|part|partial|subset|rank)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreduced:
+    """A use of counts as they are.
+
+    Attributes:
+        use: the statement. later: the call further down that brings them together, None where nothing does.
+    """
+
+    use: ast.stmt
+    later: ast.Call | None = None
+
+
+def unreduced(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None:
+    """Where a loop's counts are used as they are; None where they are brought together before, or may be."""
+    use = script.reductions.first_use(draw, counted)
+    if use is None or _keeps_own_books(script) or may_reduce(script, draw.loop, counted):
+        return None
+    if script.reductions.reduced(draw, counted):
+        return _said_before(script, draw, counted)
+    if any(script.ranks.shows_rank(n) for n in walk(use)) or _brought_on_disk(script, draw, counted):
+        return None
+    return Unreduced(use)
+
+
+def _said_before(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None:
+    """What one rank says of the counts while they are still its own, above the reduction that comes later."""
+    later = script.reductions.reducing_after(draw)
+    if not later:
+        return None
+    tree = script.names.tree(draw.loop)
+    scope = tree.scope(draw.loop)
+    for call in tree.called(*_SAYING):
+        between = end(draw.loop) < start(call) < start(later[0])
+        if not between or tree.scope(call) is not scope or script.guards.partial(call) is None:
+            continue
+        told = [*call.args, *(k.value for k in call.keywords)]
+        if script.reductions.made_of(draw, counted, told) and not _of_own_part(script, told):
+            return Unreduced(tree.statement(call), later[0])
+    return None
+
+
+def _of_own_part(script: Script, told: list[ast.expr]) -> bool:
+    """Whether a line says that it is one rank's figure."""
+    nodes = [n for value in told for n in walk(value)]
+    texts = (n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    names = (name_of(n).replace("_", " ") for n in nodes if isinstance(n, ast.Name | ast.Attribute))
+    return any(_OWN_PART.search(t) for t in (*texts, *names)) or any(
+        script.ranks.shows_rank(n) for n in nodes
+    )
+
+
+def _brought_on_disk(script: Script, draw: Draw, counted: set[str]) -> bool:
+    for write in read_by_one(script):
+        statement = script.names.tree(write).statement(write)
+        given = [n for n in walk(statement) if isinstance(n, ast.Name)]
+        if script.reductions.made_of(draw, counted, given):
+            return True
+    return False
+
+
+def _keeps_own_books(script: Script) -> bool:
+    """Metric libraries that reduce over ranks when their result is asked for."""
+    return bool(script.calls_given("num_process")) or any(
+        i.split(".")[0] in ("torchmetrics", "torcheval") for t in script.trees for i in t.imports
+    )
