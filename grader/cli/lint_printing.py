@@ -54,7 +54,9 @@ def print_lint(
     for one in readable:
         if len(linted) > 1:
             console.print(Text(one_line(one.source.name), style="bold"), soft_wrap=True)
-        print_findings(one.findings, one.source.submission, console)
+        # Where a task's items follow, they say what the text comes to: finding nothing in it is no praise.
+        if one.findings or not one.steps:
+            print_findings(one.findings, one.source.submission, console)
         if not mended and (num := sum(finding.fix is not None for finding in one.findings)):
             console.print(f"`--fix` mends {num} of these, `--diff` shows how.", style="dim", markup=False)
         if one.num_silenced:

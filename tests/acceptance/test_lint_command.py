@@ -111,6 +111,7 @@ def test_held_against_a_task_it_says_what_is_missing(capsys: pytest.CaptureFixtu
     ]
     assert sorted(in_order, key=told.index) == in_order
     assert "5 of 7 things that must be right are not in the text yet." in told
+    assert "no findings" not in told, "an untouched skeleton is not praised"
     assert main(["lint", "--task", "ddp-fashion", str(CLEAN), "--json"]) == 0
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert {step["id"]: step["sight"] for step in file["steps"]}["gradients"] == "seen"
