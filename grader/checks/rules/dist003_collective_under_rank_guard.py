@@ -2,8 +2,8 @@
 
 ## What it finds
 `barrier`, `all_reduce`, `broadcast`, `gather` and their relatives (wrapping a model is one of them, and so are the
-forward pass and the checkpoint of a sharded model, `fabric.save` and `accelerator.save_state`) under a test of the
-rank, while the other ranks pass by.
+forward pass and the checkpoint of a sharded model, `fabric.save`, `accelerator.save_state`, and `evaluate` or
+`save_checkpoint` of a `Trainer`) under a test of the rank, while the other ranks pass by.
 
 ## Why it matters
 A collective is a meeting of all ranks of the group. Those who come wait for those who don't: the run stands still
@@ -77,6 +77,12 @@ _WHO = {
     RankSet.MAIN: "rank 0 gets",
     RankSet.OTHERS: "the ranks other than 0 get",
     RankSet.SOME: "some ranks get",
+}
+
+
+_MEETS_WHERE_SHARDED = {
+    "save_state": "With plain DDP that leaves out the other ranks' random states",
+    "save_model": "With plain DDP it is right, as rank 0 alone writes anyway",
 }
 
 
@@ -172,12 +178,13 @@ def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
     branch = script.names.tree(suspect.call).parent.get(suspect.guard.test)
     leaves = branch is not None and not script.names.tree(suspect.call).inside(suspect.call, branch)
     side = "past the early exit under" if leaves else "under the test"
+    writer = script.frameworks.spoken.name if script.frameworks.spoken is not None else "Accelerate"
     if all(_meets_where_sharded(script, c) for c in suspect.collectives):
         return Hit(
             message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} {test}: only {who} "
-            "there. With plain DDP that leaves out the other ranks' random states; with FSDP or DeepSpeed, set in "
-            "`accelerate config` without a change of this text, it waits for ranks that never come.",
-            hint="Let all ranks call it: Accelerate writes what is common to all of them once.",
+            f"there. {_MEETS_WHERE_SHARDED[first.name]}; with FSDP or DeepSpeed, chosen by an argument or at the start, "
+            "without a change of this line, it waits for ranks that never come.",
+            hint=f"Let all ranks call it: {writer} writes what is common to all of them once.",
             where=tuple(where),
             severity=Severity.HINT,
         )
@@ -209,13 +216,11 @@ def _fix(script: Script, suspect: _Suspect) -> Fix | None:
 
 
 def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
-    """`accelerator.save_state(path)`, which meets only under FSDP and DeepSpeed, or to agree on folders it names."""
+    """Whether a call meets only under FSDP and DeepSpeed: `trainer.save_model()`, `accelerator.save_state(path)`."""
+    # A state is also agreed on where Accelerate names its folder itself.
     named = any(k.arg == "automatic_checkpoint_naming" for c in script.all_calls() for k in c.keywords)
-    return (
-        collective.name == "save_state"
-        and bool(collective.call.args or collective.call.keywords)
-        and not named
-    )
+    told = bool(collective.call.args or collective.call.keywords) and not named
+    return collective.name in _MEETS_WHERE_SHARDED and (collective.name != "save_state" or told)
 
 
 def check_run(evidence: Evidence) -> Observation:

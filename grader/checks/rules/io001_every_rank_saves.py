@@ -88,7 +88,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(first)} has {script.quote(first)} and no test of the rank around it: every "
             "rank writes the same file at the same time, and whoever reads it may find pieces of two copies.",
-            hint=f"Save once: `{_ONE_COPY}` around the call (and `dist.barrier()` before anyone reads the file).",
+            hint=f"Save once: `{_one_copy(script, first)}` around the call (and `dist.barrier()` before anyone reads "
+            "the file).",
             where=tuple(script.location(c) for c in saves),
             fix=_fix(script, saves),
         )
@@ -98,7 +99,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(first)} opens one file for writing on every rank: {script.quote(first)}. The "
             "ranks overwrite each other, and the last or the slowest of them decides what is in it.",
-            hint=f"Write it once (`{_ONE_COPY}`), or give each rank a file of its own with the rank in its name.",
+            hint=f"Write it once (`{_one_copy(script, first)}`), or give each rank a file of its own with the rank in "
+            "its name.",
             where=tuple(script.location(c) for c in opened),
             fix=_fix(script, opened),
             severity=Severity.WARNING,
@@ -113,6 +115,12 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=tuple(script.location(c) for c in adding),
             severity=Severity.WARNING,
         )
+
+
+def _one_copy(script: Script, call: ast.Call) -> str:
+    """The test that lets rank 0 alone through, as it is asked at a call."""
+    test = script.owners.main_test(call)
+    return f"if {test}:" if test else _ONE_COPY
 
 
 def _together(script: Script, call: ast.Call) -> str:

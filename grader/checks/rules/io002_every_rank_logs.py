@@ -99,8 +99,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield Hit(
         message=f"{script.at(first)} is reached by every rank{more}: {script.quote(first)}. With N ranks it is "
         "said N times, and nobody can tell the copies apart.",
-        hint="Put it under `if dist.get_rank() == 0:`, or name the rank in the line where every rank's own "
-        "value matters.",
+        hint=f"Put it under `if {script.owners.main_test(first) or 'dist.get_rank() == 0'}:`, or name the rank in the "
+        "line where every rank's own value matters.",
         where=tuple(script.location(c) for c in found),
         fix=_fix(script, found),
     )

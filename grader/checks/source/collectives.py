@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_collectives import library_calls
 from grader.checks.source.library_names import Names
+from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.networks import Networks
 from grader.checks.source.syntax_nodes import FUNCTIONS, start
 from grader.checks.source.syntax_tree import Tree
@@ -50,9 +51,15 @@ class Collectives:
     """Collectives over all files."""
 
     def __init__(
-        self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, modules: Networks
+        self,
+        trees: tuple[Tree, ...],
+        names: Names,
+        calls: Calls,
+        values: Values,
+        modules: Networks,
+        owners: LoopOwners,
     ) -> None:
-        self._trees, self._modules = trees, modules
+        self._trees, self._modules, self._owners = trees, modules, owners
         self._names, self._calls, self._values = names, calls, values
         self._inside: dict[ast.AST, tuple[CollectiveCall, ...]] = {}
         self._direct: dict[ast.Call, str] | None = None
@@ -67,7 +74,7 @@ class Collectives:
                 for call in self._calls.named(dotted):
                     if not self._own_group(call):
                         self._direct[call] = dotted.rpartition(".")[2]
-            self._direct |= library_calls(self._trees, self._names, self._calls, self._values, self._modules)
+            self._direct |= library_calls(self._trees, self._calls, self._values, self._modules, self._owners)
         return self._direct
 
     @property

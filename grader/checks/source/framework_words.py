@@ -2,7 +2,7 @@
 
 `Accelerate` and `Fabric` leave the loop to the script and take over its parts: models, loaders, `backward`. Their words
 are here, so that rules judge such loops as any other. Lightning's `Trainer` and the `Trainer` of transformers own the
-loop; of them only what a script does around it can be judged.
+loop; of them what a script does around it is judged, and what it writes for them to call (`loop_owners`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ class Words:
     Attributes:
         name: what its readers call it. makers: classes whose object is spoken to; called: that object's usual name.
         package: beginnings of its imports.
+        main: a test that holds on rank 0 alone, as an attribute of the object.
+        meets: methods that every rank has to call; sharded: those that meet only where the model is in parts.
+        instead: what DDP's advice writes, and what stands for it here after the object's name.
+
+    The rest is empty where the framework owns the loop:
         prepares: methods that hand their arguments back, wrapped or divided, in the same order.
         loaders: those of them that divide a loader among the ranks; models: those that wrap a model.
-        main: a test that holds on rank 0 alone, as an attribute of the object.
         clip: what clips gradients after unscaling them; half: the argument, and its values, that scale the loss.
-        instead: what DDP's advice writes, and what stands for it here after the object's name.
         joined: how values of the ranks are brought together, for advice.
         divides_again: a loader whose `DistributedSampler` has divided the data is divided once more.
     """
@@ -35,15 +38,17 @@ class Words:
     makers: tuple[str, ...]
     called: str
     package: tuple[str, ...]
-    prepares: frozenset[str]
-    loaders: frozenset[str]
-    models: frozenset[str]
     main: str
-    clip: str
-    half: tuple[str, frozenset[object]]
+    meets: frozenset[str]
     instead: tuple[tuple[str, str], ...]
-    joined: str
-    divides_again: bool
+    sharded: frozenset[str] = frozenset()
+    prepares: frozenset[str] = frozenset()
+    loaders: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+    clip: str = ""
+    half: tuple[str, frozenset[object]] = ("", frozenset())
+    joined: str = ""
+    divides_again: bool = False
 
 
 ACCELERATE = Words(
@@ -57,6 +62,21 @@ ACCELERATE = Words(
     loaders=frozenset({"prepare", "prepare_data_loader"}),
     models=frozenset({"prepare", "prepare_model"}),
     main="is_main_process",
+    meets=frozenset(
+        {
+            "wait_for_everyone",
+            "load_state",
+            "gather",
+            "gather_for_metrics",
+            "reduce",
+            "prepare",
+            "prepare_model",
+            "pad_across_processes",
+            "main_process_first",
+            "check_trigger",
+        }
+    ),
+    sharded=frozenset({"save_state", "save_model"}),
     clip="clip_grad_norm_",
     half=("mixed_precision", frozenset({"fp16"})),
     divides_again=True,
@@ -76,6 +96,20 @@ FABRIC = Words(
     loaders=frozenset({"setup_dataloaders"}),
     models=frozenset({"setup", "setup_module"}),
     main="is_global_zero",
+    meets=frozenset(
+        {
+            "save",
+            "load",
+            "barrier",
+            "all_gather",
+            "all_reduce",
+            "broadcast",
+            "setup",
+            "setup_module",
+            "clip_gradients",
+            "rank_zero_first",
+        }
+    ),
     clip="clip_gradients",
     half=("precision", frozenset({"16-mixed", "16", 16})),
     divides_again=False,
@@ -86,13 +120,45 @@ FABRIC = Words(
     ),
     joined='`fabric.all_reduce(counts, reduce_op="sum")` behind the loop',
 )
-ALL = (ACCELERATE, FABRIC)
-TRAINERS = (
-    "transformers.Trainer", "transformers.Seq2SeqTrainer", "lightning.Trainer", "lightning.pytorch.Trainer",
-    "pytorch_lightning.Trainer",
+TRAINER = Words(
+    name="the Trainer of transformers",
+    makers=(
+        "transformers.Trainer", "transformers.Seq2SeqTrainer", "transformers.trainer.Trainer", "trl.SFTTrainer",
+        "trl.DPOTrainer", "trl.GRPOTrainer", "trl.RewardTrainer",
+    ),
+    called="trainer",
+    package=("transformers", "trl"),
+    main="is_world_process_zero()",
+    meets=frozenset({"train", "evaluate", "predict"}),
+    sharded=frozenset({"save_model"}),
+    instead=(
+        ("dist.get_rank() == 0", ".is_world_process_zero()"),
+        ("local_rank == 0", ".is_local_process_zero()"),
+        ("dist.barrier()", ".accelerator.wait_for_everyone()"),
+    ),
 )  # fmt: skip
-"""Classes that own the training loop themselves."""
+LIGHTNING = Words(
+    name="Lightning's Trainer",
+    makers=("lightning.Trainer", "lightning.pytorch.Trainer", "pytorch_lightning.Trainer"),
+    called="trainer",
+    package=("lightning", "pytorch_lightning"),
+    main="is_global_zero",
+    meets=frozenset({"fit", "validate", "test", "predict", "save_checkpoint"}),
+    instead=(
+        ("dist.get_rank() == 0", ".is_global_zero"),
+        ("local_rank == 0", ".local_rank == 0"),
+        ("dist.barrier()", ".strategy.barrier()"),
+    ),
+)
+ALL = (ACCELERATE, FABRIC)
+OWNERS = (TRAINER, LIGHTNING)
+"""Those that own the training loop themselves."""
+TRAINERS = tuple(maker for words in OWNERS for maker in words.makers)
 _PREPARES = frozenset(method for words in ALL for method in words.prepares)
+_PACKAGES = {
+    "accelerate", "colossalai", "composer", "deepspeed", "fairscale", "horovod", "ignite", "lightning",
+    "lightning_fabric", "mmengine", "pytorch_lightning", "ray",
+}  # fmt: skip
 # Parts of Accelerate that place big models and start no processes.
 _BIG_MODELS = {
     "init_empty_weights", "init_on_device", "load_checkpoint_and_dispatch", "load_checkpoint_in_model",
@@ -100,11 +166,12 @@ _BIG_MODELS = {
 }  # fmt: skip
 
 
-def starts_no_processes(imported: str) -> bool:
-    """Whether an import of a framework is one of those that have nothing to do with several processes."""
+def is_framework(imported: str) -> bool:
+    """Whether an import is of a framework, and not of a part of one that has nothing to do with several processes."""
     package, _, rest = imported.partition(".")
     part = rest.partition(".")[0]
-    return (package == "accelerate" and part in _BIG_MODELS) or (package, part) == ("deepspeed", "profiling")
+    alone = (package == "accelerate" and part in _BIG_MODELS) or (package, part) == ("deepspeed", "profiling")
+    return (package in _PACKAGES and not alone) or imported in TRAINERS
 
 
 def speaker(names: Names, node: ast.AST) -> Words | None:

@@ -11,8 +11,9 @@ import re
 from functools import cached_property
 
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.framework_words import ALL, TRAINERS, Words, handed_on, speaker
+from grader.checks.source.framework_words import ALL, Words, handed_on, speaker
 from grader.checks.source.library_names import Names
+from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Training
@@ -23,15 +24,21 @@ class Frameworks:
     """Frameworks over all files."""
 
     def __init__(
-        self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, training: Training
+        self,
+        trees: tuple[Tree, ...],
+        names: Names,
+        calls: Calls,
+        values: Values,
+        training: Training,
+        owners: LoopOwners,
     ) -> None:
-        self._trees, self._names, self._calls = trees, names, calls
+        self._trees, self._names, self._calls, self._owners = trees, names, calls, owners
         self._values, self._training = values, training
 
     @cached_property
     def words(self) -> Words | None:
-        """The one framework that the script builds an object of, where its words are known."""
-        if not self._training.framework or self._calls.named(*TRAINERS):
+        """The one framework whose loop is the script's own and that it builds an object of."""
+        if not self._training.framework or self._owners.built:
             return None
         spoken = [w for w in ALL if self._calls.named(*w.makers)]
         return spoken[0] if len(spoken) == 1 else None
@@ -44,7 +51,7 @@ class Frameworks:
     @cached_property
     def alone(self) -> bool:
         """Whether the text itself asks the framework for one device: then there is one process."""
-        built = self._calls.named(*TRAINERS, *(m for words in ALL for m in words.makers))
+        built = [*self._owners.built, *self._calls.named(*(m for words in ALL for m in words.makers))]
         return bool(built) and all(
             self._values.constant(self._calls.argument(b, "devices")) in (1, "1")
             and self._calls.argument(b, "num_nodes") is None
@@ -54,14 +61,19 @@ class Frameworks:
     @cached_property
     def objects(self) -> list[ast.Call]:
         """Where the framework's object is built."""
-        return self._calls.named(*self.words.makers) if self.words else []
+        return self._calls.named(*self.words.makers) if self.words else list(self._owners.built)
+
+    @property
+    def spoken(self) -> Words | None:
+        """The one framework that the script builds an object of, whoever owns the loop."""
+        return self.words or self._owners.words
 
     def in_its_words(self, advice: str) -> str:
         """Advice for DistributedDataParallel as the framework's readers write it: `accelerator.is_main_process`."""
-        if self.words is None:
+        if self.spoken is None:
             return advice
-        for plain, own in self.words.instead:
-            advice = re.sub(rf"(?<![\w.]){re.escape(plain)}", f"{self.words.called}{own}", advice)
+        for plain, own in self.spoken.instead:
+            advice = re.sub(rf"(?<![\w.]){re.escape(plain)}", f"{self.spoken.called}{own}", advice)
         return advice
 
     def calls(self, *methods: str) -> list[ast.Call]:

@@ -1,4 +1,4 @@
-"""Calls of libraries that every rank has to make together: sharded models, distributed checkpoints, Accelerate, Fabric.
+"""Calls of libraries that every rank has to make together: sharded models, distributed checkpoints, frameworks.
 
 Whoever calls one of these on rank 0 alone waits for the others as in a bare `barrier`. Calls of these libraries that
 one rank may make alone (`accelerator.save`, `fabric.print`) are not among them.
@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.library_names import Names
+from grader.checks.source.framework_words import ALL, LIGHTNING, OWNERS
+from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.networks import Networks
 from grader.checks.source.syntax_nodes import VARIABLES, name_of
 from grader.checks.source.syntax_tree import Tree
@@ -24,6 +25,13 @@ _FUNCTIONS = (
     "torch.distributed.checkpoint.load_state_dict", f"{_FSDP}.summon_full_params", f"{_FSDP}.optim_state_dict",
     f"{_FSDP}.full_optim_state_dict", f"{_FSDP}.scatter_full_optim_state_dict", "horovod.torch.allreduce",
     "horovod.torch.broadcast_parameters", "horovod.torch.broadcast_optimizer_state", "horovod.torch.allgather",
+    *(
+        f"accelerate.utils.{name}"
+        for name in (
+            "broadcast", "broadcast_object_list", "gather", "gather_object", "pad_across_processes", "reduce",
+            "wait_for_everyone",
+        )
+    ),
 )  # fmt: skip
 # These do where parameters are sharded, and only there.
 _OF_SHARDED = tuple(
@@ -40,74 +48,84 @@ _METHODS_OF_SHARDED = {
     "forward",
     "full_tensor",
 }
-# Object's maker → methods.
-_METHODS: dict[tuple[str, ...], set[str]] = {
-    ("accelerate.Accelerator",): {
-        "wait_for_everyone", "save_state", "load_state", "gather", "gather_for_metrics", "reduce", "prepare",
-        "pad_across_processes",
-    },
-    ("lightning.fabric.Fabric", "lightning.Fabric", "lightning_fabric.Fabric"): {
-        "save", "load", "barrier", "all_gather", "all_reduce", "broadcast", "setup", "setup_module", "clip_gradients",
-    },
-    ("pytorch_lightning.Trainer", "lightning.pytorch.Trainer", "lightning.Trainer"): {"save_checkpoint"},
-    ("deepspeed.initialize", "deepspeed.init_inference"): {"save_checkpoint", "load_checkpoint"},
-}  # fmt: skip
-_CALLED_AFTER = {
-    "accelerator": "accelerate.Accelerator",
-    "fabric": "lightning.fabric.Fabric",
-    "model_engine": "deepspeed.initialize",
-}
+# Object's makers, what they are usually called, and the methods.
+_METHODS: tuple[tuple[tuple[str, ...], str, frozenset[str]], ...] = (
+    *((words.makers, words.called, words.meets | words.sharded) for words in (*ALL, *OWNERS)),
+    (("accelerate.PartialState", "accelerate.state.PartialState"), "state", frozenset({"wait_for_everyone"})),
+    (
+        ("deepspeed.initialize", "deepspeed.init_inference"),
+        "model_engine",
+        frozenset({"save_checkpoint", "load_checkpoint"}),
+    ),
+)
+_PACKAGES = {maker.split(".")[0] for makers, _, _ in _METHODS for maker in makers}
+_OF_A_STRATEGY = {"barrier", "broadcast", "reduce", "all_gather", "reduce_boolean_decision"}
 
 
 def library_calls(
-    trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, modules: Networks
+    trees: tuple[Tree, ...],
+    calls: Calls,
+    values: Values,
+    modules: Networks,
+    owners: LoopOwners,
 ) -> Iterable[tuple[ast.Call, str]]:
     """Such calls with the name that their reader knows them by."""
     for dotted in _FUNCTIONS:
         for call in calls.named(dotted):
             yield call, dotted.rpartition(".")[2]
-    wanted = {m for methods in _METHODS.values() for m in methods}
+    wanted = {m for _, _, methods in _METHODS for m in methods}
     imported = {i.split(".")[0] for t in trees for i in t.imports}
     sharding = bool(calls.named(_FSDP) or any("fsdp" in i for t in trees for i in t.imports))
     if sharding:
         for dotted in _OF_SHARDED:
             for call in calls.named(dotted):
                 yield call, dotted.rpartition(".")[2]
-    if not sharding and not imported & {
-        "accelerate",
-        "lightning",
-        "lightning_fabric",
-        "pytorch_lightning",
-        "deepspeed",
-    }:
+    if not sharding and not imported & _PACKAGES:
         return
     for tree in trees:
         for call in tree.calls:
             func = call.func
-            if (
-                isinstance(func, ast.Attribute)
-                and func.attr in wanted
-                and _made_by(values, names, func, imported)
-            ):
-                yield call, func.attr
+            known = isinstance(func, ast.Attribute) and (
+                (func.attr in wanted and _made_by(values, owners, func, imported))
+                or _of_lightning(calls, values, owners, tree, call)
+            )
+            if known:
+                yield call, name_of(func)
             elif sharding:
                 name = _of_sharded(call, modules)
                 if name:
                     yield call, name
 
 
-def _made_by(values: Values, names: Names, func: ast.Attribute, imported: set[str]) -> bool:
-    if not isinstance(func.value, VARIABLES):
+def _made_by(values: Values, owners: LoopOwners, func: ast.Attribute, imported: set[str]) -> bool:
+    if not isinstance(func.value, (*VARIABLES, ast.Call)):
         return False
     for origin in values.origins(func.value):
-        maker = names.qualified(origin.func) or "" if isinstance(origin, ast.Call) else ""
-        if not isinstance(origin, ast.Call):
-            maker = _CALLED_AFTER.get(name_of(func.value), "")
-            maker = maker if maker.split(".")[0] in imported else ""
-        for makers, methods in _METHODS.items():
-            if maker in makers and func.attr in methods:
+        made = owners.maker(origin) if isinstance(origin, ast.Call) else set()
+        for makers, called, methods in _METHODS:
+            known = bool(made & set(makers))
+            if not isinstance(origin, ast.Call):
+                # Of a loop's owner not even the usual name is left where no such class is imported.
+                known = name_of(func.value) == called and any(m.split(".")[0] in imported for m in makers)
+                known = known and (called != "trainer" or any(w.makers == makers for w in owners.imported))
+            if known and func.attr in methods:
                 return not _own_group(values, origin)
     return False
+
+
+def _of_lightning(calls: Calls, values: Values, owners: LoopOwners, tree: Tree, call: ast.Call) -> bool:
+    """`self.all_gather(…)` and `self.log(…, sync_dist=True)` of a module, `trainer.strategy.barrier()`."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or not isinstance(func.value, VARIABLES):
+        return False
+    if func.attr in _OF_A_STRATEGY and name_of(func.value) == "strategy":
+        above = func.value.value if isinstance(func.value, ast.Attribute) else None
+        return above is not None and name_of(above) == "trainer" and LIGHTNING in owners.imported
+    told = func.attr in ("log", "log_dict") and values.constant(calls.argument(call, "sync_dist")) is True
+    of_self = name_of(func.value) in ("self", "pl_module") and (told or func.attr == "all_gather")
+    if not of_self or LIGHTNING not in owners.imported:
+        return False
+    return name_of(func.value) == "pl_module" or owners.is_lightning_module(tree.enclosing_class(call))
 
 
 def _own_group(values: Values, made: ast.AST) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
+from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.rank_tests import MAIN_NAME, Condition, Conditions, RankSet
 from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.syntax_nodes import FUNCTIONS, Function, name_of, start
@@ -30,8 +31,8 @@ class Guard:
 class Guards:
     """Rank conditions over all files."""
 
-    def __init__(self, names: Names, calls: Calls, conditions: Conditions) -> None:
-        self._names, self._calls, self._conditions = names, calls, conditions
+    def __init__(self, names: Names, calls: Calls, conditions: Conditions, owners: LoopOwners) -> None:
+        self._names, self._calls, self._conditions, self._owners = names, calls, conditions, owners
         self._guards: dict[ast.AST, tuple[Guard, ...]] = {}
         self._reached: dict[ast.AST, bool] = {}
         self._exits: dict[int, list[tuple[ast.If, bool]]] = {}
@@ -53,7 +54,8 @@ class Guards:
     def on_every_rank(self, node: ast.AST) -> bool:
         """Whether some path of known calls leads to a node with no rank condition on the way.
 
-        False also where no path is known: methods that a library calls, functions that nobody calls.
+        False also where no path is known: methods that a library calls (but for known hooks), functions that nobody
+        calls.
         """
         if any(g.condition.partial or g.condition.which is RankSet.ALONE for g in self.around(node)):
             return False
@@ -66,6 +68,7 @@ class Guards:
             if self._decorated(function) is None:
                 sites = self._calls.sites(function)
                 reached = any(s.spawned or self.on_every_rank(s.call) for s in sites)
+                reached = reached or self._owners.calls_everywhere(function)
                 mentions = () if reached else self._calls.references(function)
                 self._reached[function] = reached or any(self._handed_on(m) for m in mentions)
         return self._reached[function]

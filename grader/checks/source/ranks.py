@@ -28,11 +28,11 @@ _RANK_VARIABLES = {
 }  # fmt: skip
 _WORLD_VARIABLES = {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"}
 _RANK_NAME = re.compile(
-    r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$",
+    r"^_?((global|local|world|node|ddp|ddp_local|dist|proc|process|my|g|l|cur|current)_?)?rank(_?id)?$|^(local_)?process_index$",
     re.IGNORECASE,
 )
 _DEVICE_NAME = re.compile(
-    r"^_?(gpu|gpu_id|gpu_idx|device_id|local_gpu|proc_id|process_id|(local_)?process_index|local_device)$",
+    r"^_?(gpu|gpu_id|gpu_idx|device_id|local_gpu|proc_id|process_id|local_device)$",
     re.IGNORECASE,
 )
 _WORLD_NAME = re.compile(

@@ -21,6 +21,7 @@ from grader.checks.source.gradient_averaging import Averaging
 from grader.checks.source.gradient_updates import Updates
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_sharding import Sharding
+from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.meshes import Meshes
 from grader.checks.source.metric_reductions import Reductions
 from grader.checks.source.networks import Networks
@@ -83,9 +84,9 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
-        trees: one per Python file. names, scopes, graph, values, ranks, conditions, guards, training, networks, meshes,
-            collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds, averaging,
-            replicas: the questions one can ask, each in its own module.
+        trees: one per Python file. names, scopes, graph, values, ranks, conditions, owners, guards, training, networks,
+            meshes, collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds,
+            averaging, replicas: the questions one can ask, each in its own module.
     """
 
     def __init__(
@@ -100,12 +101,13 @@ class Script:
         self.values = Values(trees, self.names, self.scopes, self.graph)
         self.ranks = Ranks(self.names, self.graph, self.values)
         self.conditions = Conditions(self.names, self.graph, self.values, self.ranks)
-        self.guards = Guards(self.names, self.graph, self.conditions)
-        self.training = Training(trees, self.names, self.graph, self.values)
+        self.owners = LoopOwners(trees, self.names, self.graph)
+        self.guards = Guards(self.names, self.graph, self.conditions, self.owners)
+        self.training = Training(trees, self.names, self.graph, self.values, self.owners)
         self.networks = Networks(self.names, self.graph, self.values, self.training)
-        self.collectives = Collectives(trees, self.names, self.graph, self.values, self.networks)
+        self.collectives = Collectives(trees, self.names, self.graph, self.values, self.networks, self.owners)
         self.meshes = Meshes(self.names, self.graph, self.values, self.ranks, self.training)
-        self.frameworks = Frameworks(trees, self.names, self.graph, self.values, self.training)
+        self.frameworks = Frameworks(trees, self.names, self.graph, self.values, self.training, self.owners)
         self.sharding = Sharding(
             self.names, self.graph, self.values, self.ranks, self.training, self.frameworks
         )

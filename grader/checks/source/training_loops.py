@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.framework_words import TRAINERS, starts_no_processes
+from grader.checks.source.framework_words import is_framework
 from grader.checks.source.library_names import Names
 from grader.checks.source.loader_purpose import LoaderPurpose
+from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.syntax_nodes import FUNCTIONS, LOOPS, WITHS, Loop, start
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.value_sources import Values
@@ -26,16 +27,7 @@ OTHER_WRAPPERS = (
     "torch.distributed._composable.fsdp.fully_shard", "torch.distributed._composable.replicate",
     "apex.parallel.DistributedDataParallel",
 )  # fmt: skip
-_FRAMEWORKS = {
-    "accelerate", "colossalai", "composer", "deepspeed", "fairscale", "horovod", "ignite", "lightning",
-    "lightning_fabric", "mmengine", "pytorch_lightning", "ray",
-}  # fmt: skip
 _NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"}
-
-
-def _is_framework(imported: str) -> bool:
-    known = imported.split(".", maxsplit=1)[0] in _FRAMEWORKS and not starts_no_processes(imported)
-    return known or imported in TRAINERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,9 @@ class Roles:
 class Training:
     """Loops, loaders and wrappers over all files."""
 
-    def __init__(self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values) -> None:
+    def __init__(
+        self, trees: tuple[Tree, ...], names: Names, calls: Calls, values: Values, owners: LoopOwners
+    ) -> None:
         self.trees = trees
         self._trees, self._names, self._calls, self._values = trees, names, calls, values
         backwards = [
@@ -79,7 +73,8 @@ class Training:
         self.backwards = tuple(backwards)
         self._functions = self._containing(backwards)
         self.wraps = (*calls.named(DDP), *self._wraps_by_alias())
-        self.framework = any(_is_framework(i) for tree in trees for i in tree.imports)
+        self._owners = owners
+        self.framework = bool(owners.built) or any(is_framework(i) for tree in trees for i in tree.imports)
         """A library that wraps, shards and synchronises by itself is in use."""
         self.intent = LoaderPurpose(names, calls, values)
         self._draws: tuple[Draw, ...] | None = None
@@ -89,8 +84,8 @@ class Training:
 
     @property
     def trains(self) -> bool:
-        """The script has a training step of its own."""
-        return bool(self.backwards)
+        """The script has a training step of its own, or a framework that owns the loop."""
+        return bool(self.backwards or self._owners.built)
 
     @property
     def draws(self) -> tuple[Draw, ...]:

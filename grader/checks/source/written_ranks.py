@@ -34,7 +34,9 @@ _CONDITIONS = (
 
 def main_rank_test(script: Script, edits: Edits, at: ast.AST) -> str:
     """A test that holds at a line on rank 0 alone; the edits are given up where none can be written for certain."""
-    words = script.frameworks.words
+    if test := script.owners.main_test(at):
+        return test
+    words = script.frameworks.spoken
     held = next((n for made in script.frameworks.objects if (n := held_name(script, made, at))), "")
     if words is not None and held:
         return f"{held}.{words.main}"
