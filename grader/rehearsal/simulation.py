@@ -97,7 +97,7 @@ class _Simulation:
                 self._host.judge_now(self._submit(self._learners[n % len(self._learners)], earlier))
                 for n in range(scenario.num_regrades)
             ]
-            regrades.regrade(store, judged, actor_id=staff)
+            regrades.queue_new_runs(store, judged, actor_id=staff)
             self._later(0.0, self._relay)
         return task
 

@@ -59,7 +59,7 @@ class RegradeBatch:
     num_counting: int
 
 
-def regrade(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
+def queue_new_runs(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
     """Queue these attempts to be judged again, by the version that the course sets now; returns the batch's name.
 
     Raises:

@@ -51,7 +51,7 @@ def addresses(school: School) -> dict[str, tuple[str, str]]:
         reviews.override(school.store, accepted[0], Verdict.REJECTED, 0.0, "not theirs", actor_id=ines)
     certificates.revoke_certificate(school.store, school.course, anna, HOSTILE, actor_id=ines)
     code = invitations.invite(school.store, school.course, lifetime_s=3600, actor_id=None)
-    batch = regrades.regrade(school.store, [held], actor_id=school.people["ines"])
+    batch = regrades.queue_new_runs(school.store, [held], actor_id=school.people["ines"])
     course, other = f"/courses/{school.course}", f"/courses/{school.other_course}"
     found = {
         place: ("ines", f"{course}/{place}")

@@ -129,7 +129,7 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
     queue.report_worker(store, "w1.example", ["cpu", "gpu1"], 2)
     queue.pause(store, "gpu1", reason="The GPU is being mended.", actor_id=ines)
     code = invitations.invite(store, school.course, lifetime_s=3600, actor_id=None)
-    batch = regrades.regrade(store, [found["rejected"], found["deadlocked"]], actor_id=ines)
+    batch = regrades.queue_new_runs(store, [found["rejected"], found["deadlocked"]], actor_id=ines)
     pages = (
         *(
             "gradebook",

@@ -83,7 +83,7 @@ def test_a_decision_holds_for_what_is_judged_again_and_an_answer_of_a_regrade_en
     campus: Campus,
 ) -> None:
     held = campus.judge(campus.anna, grade=HELD)
-    batch = regrades.regrade(campus.store, [held], actor_id=campus.ines)
+    batch = regrades.queue_new_runs(campus.store, [held], actor_id=campus.ines)
     claimed = campus.claim()
     finish(campus.store, claimed.attempt_id, claimed.lease_token, verdict_of(Verdict.HELD, 90.0))
     assert queue(campus) == [held], "what is not applied is not there yet"

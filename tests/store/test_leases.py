@@ -87,7 +87,7 @@ def test_interactive_comes_before_regrades(campus: Campus) -> None:
     from grader.store import regrades
 
     old = campus.judge(campus.anna)
-    batch = regrades.regrade(campus.store, [old], actor_id=campus.ines)
+    batch = regrades.queue_new_runs(campus.store, [old], actor_id=campus.ines)
     assert batch
     new = campus.queue(campus.anna)
     assert campus.claim().attempt_id == new
@@ -339,7 +339,7 @@ def test_a_claim_for_one_lane_leaves_the_other_lane_its_turn(campus: Campus) -> 
     judged = campus.queue(campus.anna)
     first = campus.claim()
     attempt_endings.finish(campus.store, judged, first.lease_token, verdict_of())
-    regrades.regrade(campus.store, [judged], actor_id=campus.ines)
+    regrades.queue_new_runs(campus.store, [judged], actor_id=campus.ines)
     assert claims.claim(campus.store, "w1", ["cpu"], lane=Lane.INTERACTIVE) is Idle.EMPTY
     waits = campus.queue(campus.ben)
     assert claims.claim(campus.store, "w1", ["cpu"], lane=Lane.REGRADE) is Idle.EMPTY, "a learner waits"

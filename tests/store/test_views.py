@@ -209,7 +209,7 @@ def test_a_regrade_is_shown_before_it_counts(campus: Campus) -> None:
     old = campus.judge(campus.anna, grade=verdict_of(Verdict.REJECTED, 40.0))
     same = campus.judge(campus.ben, grade=verdict_of(Verdict.REJECTED, 50.0))
     campus.set_task(version="b" * 64)
-    batch = regrades.regrade(campus.store, [old, same, 4711], actor_id=campus.ines)
+    batch = regrades.queue_new_runs(campus.store, [old, same, 4711], actor_id=campus.ines)
     for points in (70.0, 50.0):
         claimed = campus.claim()
         assert (claimed.task_version, claimed.lane) == ("b" * 64, Lane.REGRADE)
@@ -226,7 +226,7 @@ def test_a_regrade_is_shown_before_it_counts(campus: Campus) -> None:
     assert regrades.apply(campus.store, batch, actor_id=campus.ines) == 0
     shown = cell(campus, campus.anna)
     assert (shown.points, shown.num_attempts) == (70.0, 1), "a regrade is nobody's attempt"
-    again = regrades.regrade(campus.store, [changes[0].regrade_id], actor_id=campus.ines)
+    again = regrades.queue_new_runs(campus.store, [changes[0].regrade_id], actor_id=campus.ines)
     claimed = campus.claim()
     attempt_endings.finish(
         campus.store, claimed.attempt_id, claimed.lease_token, verdict_of(Verdict.REJECTED, 30.0)
@@ -236,7 +236,7 @@ def test_a_regrade_is_shown_before_it_counts(campus: Campus) -> None:
     regrades.apply(campus.store, again, actor_id=campus.ines)
     assert cell(campus, campus.anna).points == 30.0, "the newest judgement holds, a worse one, too"
     with pytest.raises(UsageError, match="none of these"):
-        regrades.regrade(campus.store, [4711], actor_id=campus.ines)
+        regrades.queue_new_runs(campus.store, [4711], actor_id=campus.ines)
 
 
 def test_a_certificate_needs_every_required_task(campus: Campus) -> None:

@@ -66,7 +66,7 @@ def campus(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     attempt = school.judge("anna", f"# {ANNAS}\n", graded(name=ANNAS, message=ANNAS), files=left)
     school.judge("ben", f"# {BENS}\n", graded(name=BENS, message=BENS), files={})
     reviews.comment(school.store, attempt, f"{ANNAS} could be shorter", author_id=school.people["ines"])
-    batch = regrades.regrade(school.store, [attempt], actor_id=school.people["ines"])
+    batch = regrades.queue_new_runs(school.store, [attempt], actor_id=school.people["ines"])
     code = invitations.invite(school.store, school.course, actor_id=None)
     assert isinstance(
         certificates.issue(school.store, school.course, school.people["anna"]), certificates.MissingTasks

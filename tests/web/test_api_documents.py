@@ -77,7 +77,7 @@ def test_feedback_that_is_hidden_until_due_is_hidden_on_every_way_to_it(school: 
 
 def test_a_regrade_is_not_there_for_its_owner_until_it_counts(school: School) -> None:
     attempt = school.judge("anna", grade=graded())
-    batch = regrades.regrade(school.store, [attempt], actor_id=school.people["ines"])
+    batch = regrades.queue_new_runs(school.store, [attempt], actor_id=school.people["ines"])
     again = next(one.id for one in attempts(school.store, AttemptFilter()) if one.id != attempt)
     anna = school.program(school.token("anna"))
     assert anna.get(f"/api/v1/attempts/{again}").status_code == 404

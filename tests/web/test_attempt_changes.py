@@ -164,7 +164,7 @@ def test_a_regrade_is_compared_as_the_attempt_that_it_judges_again(
     school: School, two: tuple[int, int]
 ) -> None:
     first, second = two
-    batch = regrades.regrade(school.store, [second], actor_id=school.people["ines"])
+    batch = regrades.queue_new_runs(school.store, [second], actor_id=school.people["ines"])
     lease = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(lease, claims.Claimed)
     attempt = factory.rejected()

@@ -188,7 +188,7 @@ def test_a_fault_of_ours_is_told_as_one(school: School) -> None:
 
 def test_an_attempt_that_was_judged_again_leads_to_what_holds_now(school: School) -> None:
     store, first = school.store, show(school)
-    batch = regrades.regrade(store, [first], actor_id=school.people["ines"])
+    batch = regrades.queue_new_runs(store, [first], actor_id=school.people["ines"])
     lease = claims.claim(store, "w1", ("cpu",))
     assert isinstance(lease, claims.Claimed)
     attempt_endings.finish(store, lease.attempt_id, lease.lease_token, verdict_of(Verdict.ACCEPTED, 80))

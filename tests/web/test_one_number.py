@@ -158,7 +158,7 @@ def test_a_regrade_replaces_the_number_everywhere(school: School) -> None:
     attempt = replace(factory.rejected(), grade=consistent(factory.rejected().grade))
     number = stored(school, attempt)
     better = replace(factory.accepted(), grade=consistent(factory.accepted().grade))
-    batch = regrades.regrade(school.store, [number], actor_id=school.people["ines"])
+    batch = regrades.queue_new_runs(school.store, [number], actor_id=school.people["ines"])
     claimed = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(claimed, claims.Claimed)
     grade = new_grade(better.grade, to_json(better.grade, Audience.STAFF))

@@ -82,7 +82,7 @@ def test_attempts_that_failed_on_our_side_are_told_where_a_course_opens(school: 
 
     school.judge("anna")
     assert "1 attempt ended in a fault of ours" in ines.get(home).text, "hers was judged since"
-    regrades.regrade(school.store, [bens], actor_id=school.people["ines"])
+    regrades.queue_new_runs(school.store, [bens], actor_id=school.people["ines"])
     lease = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(lease, claims.Claimed)
     attempt_endings.finish(school.store, lease.attempt_id, lease.lease_token, verdict_of())

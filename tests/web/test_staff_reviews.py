@@ -167,7 +167,7 @@ def test_attempts_of_another_course_are_never_judged_again_from_here(school: Sch
         data={"which": "matching", "task": str(school.other_task), "confirmed": "yes"},
     )
     assert len(attempts(school.store, AttemptFilter())) == before
-    batch = regrades.regrade(school.store, [theirs], actor_id=school.people["otto"])
+    batch = regrades.queue_new_runs(school.store, [theirs], actor_id=school.people["otto"])
     assert ines.get(f"/regrades/{batch}").status_code == 404
     assert ines.post(f"/regrades/{batch}/apply").status_code == 404
 

@@ -105,7 +105,7 @@ def test_events_tell_of_each_attempt_what_became_of_it_and_how_long_it_took(rig:
         for attempt_id in (brief, good):
             rig.wait(attempt_id, AttemptState.JUDGED)
         staff = rig.person("ines")
-        regrades.regrade(rig.store, [good], actor_id=staff)
+        regrades.queue_new_runs(rig.store, [good], actor_id=staff)
 
         def told(kind: str) -> list[dict[str, Any]]:
             return [one for one in heard if one["type"] == kind]

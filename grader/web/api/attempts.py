@@ -15,7 +15,7 @@ from grader.store.attempt_endings import CancelResult, cancel
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.events import events_of
 from grader.store.grades import grade_of
-from grader.store.regrades import regrade
+from grader.store.regrades import queue_new_runs
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState
 from grader.web import attempt_comparison
@@ -147,7 +147,7 @@ def cancel_attempt(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttem
 @router.post("/attempts/{attempt_id}/regrade", status_code=202)
 def regrade_attempt(service: ServiceDep, visitor: SignedIn, attempt: StaffAttempt) -> RegradeOut:
     """Judge it again at the task's version of today; nothing counts until that is applied."""
-    return RegradeOut(batch=regrade(service.store, [attempt.id], actor_id=visitor.account.id))
+    return RegradeOut(batch=queue_new_runs(service.store, [attempt.id], actor_id=visitor.account.id))
 
 
 def _hidden(until: datetime) -> Response:

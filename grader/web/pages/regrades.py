@@ -143,7 +143,7 @@ def _ask_first(request: CourseRequestDep, number: int, form: FormDep, back: str)
 
 def _queue_regrade(service: WebService, chosen: Sequence[int], actor: int, place: str) -> Response:
     try:
-        batch = regrades.regrade(service.store, chosen, actor_id=actor)
+        batch = regrades.queue_new_runs(service.store, chosen, actor_id=actor)
     except UsageError as error:
         return flash.redirect(place, service.secret, f"Nothing was queued: {error}.", kind="problem")
     return flash.redirect(
