@@ -56,7 +56,8 @@ def lint_script_as_asked(
         return LintedScript(source)
     if findings is None:
         with without_collections():
-            findings = lint_script(parse(source.submission))
+            # Without a task nobody has said that a launcher will start it.
+            findings = lint_script(parse(source.submission, launched=False))
     wanted, failures = parted(finding for finding in findings if choice.wants(finding.code))
     silenced = Silenced(source.submission)
     kept = tuple(finding for finding in wanted if not silenced.covers(finding))

@@ -30,8 +30,9 @@ dist.init_process_group("gloo")
 ```
 
 ## How it is seen
-In the source, as advice. In the run it is an error when the ranks never met, or when the port was taken, and the text
-names one. Reference: "Environment variable initialization",
+In the source, as advice; not of a script that starts its ranks itself, while no task says that a launcher will. In the
+run it is an error when the ranks never met, or when the port was taken, and the text names one.
+Reference: "Environment variable initialization",
 https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization.
 """
 
@@ -48,6 +49,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import environment_writes, falls_back
+from grader.checks.source.own_ranks import needs_no_launcher
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, start
 from grader.model.finding import EvidenceKind, Severity
@@ -67,7 +69,7 @@ _HINT = (
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag literal addresses and ports that override the launcher's."""
-    if not script.joins_group:
+    if not script.joins_group or needs_no_launcher(script):
         return
     found = _written(script)
     if not found:

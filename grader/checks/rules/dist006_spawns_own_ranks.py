@@ -38,8 +38,9 @@ if __name__ == "__main__":
 ```
 
 ## How it is seen
-In the source, as a hint only, because nobody can see there how a script will be launched. In the run it is an error
-when a rank started by the launcher starts processes that form a group of their own. Reference:
+In the source, as a hint only, because nobody can see there how a script will be launched; `grader lint` without a task
+says it only of scripts that read a launcher's variables, too. In the run it is an error when a rank started by the
+launcher starts processes that form a group of their own. Reference:
 https://pytorch.org/docs/stable/elastic/run.html.
 """
 
@@ -51,7 +52,7 @@ from collections.abc import Iterable
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import INIT
+from grader.checks.source.own_ranks import needs_no_launcher, starts_of_ranks
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.trace import Event, RankTrace
@@ -64,39 +65,18 @@ _ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Hint at spawned functions that join a group, unless only a run without a launcher gets there."""
-    starts = script.calls(INIT)
-    if not starts:
+    if needs_no_launcher(script):
         return
-    for site in script.graph.spawn_sites():
-        if script.guards.alone(site.call) or not _joins(script, site.call, starts):
-            continue
+    for call in starts_of_ranks(script):
         yield Hit(
-            message=f"{script.at(site.call)} starts ranks of its own: {script.quote(site.call)}. torchrun has "
+            message=f"{script.at(call)} starts ranks of its own: {script.quote(call)}. torchrun has "
             "started one process per rank already; if each of them starts more, they fight for the same "
             "devices and port.",
             hint="Run the worker's body once per process, with `rank` and `world_size` from torchrun's environment "
             "(`dist.init_process_group` without arguments), and drop the spawning.",
-            where=(script.location(site.call),),
+            where=(script.location(call),),
             severity=Severity.HINT,
         )
-
-
-def _joins(script: Script, spawn: ast.Call, starts: list[ast.Call]) -> bool:
-    """Whether a function started here runs one of the group's starts, directly or through others."""
-    for start in starts:
-        work = [script.names.tree(start).function(start)]
-        seen: set[ast.AST] = set()
-        while work:
-            function = work.pop()
-            if function is None or function in seen:
-                continue
-            seen.add(function)
-            for site in script.graph.sites(function):
-                if site.spawned and site.call is spawn:
-                    return True
-                if not site.spawned:
-                    work.append(script.names.tree(site.call).function(site.call))
-    return False
 
 
 def check_run(evidence: Evidence) -> Observation:

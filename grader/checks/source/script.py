@@ -84,15 +84,21 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
+        launched: it will be started once per rank, as every task does; False where nobody has said so.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, owners, guards, training, networks,
             meshes, collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds,
             averaging, replicas: the questions one can ask, each in its own module.
     """
 
     def __init__(
-        self, submission: Submission, trees: tuple[Tree, ...], syntax_errors: tuple[SyntaxProblem, ...]
+        self,
+        submission: Submission,
+        trees: tuple[Tree, ...],
+        syntax_errors: tuple[SyntaxProblem, ...],
+        launched: bool = True,
     ) -> None:
         self.submission = submission
+        self.launched = launched
         self.syntax_errors = syntax_errors
         self.trees = trees
         self.names = Names(trees)
@@ -224,7 +230,7 @@ class Script:
         return f"`{text[: _QUOTE_LENGTH - 1]}…`" if len(text) > _QUOTE_LENGTH else f"`{text}`"
 
 
-def parse(submission: Submission) -> Script:
+def parse(submission: Submission, *, launched: bool = True) -> Script:
     """Parses all Python files of a submission; never raises, whatever is in them."""
     trees: list[Tree] = []
     problems: list[SyntaxProblem] = []
@@ -235,7 +241,7 @@ def parse(submission: Submission) -> Script:
                 problems.append(parsed)
             else:
                 trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
-    return Script(submission, () if problems else tuple(trees), tuple(problems))
+    return Script(submission, () if problems else tuple(trees), tuple(problems), launched)
 
 
 def syntax_problem(submission: Submission) -> SyntaxProblem | None:

@@ -48,6 +48,36 @@ def test_without_wishes_it_is_the_whole_lint() -> None:
     assert asked(FLAWED).findings == lint(Submission("test", (SourceFile("train.py", FLAWED),)))
 
 
+SPAWNING = """\
+import os
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def worker(rank, world):
+    os.environ["MASTER_ADDR"] = "localhost"
+    os.environ["MASTER_PORT"] = "12355"
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    mp.spawn(worker, args=(2,), nprocs=2)
+"""
+
+
+def test_a_script_that_starts_its_ranks_itself_is_told_of_launchers_where_one_is_asked_for() -> None:
+    assert not {"DIST005", "DIST006"} & codes(SPAWNING)
+    launched = lint(Submission("test", (SourceFile("train.py", SPAWNING),)))
+    assert {"DIST005", "DIST006"} <= {finding.code for finding in launched}
+    # It reads what a launcher sets: both ways to start it can't be meant.
+    both = SPAWNING.replace("args=(2,), nprocs=2", 'args=(2,), nprocs=int(os.environ["WORLD_SIZE"])')
+    assert {"DIST005", "DIST006"} <= codes(both)
+    # What a worker sets for itself is nothing that it was told.
+    own = SPAWNING.replace("    dist.init", '    os.environ["RANK"] = str(rank)\n    dist.init')
+    assert "DIST006" not in codes(own)
+
+
 @pytest.mark.parametrize(
     ("select", "ignore", "there", "gone"),
     [
