@@ -16,8 +16,8 @@ from grader.store import courses, enrolments
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
 from grader.store.submissions import source_of
-from tests.report.factory import SOURCE
 from tests.promised import CHECKOUT
+from tests.report.factory import SOURCE
 from tests.store.campus import verdict_of
 from tests.web.conftest import School
 

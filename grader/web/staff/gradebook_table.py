@@ -66,8 +66,21 @@ class GradebookPage:
 
 
 _ORDER = {Verdict.ACCEPTED: 2, Verdict.HELD: 1}
-_NOTHING = Markup('<td class="tone-quiet"><b title="not handed in">–</b></td>')
-_WAITING = Markup('<td class="tone-hint"><b title="not judged yet">…</b></td>')
+
+
+def _sign(tone: str, sign: str, text: str) -> Markup:
+    # The text is shown to a mouse as a title, and said to everybody who hears the page.
+    return Markup('<td class="tone-{0}"><b title="{2}" aria-hidden="true">{1}</b>{3}</td>').format(
+        tone, sign, text, _said(text)
+    )
+
+
+def _said(text: str) -> Markup:
+    return Markup('<span class="visually-hidden">{0}</span>').format(text)
+
+
+_NOTHING = _sign("quiet", "–", "not handed in")
+_WAITING = _sign("hint", "…", "not judged yet")
 
 
 def cell_html(cell: GradebookCell | None) -> Markup:
@@ -92,9 +105,10 @@ def _frame(result: AttemptResult) -> tuple[str, str]:
     notes += "<i>set by hand</i>" if result.decided else ""
     # Nothing counts before somebody has decided, so no number stands there.
     shown = "held" if result.verdict is Verdict.HELD else points_text(result.points)
+    told = sentence(result)
     return (
-        f'<td class="tone-{tone}"><a title="{sentence(result)}" href="/attempts/',
-        f'"><b>{SYMBOLS[tone]}</b> {shown}</a>{notes}</td>',
+        f'<td class="tone-{tone}"><a title="{told}" href="/attempts/',
+        f'"><b aria-hidden="true">{SYMBOLS[tone]}</b> {shown}{_said(f"; {told}")}</a>{notes}</td>',
     )
 
 
