@@ -182,7 +182,7 @@ def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
     if all(_meets_where_sharded(script, c) for c in suspect.collectives):
         return Hit(
             message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} {test}: only {who} "
-            f"there. {_MEETS_WHERE_SHARDED[first.name]}; with FSDP or DeepSpeed, chosen by an argument or at the start, "
+            f"there. {_MEETS_WHERE_SHARDED[first.name]}; with FSDP or DeepSpeed, chosen at the start or by an argument "
             "without a change of this line, it waits for ranks that never come.",
             hint=f"Let all ranks call it: {writer} writes what is common to all of them once.",
             where=tuple(where),

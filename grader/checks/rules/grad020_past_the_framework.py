@@ -2,12 +2,15 @@
 
 ## What it finds
 With Accelerate or Fabric in use: a model that is trained and that the framework never got, or got and gave back to
-nobody; and, as a warning, `loss.backward()` on a model that it wrapped.
+nobody; and, as a warning, `loss.backward()` on a model that it wrapped. With these and with transformers'
+Trainer: a model that the script wraps by itself before it hands it to the framework.
 
 ## Why it matters
 The framework averages gradients in the model that it gives back, and in no other: trained past it, each rank goes its
 own way. Its `backward` scales the loss for float16, and that of Accelerate divides it for accumulation; a plain
-`loss.backward()` does neither, and is right only as long as nobody turns one of them on.
+`loss.backward()` does neither, and is right only as long as nobody turns one of them on. A model that was wrapped by
+hand is wrapped once more, and its gradients exchanged twice; or the framework looks in vain for what stands behind the
+wrapper: transformers' Trainer keeps those columns of the data that the model's `forward` names.
 
 ## Example
 ```python
@@ -67,6 +70,7 @@ SEVERITY = Severity.WARNING
 
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag models that are trained outside the framework, and backward passes that are not its own."""
+    yield from _wrapped_by_hand(script)
     words = script.frameworks.words
     if words is None or script.averaging.all or script.training.wraps:
         return
@@ -85,6 +89,23 @@ def check_source(script: Script) -> Iterable[Hit]:
                 hint=f"Write `{words.called}.backward(loss)`.",
                 where=(script.location(backward),),
                 severity=Severity.WARNING,
+            )
+
+
+def _wrapped_by_hand(script: Script) -> Iterable[Hit]:
+    """Models that come out of the script's own wrapper and go into a framework that wraps."""
+    words = script.frameworks.spoken
+    if words is None:
+        return
+    for call, given in script.frameworks.models:
+        wraps = [o for o in script.values.origins(given) if o in script.training.wraps]
+        if wraps:
+            yield Hit(
+                message=f"{script.at(call)} hands {words.name} a model, {script.quote(given)}, that "
+                f"{script.at(wraps[0])} has wrapped by hand. The framework wraps models by itself: this one it wraps "
+                "once more, or it looks in vain for what stands behind the wrapper, as the arguments of `forward`.",
+                hint=f"Hand it the plain model, and leave {script.quote(wraps[0])} out.",
+                where=(script.location(wraps[0]),),
             )
 
 

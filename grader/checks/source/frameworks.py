@@ -11,7 +11,7 @@ import re
 from functools import cached_property
 
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.framework_words import ALL, Words, handed_on, speaker
+from grader.checks.source.framework_words import ALL, TRAINER, Words, handed_on, speaker
 from grader.checks.source.library_names import Names
 from grader.checks.source.loop_owners import LoopOwners
 from grader.checks.source.syntax_nodes import name_of
@@ -95,6 +95,16 @@ class Frameworks:
             for given in handed_on(self._names, call):
                 found.update(dict.fromkeys(self._values.origins(given), call))
         return found
+
+    @cached_property
+    def models(self) -> list[tuple[ast.Call, ast.expr]]:
+        """Calls that hand the framework models to wrap, each with what may be one."""
+        if self.words is not None:
+            calls = self.calls(*self.words.models)
+            return [(call, given) for call in calls for given in handed_on(self._names, call)]
+        trainers = [call for call, words in self._owners.built.items() if words is TRAINER]
+        asked = [(c, self._calls.argument(c, "model") or next(iter(c.args), None)) for c in trainers]
+        return [(call, given) for call, given in asked if given is not None]
 
     @cached_property
     def all_told(self) -> bool:
