@@ -34,6 +34,8 @@ ENDINGS = {
     "out_of_memory": ("ddp-fashion", "out_of_memory/"),
     "held": ("ddp-fashion", "held/"),
 }
+# Tasks whose submissions show a fault of each family, within seconds.
+PLAIN = ("ddp-fashion", "ddp-toy", "fsdp")
 
 
 def runtime_of(task: Task) -> str:
@@ -79,14 +81,25 @@ def test_one_of_each_ending_really_runs(verdict: str) -> None:
     assert (case.verdict, case.message) == (verdict, "")
 
 
+def families_of(promised: PromisedSubmission) -> set[str]:
+    return {code.rstrip("0123456789") for code in promised.codes}
+
+
+def test_every_family_is_promised_by_a_task_that_runs_in_plain_processes() -> None:
+    everywhere, here = (
+        set().union(*(families_of(promised) for _, promised in load_selected(names))) for names in ((), PLAIN)
+    )
+    assert here == everywhere
+
+
 def test_one_of_each_family_runs_where_no_evidence_fits(replayed: list[VerifyCase]) -> None:
     missing = {(case.task, case.submission) for case in replayed if case.skipped}
     families: dict[str, Todo] = {}
-    for task, promised in load_selected(("ddp-fashion", "ddp-toy")):
+    for task, promised in load_selected(PLAIN):
         place = promised.path.relative_to(task.folder / "submissions").as_posix()
-        for code in promised.codes if (task.name, place) in missing else ():
-            families.setdefault(code.rstrip("0123456789"), (task, promised))
-    todo = {promised.name: (task, promised) for task, promised in families.values()}
+        for family in families_of(promised) if (task.name, place) in missing else ():
+            families.setdefault(family, (task, promised))
+    todo = {(task.name, promised.name): (task, promised) for task, promised in families.values()}
     assert broken(judged(list(todo.values()), Reuse.NEVER)) == {}
 
 
