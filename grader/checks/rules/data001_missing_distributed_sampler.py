@@ -67,10 +67,11 @@ from grader.checks.run.epoch_shards import EpochShards
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.run.sample_ledger import Stream
+from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, given_from_elsewhere
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.script import Script
+from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_ranks import held_name, in_group
@@ -85,6 +86,7 @@ _DIVIDE = (
     "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
     "and `sampler.set_epoch(epoch)` at the start of each epoch."
 )
+_UNLESS = " It is right only where the caller, which is in another file, hands in each rank's share."
 _DIVIDE_STREAM = (
     "Let the stream itself take its share: in `__iter__`, `itertools.islice(rows, rank * workers + worker, None, "
     "world_size * workers)` with `rank` from `dist.get_rank()` and `worker` from `torch.utils.data.get_worker_info()`."
@@ -103,8 +105,9 @@ def check_source(script: Script) -> Iterable[Hit]:
     among = "the ranks" if held is None else f"the copies of the model that {script.at(held)} divides"
     given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}
     for loader in training.loaders():
-        whole = training.roles(loader).trains and script.sharding.of(loader) is Shared.NO
-        if not whole or script.guards.alone(loader):
+        unknown = _given_whole(script, loader)
+        whole = unknown or script.sharding.of(loader) is Shared.NO
+        if not whole or not training.roles(loader).trains or script.guards.alone(loader):
             continue
         idle = [s for s in script.calls(SAMPLER) if s not in given]
         unused = (
@@ -113,11 +116,23 @@ def check_source(script: Script) -> Iterable[Hit]:
         yield Hit(
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
             f"divides its samples among {among}.{unused} Every rank then trains on the whole set: N devices "
-            "do the same work N times.",
+            "do the same work N times." + (_UNLESS if unknown else ""),
             hint=_divide(script, loader) if script.sharding.iterable(loader) is None else _DIVIDE_STREAM,
             where=(script.location(loader),),
             fix=_fix(script, loader, idle),
+            severity=Severity.HINT if unknown else None,
         )
+
+
+def _given_whole(script: Script, loader: ast.Call) -> bool:
+    """Whether all of what another file hands in is shuffled; that it is a share already, nothing here tells."""
+    dataset = script.argument(loader, "dataset")
+    if dataset is None or dataset is UNKNOWN or script.training.samplers(loader):
+        return False
+    shuffled = script.values.constant(script.argument(loader, "shuffle")) is True
+    return (
+        shuffled and given_from_elsewhere(script, dataset) and entry_on_every_rank(script, loader) is not None
+    )
 
 
 def _divide(script: Script, loader: ast.Call) -> str:

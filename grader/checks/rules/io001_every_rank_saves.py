@@ -54,6 +54,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
+from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.causes import stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.constant_rank_tests import constant_rank_tests
@@ -87,23 +88,26 @@ def check_source(script: Script) -> Iterable[Hit]:
         first = saves[0]
         yield Hit(
             message=f"{script.at(first)} has {script.quote(first)} and no test of the rank around it: every "
-            "rank writes the same file at the same time, and whoever reads it may find pieces of two copies.",
+            "rank writes the same file at the same time, and whoever reads it may find pieces of two copies."
+            + said_of_entry(script, first),
             hint=f"Save once: `{_one_copy(script, first)}` around the call (and `dist.barrier()` before anyone reads "
             "the file).",
             where=tuple(script.location(c) for c in saves),
             fix=_fix(script, saves),
+            severity=Severity.WARNING if said_of_entry(script, first) else None,
         )
     opened = _reached(script, files(script))
     if opened:
         first = opened[0]
         yield Hit(
             message=f"{script.at(first)} opens one file for writing on every rank: {script.quote(first)}. The "
-            "ranks overwrite each other, and the last or the slowest of them decides what is in it.",
+            "ranks overwrite each other, and the last or the slowest of them decides what is in it."
+            + said_of_entry(script, first),
             hint=f"Write it once (`{_one_copy(script, first)}`), or give each rank a file of its own with the rank in "
             "its name.",
             where=tuple(script.location(c) for c in opened),
             fix=_fix(script, opened),
-            severity=Severity.WARNING,
+            severity=Severity.HINT if said_of_entry(script, first) else Severity.WARNING,
         )
     adding = added_by_all(script)
     if adding:
@@ -139,7 +143,8 @@ def _fix(script: Script, writes: list[ast.Call]) -> Fix | None:
 
 
 def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]]) -> list[ast.Call]:
-    found = [c for c, path in writes if same_for_all(script, path) and script.guards.on_every_rank(c)]
+    same = [c for c, path in writes if same_for_all(script, path)]
+    found = [c for c in same if script.guards.on_every_rank(c) or entry_on_every_rank(script, c)]
     return sorted(found, key=lambda c: (script.location(c).path, start(c)))
 
 

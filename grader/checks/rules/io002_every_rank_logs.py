@@ -53,6 +53,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, every, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.printed_lines import names_rank, printed_lines, printing_calls, shape_of
+from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
 from grader.checks.source.missing_modules import may_set_up
@@ -89,7 +90,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or not script.training.trains:
         return
     found = sorted(
-        (c for c in _outputs(script) if script.guards.on_every_rank(c) and not _failing(script, c)),
+        (c for c in _outputs(script) if _reached(script, c) and not _failing(script, c)),
         key=lambda c: (script.location(c).path != "train.py", script.location(c).path, start(c)),
     )
     if not found:
@@ -98,12 +99,17 @@ def check_source(script: Script) -> Iterable[Hit]:
     more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
     yield Hit(
         message=f"{script.at(first)} is reached by every rank{more}: {script.quote(first)}. With N ranks it is "
-        "said N times, and nobody can tell the copies apart.",
+        "said N times, and nobody can tell the copies apart." + said_of_entry(script, first),
         hint=f"Put it under `if {script.owners.main_test(first) or 'dist.get_rank() == 0'}:`, or name the rank in the "
         "line where every rank's own value matters.",
         where=tuple(script.location(c) for c in found),
         fix=_fix(script, found),
+        severity=Severity.HINT if said_of_entry(script, first) else None,
     )
+
+
+def _reached(script: Script, call: ast.Call) -> bool:
+    return script.guards.on_every_rank(call) or entry_on_every_rank(script, call) is not None
 
 
 def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
