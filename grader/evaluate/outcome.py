@@ -14,7 +14,7 @@ from grader.checks.run.score_reasons import reason_of
 from grader.checks.source.script import Script
 from grader.evaluate.timing import Timing
 from grader.model.evaluation import ArtifactProblem, Evaluation
-from grader.model.finding import EvidenceKind, Finding, family_of
+from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import CheckResult, ItemState, State
 from grader.model.run import Ending
 from grader.model.task import RubricItem, Task
@@ -25,6 +25,8 @@ TRAINED = "trained"
 PREPARED_OTHERWISE = "EVAL011"
 NOT_SCORED = "EVAL012"
 """What explains a missed accuracy costs the points for the accuracy, and no others."""
+OPTIMISATION = "OPT"
+"""Family of faults in batches, rates and their schedules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +171,18 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
     why = reason_of(evaluation, outcome.script)
     because = f" {why.sentence}" if why is not None and why.gain > 0 else ""
-    codes = (PREPARED_OTHERWISE,) if why is not None and why.about_images else ()
+    codes = (PREPARED_OTHERWISE,) if why is not None and why.about_images else _slowed(outcome)
     return _measured(share, f"{seen}; at least {target:.3f} is asked for.{because}", evidence, *codes)
+
+
+def _slowed(outcome: Outcome) -> tuple[str, ...]:
+    """What was seen of batches and rates that may have cost accuracy, where no item asks for them."""
+    if any(family_of(code) == OPTIMISATION for item in outcome.task.rubric for code in item.requires):
+        return ()
+    seen = (f for f in outcome.findings if f.evidence is not EvidenceKind.SOURCE and not f.refuted)
+    return tuple(
+        sorted({f.code for f in seen if family_of(f.code) == OPTIMISATION and f.severity is Severity.WARNING})
+    )
 
 
 def answer(name: str, outcome: Outcome) -> Part:

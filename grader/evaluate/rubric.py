@@ -21,12 +21,18 @@ _WORST = (
 )  # fmt: skip
 
 
-def charges(items: Sequence[ScaledItem], findings: Iterable[Finding]) -> dict[str, tuple[str, ...]]:
+def charges(
+    items: Sequence[ScaledItem], findings: Iterable[Finding], *, completed: bool = True
+) -> dict[str, tuple[str, ...]]:
     """Item's id → codes of findings that no item names and that cost its points all the same.
 
     What was seen in a run, what only the text can show, and what gates acceptance is charged to the first item about
-    the same family of faults: nobody is told at once that a thing is wrong and that it earned its points.
+    the same family of faults: nobody is told at once that a thing is wrong and that it earned its points. An error
+    of a family that no item is about spoils what the run came to, and costs there; where the run ended before that
+    (not `completed`), it has cost what was not reached.
     """
+    shown = [scaled for scaled in items if not scaled.left_out]
+    came_to = next((one for one in shown if one.item.metric == "accuracy" or one.item.answer), None)
     only_read = {rule.code for rule in load_rules() if rule.check_run is None}
     named = {NOT_SCORED, PREPARED_OTHERWISE, *(code for scaled in items for code in scaled.item.requires)}
     charged: dict[str, set[str]] = {}
@@ -37,11 +43,12 @@ def charges(items: Sequence[ScaledItem], findings: Iterable[Finding]) -> dict[st
         known = named.intersection((finding.code, *finding.details.get("explains", ())))
         if known or not costs(finding) or not grave:
             continue
-        for scaled in items:
-            families = {family_of(code) for code in scaled.item.requires}
-            if not scaled.left_out and family_of(finding.code) in families:
-                charged.setdefault(scaled.item.id, set()).add(finding.code)
-                break
+        family = family_of(finding.code)
+        about = next((one for one in shown if family in map(family_of, one.item.requires)), None)
+        if about is None and completed and finding.severity is Severity.ERROR:
+            about = came_to
+        if about is not None:
+            charged.setdefault(about.item.id, set()).add(finding.code)
     return {name: tuple(sorted(codes)) for name, codes in charged.items()}
 
 
@@ -130,7 +137,7 @@ def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
     # Contradicted without a finding of its own: the engine folded it into its cause, and the fault stands all the same.
     folded = {c for c, r in results.items() if r.state is State.CONTRADICTED and c not in told}
     lost = {f.code for f in found} | folded
-    missing = [c for c in codes if c not in lost and not _seen(results.get(c), outcome.completed)]
+    missing = [c for c in codes if c not in lost and not _observed(results.get(c), outcome.completed)]
     # What was never begun is not a thing that somebody failed to watch.
     watched = outcome.completed and outcome.trained
     unseen = [c for c in missing if watched and c in results and results[c].state is State.NOT_OBSERVABLE]
@@ -170,7 +177,7 @@ def _counted(num: int, num_lost: int, num_not_reached: int, num_not_seen: int) -
     return f" Of its {num} parts {', '.join(told)}."
 
 
-def _seen(result: CheckResult | None, completed: bool) -> bool:
+def _observed(result: CheckResult | None, completed: bool) -> bool:
     if result is None or result.state in (State.NOT_OBSERVABLE, State.NOT_REACHED):
         return False
     # Reading the text of a script that did not come to its end shows intentions, not behaviour.

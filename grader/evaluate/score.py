@@ -77,7 +77,7 @@ def score(
     time = timing(evidence, task)
     outcome = Outcome(evidence, task, findings, checks, time)
     items = scale(task, ScaleConditions.of(evidence))
-    charged = charges(items, findings)
+    charged = charges(items, findings, completed=outcome.completed)
     rubric = tuple(judge_item(item, charged.get(item.item.id, ()), outcome) for item in items)
     if not outcome.trained:
         rubric = _capped(rubric)

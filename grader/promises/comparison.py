@@ -8,10 +8,13 @@ from __future__ import annotations
 import time
 
 from grader.checks.rule import load_rules
+from grader.evaluate.rubric import costs
+from grader.evaluate.scale import FULL, ScaleConditions, scale
 from grader.judging.attempt import Attempt
-from grader.model.finding import Severity
-from grader.model.grade import Grade, Verdict
+from grader.model.finding import EvidenceKind, Severity, family_of
+from grader.model.grade import Grade, ItemState, Verdict
 from grader.model.promise import PromisedSubmission
+from grader.model.run import Ending
 from grader.model.task import Profile, Task
 from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience
@@ -25,9 +28,10 @@ def case_of(task: Task, promised: PromisedSubmission, attempt: Attempt, began: f
     """What an attempt at one of the task's own submissions shows; `began`: when it began, on the monotonic clock."""
     if _only_late(task, promised, attempt):
         return not_run(task, promised, "All that is wrong with it is its time, which was left out.")
-    short = tuple(r.id for r in attempt.grade.rubric if r.earned < r.points - _POINTS_SLACK)
-    verdict, codes = attempt.grade.verdict.value, found_codes(attempt)
-    return promise_case(task, promised, verdict, codes, short, began, broken_promises(promised, attempt))
+    grade, broken = attempt.grade, broken_promises(promised, attempt)
+    return promise_case(
+        task, promised, grade.verdict.value, found_codes(attempt), _short(grade), began, broken
+    )
 
 
 def not_run(task: Task, promised: PromisedSubmission, why: str) -> VerifyCase:
@@ -90,18 +94,8 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
         errors = sorted({f.code for f in grade.findings if f.severity is Severity.ERROR})
         if errors:
             broken.append(f"accepted with findings of severity error: {' '.join(errors)}")
-    earned, worth = (
-        round(sum(part), 2) for part in zip(*((r.earned, r.points) for r in grade.rubric), strict=True)
-    )
-    if (earned, worth) != (grade.points, grade.max_points) or not 0 <= earned <= worth:
-        broken.append(
-            f"{grade.points:g} of {grade.max_points:g} points, and its items sum to {earned:g} of {worth:g}"
-        )
-    if promised.points is not None and _points_hold(attempt):
-        low, high = promised.points
-        if not low - _POINTS_SLACK <= grade.points <= high + _POINTS_SLACK:
-            wanted = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-            broken.append(f"{grade.points:g} points, promised {wanted}")
+    broken += _wrong_points(promised, attempt)
+    broken += _charged_nowhere(attempt)
     for marker in promised.markers:
         places = {
             (place.path, place.line) for f in grade.findings if f.code == marker.code for place in f.where
@@ -111,6 +105,68 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
             seen = ", ".join(f"{p}:{n}" for p, n in sorted(places)) or "no line"
             broken.append(f"{marker.code} points at {seen}, the marker stands at {path}:{line}")
     return broken
+
+
+def _wrong_points(promised: PromisedSubmission, attempt: Attempt) -> list[str]:
+    """Points that do not add up, are not of the scale that the page of the task tells, or were promised otherwise."""
+    grade, broken = attempt.grade, []
+    earned, worth = (
+        round(sum(part), 2) for part in zip(*((r.earned, r.points) for r in grade.rubric), strict=True)
+    )
+    if (earned, worth) != (grade.points, grade.max_points) or not 0 <= earned <= worth == FULL:
+        broken.append(
+            f"{grade.points:g} of {grade.max_points:g} points, and its items sum to {earned:g} of {worth:g}"
+        )
+    told = _planned_points(attempt)
+    if other := [r.id for r in grade.rubric if told and r.points != told[r.id]]:
+        broken.append(f"worth other points than the task's page says: {', '.join(other)}")
+    if grade.verdict == promised.verdict == Verdict.ACCEPTED and not promised.codes:
+        timed = {item.id for item in attempt.task.rubric if item.metric == "time"}
+        if short := [i for i in _short(grade) if i not in timed]:
+            broken.append(f"accepted without a finding, and short of points in: {', '.join(short)}")
+    if promised.points is not None and _points_hold(attempt):
+        low, high = promised.points
+        if not low - _POINTS_SLACK <= grade.points <= high + _POINTS_SLACK:
+            wanted = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+            broken.append(f"{grade.points:g} points, promised {wanted}")
+    return broken
+
+
+def _planned_points(attempt: Attempt) -> dict[str, float]:
+    """Item's id → points as told before anybody hands in; empty where the run was not one as the profile plans it."""
+    task, facts = attempt.task, attempt.evidence.facts
+    profile = task.profile(facts.profile)
+    if profile is None or not (facts.timed or task.target("time") is None):
+        return {}
+    planned = ScaleConditions.planned(task, profile)
+    if (facts.world_size, facts.dataset) != (planned.num_ranks, planned.dataset):
+        return {}
+    return {scaled.item.id: scaled.points for scaled in scale(task, planned)}
+
+
+def _charged_nowhere(attempt: Attempt) -> list[str]:
+    """Findings that an item is about and is not charged with: a check and the item it belongs to would disagree.
+
+    An error of a run that came to its end is charged somewhere in any case; a warning about what no item of the task
+    asks for is told as advice.
+    """
+    grade, record = attempt.grade, attempt.record
+    completed = record is not None and record.ending is Ending.COMPLETED
+    charged = {code for item in grade.rubric for code in item.codes}
+    shown = {item.id for item in grade.rubric if item.state is not ItemState.NOT_SHOWN}
+    families = {family_of(c) for item in attempt.task.rubric if item.id in shown for c in item.requires}
+    apart = set()
+    for finding in filter(costs, grade.findings):
+        error, about = finding.severity is Severity.ERROR, family_of(finding.code) in families
+        due = (error and (completed or about)) or (about and finding.evidence is not EvidenceKind.SOURCE)
+        if due and charged.isdisjoint((finding.code, *finding.details.get("explains", ()))):
+            apart.add(finding.code)
+    return [f"found, and no item is charged with it: {' '.join(sorted(apart))}"] if apart else []
+
+
+def _short(grade: Grade) -> tuple[str, ...]:
+    """Ids of the items that earned less than they could."""
+    return tuple(item.id for item in grade.rubric if item.earned < item.points - _POINTS_SLACK)
 
 
 def found_codes(attempt: Attempt) -> tuple[str, ...]:

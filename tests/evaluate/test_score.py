@@ -146,11 +146,21 @@ def test_an_error_takes_the_whole_item_and_gates() -> None:
     assert "EVAL003" in outcome.reason
 
 
-def test_an_error_outside_the_rubric_gates_too() -> None:
+def test_an_error_that_no_item_is_about_gates_and_costs_what_the_run_came_to() -> None:
     outcome = judged(finding("DEV001", Severity.ERROR))
     assert outcome.verdict is Verdict.REJECTED
-    assert outcome.points == 100
+    assert (outcome.points, item(outcome, "accuracy").codes) == (80, ("DEV001",))
     assert "DEV001" in outcome.reason
+    # A warning is advice then, and what a crash never came to is lost already.
+    assert judged(finding("DEV001")).points == 100
+    crashed = judged(finding("DEV001", Severity.ERROR), record=record(ending=Ending.CRASHED), evaluation=None)
+    assert item(crashed, "accuracy").state is ItemState.NOT_REACHED
+
+
+def test_a_schedule_is_named_where_the_accuracy_was_missed() -> None:
+    outcome = judged(finding("OPT006"), evaluation=evaluation(0.5))
+    assert item(outcome, "accuracy").codes == outcome.gating == ("OPT006",)
+    assert judged(finding("OPT006")).points == 100
 
 
 def test_a_warning_that_the_task_makes_a_must_gates() -> None:
