@@ -162,7 +162,8 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     if not outcome.completed and evaluation.problem is ArtifactProblem.MISSING:
         return _not_reached("The run ended before it left weights to be scored.")
     if evaluation.problem is not None or value is None:
-        codes = (NOT_SCORED,) if evaluation.problem is not None and outcome.completed else ()
+        unscored = evaluation.problem is not None and outcome.completed
+        codes: tuple[str, ...] = (NOT_SCORED,) if unscored else ()
         return _measured(0.0, evaluation.detail or "The weights could not be scored.", evidence, *codes)
     seen = f"{value:.3f} on {evaluation.num_hidden:,} hidden samples"
     if value >= target:
@@ -171,7 +172,8 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
     why = reason_of(evaluation, outcome.script)
     because = f" {why.sentence}" if why is not None and why.gain > 0 else ""
-    codes = (PREPARED_OTHERWISE,) if why is not None and why.about_images else _slowed(outcome)
+    about_images = why is not None and why.about_images
+    codes = (PREPARED_OTHERWISE,) if about_images else _slowed(outcome)
     return _measured(share, f"{seen}; at least {target:.3f} is asked for.{because}", evidence, *codes)
 
 
