@@ -15,7 +15,9 @@ from grader.model.submission import SourceFile, Submission
 from grader.pipeline import Pipeline
 
 # The ladder of `assessment` begins with its skeleton, and promises its points.
-ALONE = [n for n in find_tasks() if load_task(n).profiles[0].nnodes == 1 and n != "assessment"]
+TASKS = [name for name in find_tasks() if name != "assessment"]
+ON_SEVERAL_MACHINES = [name for name in TASKS if load_task(name).profiles[0].nnodes > 1]
+ON_ONE_MACHINE = [name for name in TASKS if name not in ON_SEVERAL_MACHINES]
 IDLE = """
 import json, os, time
 import torch
@@ -44,11 +46,9 @@ def judged(pipeline: Pipeline, task: str, submission: Submission, out: Path) -> 
     return pipeline.grade(load_task(task), submission, options=options, out=out)[0]
 
 
-@pytest.mark.parametrize("name", ALONE)
-def test_an_untouched_skeleton_is_told_every_step_in_the_order_of_doing_them(
-    pipeline: Pipeline, name: str, tmp_path: Path
-) -> None:
-    grade = judged(pipeline, name, read_submission(load_task(name).skeleton), tmp_path / "attempt").grade
+def hold_skeleton(pipeline: Pipeline, name: str, out: Path) -> None:
+    """It earns no more than 45, and its verdict names each missing step in the order of doing them."""
+    grade = judged(pipeline, name, read_submission(load_task(name).skeleton), out).grade
     assert grade.verdict is Verdict.REJECTED
     assert grade.points <= 45
     missing = [
@@ -61,11 +61,43 @@ def test_an_untouched_skeleton_is_told_every_step_in_the_order_of_doing_them(
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("name", ALONE)
+def hold_idle(pipeline: Pipeline, name: str, out: Path) -> None:
+    """It earns no more than 10."""
+    grade = judged(pipeline, name, Submission("idle", (SourceFile("train.py", IDLE),)), out).grade
+    assert grade.verdict is not Verdict.ACCEPTED
+    assert grade.points <= 10
+
+
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
+def test_an_untouched_skeleton_is_told_every_step_in_the_order_of_doing_them(
+    pipeline: Pipeline, name: str, tmp_path: Path
+) -> None:
+    hold_skeleton(pipeline, name, tmp_path / "attempt")
+
+
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
 def test_forged_metrics_without_a_training_earn_next_to_nothing(
     pipeline: Pipeline, name: str, tmp_path: Path
 ) -> None:
-    idle = Submission("idle", (SourceFile("train.py", IDLE),))
-    grade = judged(pipeline, name, idle, tmp_path / "attempt").grade
-    assert grade.verdict is not Verdict.ACCEPTED
-    assert grade.points <= 10
+    hold_idle(pipeline, name, tmp_path / "attempt")
+
+
+@pytest.fixture(scope="module")
+def in_containers(docker_images: object) -> Iterator[Pipeline]:
+    """Where several machines are to be had."""
+    with Pipeline("docker") as started:
+        yield started
+
+
+@pytest.mark.parametrize("name", ON_SEVERAL_MACHINES)
+def test_an_untouched_skeleton_on_several_machines_is_told_the_same(
+    in_containers: Pipeline, name: str, tmp_path: Path
+) -> None:
+    hold_skeleton(in_containers, name, tmp_path / "attempt")
+
+
+@pytest.mark.parametrize("name", ON_SEVERAL_MACHINES)
+def test_forged_metrics_on_several_machines_earn_next_to_nothing(
+    in_containers: Pipeline, name: str, tmp_path: Path
+) -> None:
+    hold_idle(in_containers, name, tmp_path / "attempt")
