@@ -91,8 +91,12 @@ def _branches(script: Script) -> Iterable[Hit]:
             condition = script.conditions.of(branch.test) if branch.orelse else None
             if condition is None or not condition.partial or not condition.sure:
                 continue
-            one = [c for s in branch.body for c in script.collectives.inside(s)]
-            other = [c for s in branch.orelse for c in script.collectives.inside(s)]
+            sides = (branch.body, branch.orelse)
+            # What runs only where there are no other ranks meets nobody.
+            one, other = (
+                [c for s in side for c in script.collectives.inside(s) if not script.guards.alone(c.via)]
+                for side in sides
+            )
             if not one or not other or [c.name for c in one] == [c.name for c in other]:
                 continue
             pairs = [(a, b) for a, b in zip(one, other, strict=False) if a.name != b.name]

@@ -50,7 +50,20 @@ class SynchronizedValues:
                         text = ast.unparse(one)
                         if text == wanted or wanted.startswith(text + "."):
                             return True
-        return False
+        return isinstance(node, ast.Attribute) and self._told_to_all(node)
+
+    def _told_to_all(self, node: ast.Attribute) -> bool:
+        """`self.saved = broadcast(self.saved)` in whichever method: what one rank sets there, all are told of."""
+        stored = self._script.names.tree(node).attributes.get(node.attr, ())
+        return any(
+            isinstance(d.value, ast.Call)
+            and not d.path
+            and any(
+                isinstance(n, ast.Attribute) and n.attr == node.attr for a in d.value.args for n in walk(a)
+            )
+            and self._shares(d.value)
+            for d in stored
+        )
 
     def _made_anew(self, node: ast.Name | ast.Attribute) -> bool:
         """Whether each round of the loop gives the variable a new value before it is read here."""
