@@ -135,7 +135,7 @@ def watch(service: Service, attempt_id: int) -> AttemptAnswer:
         last, line = None, ""
         for sign in follow(service, attempt_id):
             if isinstance(sign, EventAnswer):
-                line = _told(sign) or line
+                line = _event_line(sign) or line
             else:
                 last = sign
                 view.progress(Progress(_phase(sign), 0.0, line=line))
@@ -216,7 +216,7 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def _told(event: EventAnswer) -> str:
+def _event_line(event: EventAnswer) -> str:
     """An event as a line beside the phase; "" where the phase says it all."""
     data = event.data
     if event.kind == "epoch":

@@ -82,7 +82,7 @@ _calls: dict[tuple[str, CodeLocation | None], int] = {}
 _ranks: dict[str, list[int] | None] = {}  # by name of a group, those that are not all
 
 
-def _told(name: str, site: CodeLocation | None) -> int:
+def _count_if_written(name: str, site: CodeLocation | None) -> int:
     """How many calls of this name this site has made, where this one is to be told of; else 0."""
     n = _calls.get((name, site), 0) + 1
     _calls[name, site] = n
@@ -126,7 +126,7 @@ def _group_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     site = code_locations.here()
-    n = _told(name, site)
+    n = _count_if_written(name, site)
     if n:
         _write(
             name,
@@ -157,7 +157,7 @@ def _issued(method: str, tensors: Any, frame: FrameType, group: Any) -> None:
         return
     name = _METHODS.get(method.removeprefix("_"), method)
     site = code_locations.here(frame)
-    n = _told(name, site)
+    n = _count_if_written(name, site)
     if n:
         tensor = tensors[0] if tensors else None
         numbers = tensor[0] if isinstance(tensor, list) and tensor else tensor
@@ -254,7 +254,7 @@ def _asked_store(name: str, started_s: float, frame: FrameType) -> None:
     if code_locations.relative(frame.f_code.co_filename) is None:
         return
     site = code_locations.here(frame)
-    n = _told(f"store.{name}", site)
+    n = _count_if_written(f"store.{name}", site)
     if n:
         _write(f"store.{name}", site, n, None, seconds=round(writer.now() - started_s, 6))
 

@@ -23,7 +23,7 @@ from grader.probe.writer import writer
 _MAX_TENSORS = 32
 _MAX_ELEMENTS = 1 << 22
 _MAX_CALLERS = 8
-_MAX_TOLD = 4096
+_MAX_WRITTEN = 4096
 _IDLE_LOOKS = 256
 """Looks after which a line that has never changed anything is passed over: one that runs for each sample, say."""
 
@@ -52,7 +52,7 @@ class _Watched:
 
 _watched: dict[int, _Watched] = {}
 _first = _final = 0
-_num_told = 0
+_num_written = 0
 _idle: dict[tuple[str, int], int] = {}
 _frame: FrameType | None = None
 _line = 0
@@ -131,13 +131,13 @@ def _compare(known: TrackedModel) -> bool:
         if watched.last.get(what) != text:
             watched.last[what] = text
             changed = not begun
-            watched.waiting.append(_told(what, begun, watched.names, sums))
+            watched.waiting.append(_change_event(what, begun, watched.names, sums))
     if known.trains:
         _send(watched)
     return changed
 
 
-def _told(what: str, begun: bool, names: list[str], sums: list[float | None]) -> dict[str, Any]:
+def _change_event(what: str, begun: bool, names: list[str], sums: list[float | None]) -> dict[str, Any]:
     """The change, or what was found to begin with: nobody's doing."""
     sites = [] if begun else _sites()
     return {
@@ -164,12 +164,12 @@ def _sites() -> list[CodeLocation]:
 
 
 def _send(watched: _Watched) -> None:
-    global _num_told
+    global _num_written
     model = list(_watched.values()).index(watched)
     for told in watched.waiting:
-        if _num_told < _MAX_TOLD:
+        if _num_written < _MAX_WRITTEN:
             writer.write(events.LINE_CHANGE, model=model, **told)
-            _num_told += 1
+            _num_written += 1
     watched.waiting.clear()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from grader.probe import code_locations, evaluation_passes, events, loss_origins, models, sampling
 from grader.probe.counters import counters
 from grader.probe.fingerprints import choose, fingerprint, is_sharded
-from grader.probe.gradients import Watch, look_again, missing, watch, watches
+from grader.probe.gradient_clearing import Watch, look_again, missing, watch, watches
 from grader.probe.layouts import report_placements
 from grader.probe.models import TrackedModel
 from grader.probe.parameter_changes import report_parameter_changes

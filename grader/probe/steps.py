@@ -8,7 +8,7 @@ import os
 from typing import Any, Protocol
 
 from grader.probe.counters import counters
-from grader.probe.gradients import Watch
+from grader.probe.gradient_clearing import Watch
 from grader.probe.writer import writer
 
 FIRST_SAMPLED = 8

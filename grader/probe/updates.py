@@ -12,7 +12,7 @@ from typing import Any
 
 from grader.probe import events, loader_passes, models, sampling
 from grader.probe.counters import counters
-from grader.probe.gradients import Watch
+from grader.probe.gradient_clearing import Watch
 from grader.probe.models import TrackedModel
 from grader.probe.patches import guarded
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step

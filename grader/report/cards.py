@@ -171,7 +171,7 @@ def _card(
         num_more_places=len(finding.where) - len(places),
         costs=tuple(costs_of(finding, rubric)) or tuple(finding.details.get(COSTS, ())),
         ranks=ranks_text(finding.ranks) if finding.ranks else "",
-        seen=tuple(_seen(finding)),
+        seen=tuple(_evidence(finding)),
         changes=fix_changes(finding, submission),
     )
 
@@ -190,7 +190,7 @@ def costs_of(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
             yield f"{cost}: {' and '.join(map(in_words, codes))} {'follows' if len(codes) == 1 else 'follow'} from this"
 
 
-def _seen(finding: Finding) -> Iterable[str]:
+def _evidence(finding: Finding) -> Iterable[str]:
     yield EVIDENCES[finding.evidence][1]
     if finding.confirmed:
         yield "A second, independent kind of evidence says the same."

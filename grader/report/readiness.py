@@ -12,7 +12,7 @@ from rich.text import Text
 from grader.checks.rubric_step import RubricStep, Sight
 from grader.model.finding import Finding, Severity, family_of
 from grader.report.safe_text import one_line
-from grader.report.terminal_writer import STYLES, Voice, worded
+from grader.report.terminal_writer import STYLES, TerminalWriter, worded
 from grader.report.wording import FAMILIES, plural
 
 LABELS = {
@@ -26,7 +26,7 @@ _OPEN = (Sight.NOT_FOUND, Sight.NOT_RIGHT)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldStep:
+class StepView:
     """A step as it is shown: `number` in the order of doing, from 1; `says` is Markdown, "" where there is no more."""
 
     number: int
@@ -37,22 +37,22 @@ class ToldStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldReadiness:
+class ReadinessView:
     """All steps: those that must be right, the others, and what they come to in a sentence.
 
     `num_open`: of those that must be right, how many are not in the text, or not right there.
     """
 
-    musts: tuple[ToldStep, ...]
-    others: tuple[ToldStep, ...]
+    musts: tuple[StepView, ...]
+    others: tuple[StepView, ...]
     num_open: int
     summary: str
 
 
-def told(steps: Sequence[RubricStep], findings: Sequence[Finding] = ()) -> ToldReadiness:
+def readiness_view(steps: Sequence[RubricStep], findings: Sequence[Finding] = ()) -> ReadinessView:
     """Steps ready to be shown; `findings` are those shown with them, each as grave as what it comes to."""
     ordered = sorted(steps, key=lambda step: (not step.item.must, *_order(step)))
-    shown: list[tuple[bool, ToldStep]] = []
+    shown: list[tuple[bool, StepView]] = []
     first_at: dict[tuple[str, str], int] = {}
     for number, step in enumerate(ordered, start=1):
         new = [one for one in step.says if one not in first_at or step.sight not in _OPEN]
@@ -67,9 +67,9 @@ def told(steps: Sequence[RubricStep], findings: Sequence[Finding] = ()) -> ToldR
         elif says and step.sight is Sight.RUN:
             says = f"As far as the text goes: {says}"
         title = one_line(step.item.title)
-        shown.append((step.item.must, ToldStep(number, title, LABELS[step.sight], TONES[step.sight], says)))
+        shown.append((step.item.must, StepView(number, title, LABELS[step.sight], TONES[step.sight], says)))
     num_open = sum(step.lacking for step in steps)
-    return ToldReadiness(
+    return ReadinessView(
         tuple(one for must, one in shown if must),
         tuple(one for must, one in shown if not must),
         num_open,
@@ -94,18 +94,18 @@ def steps_out(steps: Sequence[RubricStep]) -> list[dict[str, Any]]:
 
 def print_readiness(steps: Sequence[RubricStep], console: Console, findings: Sequence[Finding] = ()) -> None:
     """Prints every item and what they come to, below the findings."""
-    readiness = told(steps, findings)
-    voice = Voice(console)
-    voice.heading("What the task asks for", "in the order in which to do it")
+    readiness = readiness_view(steps, findings)
+    writer = TerminalWriter(console)
+    writer.heading("What the task asks for", "in the order in which to do it")
     for one in (*readiness.musts, *readiness.others):
-        head = Text(f"{voice.symbol(one.tone)} {one.number}. ", style=STYLES[one.tone])
+        head = Text(f"{writer.symbol(one.tone)} {one.number}. ", style=STYLES[one.tone])
         head.append_text(worded(one.title))
         head.append(f"  ({one.label})", style="dim not bold")
-        voice.say(head, hang=3)
+        writer.write(head, hang=3)
         if one.says:
-            voice.say(worded(one.says), 5)
-    voice.gap()
-    voice.say(worded(readiness.summary, "bold"))
+            writer.write(worded(one.says), 5)
+    writer.gap()
+    writer.write(worded(readiness.summary, "bold"))
 
 
 def _order(step: RubricStep) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from grader.report.not_reached import not_reached_sentence
 from grader.report.pages import rule_pages
 from grader.report.quote import quotes
 from grader.report.safe_text import one_line, visible
-from grader.report.terminal_writer import STYLES, Voice, quoted, remedy, worded
+from grader.report.terminal_writer import STYLES, TerminalWriter, quoted, remedy, worded
 
 _MAX_QUOTES, _LONGEST_LINE = 4, 200
 
@@ -39,35 +39,35 @@ def print_attempt(
     """Prints the whole outcome of one attempt; `pages`: rule pages by code, for their titles (None: all)."""
     grade = for_audience(attempt.grade, audience)
     attempt = replace(attempt, grade=grade)
-    voice = Voice(console)
+    writer = TerminalWriter(console)
     result = AttemptResult.of(grade)
-    voice.say(_verdict(grade, result, voice))
-    voice.say(worded(grade.verdict_reason))
-    _print_not_reached(grade, voice)
-    _print_diagnosis(grade, attempt.submission, voice)
-    _print_endings(attempt, voice)
+    writer.write(_verdict(grade, result, writer))
+    writer.write(worded(grade.verdict_reason))
+    _print_not_reached(grade, writer)
+    _print_diagnosis(grade, attempt.submission, writer)
+    _print_endings(attempt, writer)
     titles = _titles(pages)
-    _print_groups(cards.group_cards(grade.findings, attempt.submission, grade, titles, context=0), voice)
-    voice.heading("Points")
-    voice.say(_rubric(grade, result, voice))
-    _print_gauges(attempt, voice)
+    _print_groups(cards.group_cards(grade.findings, attempt.submission, grade, titles, context=0), writer)
+    writer.heading("Points")
+    writer.write(_rubric(grade, result, writer))
+    _print_gauges(attempt, writer)
     rows = endings.rank_rows(attempt)
     if rows:
-        voice.heading("Ranks")
-        voice.say(_ranks(rows, voice))
+        writer.heading("Ranks")
+        writer.write(_ranks(rows, writer))
     # As many for staff as for learners.
     told = [check.state for check in grade.checks if not staff_only(check)]
     num_verified = told.count(State.VERIFIED)
     num_unseen = told.count(State.NOT_OBSERVABLE) + told.count(State.NOT_REACHED)
-    voice.gap()
+    writer.gap()
     if grade.checks:
-        voice.say(
+        writer.write(
             worded(f"{wording.plural(num_verified, 'check')} verified, {num_unseen} not observable.", "dim")
         )
     for reason in grade.review:
-        voice.say(worded(f"Held because: {reason}", "yellow"))
+        writer.write(worded(f"Held because: {reason}", "yellow"))
     for note in grade.notes:
-        voice.say(worded(f"Note: {note}", "dim"))
+        writer.write(worded(f"Note: {note}", "dim"))
 
 
 def print_grade(
@@ -77,25 +77,25 @@ def print_grade(
 
     `result`: what it counts as there; None: as it was judged.
     """
-    voice = Voice(console)
+    writer = TerminalWriter(console)
     result = result or AttemptResult.of(grade)
-    voice.say(_verdict(grade, result, voice))
+    writer.write(_verdict(grade, result, writer))
     judged = "" if result.as_judged else f"As judged: {wording.HEADLINES[grade.verdict]}. "
-    voice.say(worded(f"{judged}{grade.verdict_reason}"))
-    _print_not_reached(grade, voice)
+    writer.write(worded(f"{judged}{grade.verdict_reason}"))
+    _print_not_reached(grade, writer)
     titles = _titles(None)
     groups = cards.group_cards(grade.findings, submission, grade, titles, context=0)
     if result.otherwise:
-        voice.say(worded("What follows is what the grader found; an instructor decided otherwise."))
+        writer.write(worded("What follows is what the grader found; an instructor decided otherwise."))
         # What each group says of acceptance is no longer so.
         groups = tuple(replace(group, lead="") for group in groups)
-    _print_diagnosis(grade, submission, voice)
-    _print_groups(groups, voice)
+    _print_diagnosis(grade, submission, writer)
+    _print_groups(groups, writer)
     if grade.rubric:
-        voice.heading("Points")
-        voice.say(_rubric(grade, result, voice))
+        writer.heading("Points")
+        writer.write(_rubric(grade, result, writer))
     for note in grade.notes:
-        voice.say(worded(f"Note: {note}", "dim"))
+        writer.write(worded(f"Note: {note}", "dim"))
 
 
 def print_findings(
@@ -105,15 +105,15 @@ def print_findings(
     pages: Mapping[str, str] | None = None,
 ) -> None:
     """Prints findings alone, as `grader lint` shows them, with a closing count that is no praise where it is none."""
-    voice = Voice(console)
+    writer = TerminalWriter(console)
     titles = _titles(pages)
-    _print_groups(cards.group_cards(findings, submission, None, titles, context=0), voice)
+    _print_groups(cards.group_cards(findings, submission, None, titles, context=0), writer)
     if findings:
-        voice.gap()
+        writer.gap()
     told = wording.findings_text(findings)
     if not findings:
         told += " in the text; what the script does, only a run shows"
-    voice.say(worded(f"{one_line(submission.name)}: {told}.", "bold"))
+    writer.write(worded(f"{one_line(submission.name)}: {told}.", "bold"))
 
 
 def _titles(pages: Mapping[str, str] | None) -> dict[str, str]:
@@ -121,65 +121,65 @@ def _titles(pages: Mapping[str, str] | None) -> dict[str, str]:
     return {code: cards.title_of(code, page) for code, page in known.items()}
 
 
-def _verdict(grade: Grade, result: AttemptResult, voice: Voice) -> Text:
+def _verdict(grade: Grade, result: AttemptResult, writer: TerminalWriter) -> Text:
     tone = banner.tone(result)
-    line = Text(f"{voice.symbol(tone)} {banner.sentence(result)}", style=STYLES[tone])
+    line = Text(f"{writer.symbol(tone)} {banner.sentence(result)}", style=STYLES[tone])
     line.append(f"  {one_line(grade.task)} · {one_line(grade.submission)}", style="dim default")
     return line
 
 
-def _print_not_reached(grade: Grade, voice: Voice) -> None:
+def _print_not_reached(grade: Grade, writer: TerminalWriter) -> None:
     if sentence := not_reached_sentence(grade):
-        voice.say(worded(sentence))
+        writer.write(worded(sentence))
 
 
-def _print_diagnosis(grade: Grade, submission: Submission, voice: Voice) -> None:
+def _print_diagnosis(grade: Grade, submission: Submission, writer: TerminalWriter) -> None:
     """Why the run ended badly, before any table or traceback."""
     found = grade.diagnosis
     if found is None:
         return
-    voice.heading("What happened")
+    writer.heading("What happened")
     title = Text("", style="bold")
     title.append_text(worded(found.title))
-    voice.say(title, 3)
+    writer.write(title, 3)
     for quote in quotes(submission, found.where[:_MAX_QUOTES], context=0):
-        for part in quoted(quote, voice):
-            voice.say(part, 3)
-    voice.say(worded(found.explanation), 3)
+        for part in quoted(quote, writer):
+            writer.write(part, 3)
+    writer.write(worded(found.explanation), 3)
     if found.hint:
-        voice.say(remedy(found.hint), 3)
+        writer.write(remedy(found.hint), 3)
 
 
-def _print_endings(attempt: Attempt, voice: Voice) -> None:
+def _print_endings(attempt: Attempt, writer: TerminalWriter) -> None:
     waits = endings.wait_rows(attempt)
     if waits:
-        voice.heading("Where each rank waits")
-        table = voice.table("rank", "waits in", "at", "line")
+        writer.heading("Where each rank waits")
+        table = writer.table("rank", "waits in", "at", "line")
         for row in waits:
             place = f"{row.place} in {row.function}" if row.function else row.place
             table.add_row(
                 row.who.removeprefix("rank "),
-                voice.cell(row.operation, "bold"),
-                voice.cell(place),
-                voice.cell(row.source, "cyan"),
+                writer.cell(row.operation, "bold"),
+                writer.cell(place),
+                writer.cell(row.source, "cyan"),
             )
-        voice.say(table)
+        writer.write(table)
         if (sentence := endings.wait_sentence(waits)) and attempt.grade.diagnosis is None:
-            voice.say(worded(sentence))
+            writer.write(worded(sentence))
     failures = endings.failure_rows(attempt)
     if failures:
-        voice.heading("Which rank failed, and where")
+        writer.heading("Which rank failed, and where")
         for failure in failures:
             place = f" at {one_line(failure.place)}" if failure.place else ""
-            voice.say(worded(f"{failure.who}{place}: {failure.ending}", "bold"), 2)
+            writer.write(worded(f"{failure.who}{place}: {failure.ending}", "bold"), 2)
             if failure.source:
-                voice.say(Text(one_line(failure.source), style="cyan"), 6)
+                writer.write(Text(one_line(failure.source), style="cyan"), 6)
             if failure.type:
                 # Explained above, one line is enough here; the whole text is in the logs and the HTML report.
                 told = failure.message if attempt.grade.diagnosis is None else _first_line(failure.message)
-                voice.say(Text(visible(f"{failure.type}: {told}"), style="red"), 4)
+                writer.write(Text(visible(f"{failure.type}: {told}"), style="red"), 4)
             for line in failure.tail.splitlines():
-                voice.say(Text(visible(line), style="dim"), 4)
+                writer.write(Text(visible(line), style="dim"), 4)
 
 
 def _first_line(text: str) -> str:
@@ -191,18 +191,18 @@ def _first_line(text: str) -> str:
     )
 
 
-def _print_groups(groups: Sequence[cards.CardGroup], voice: Voice) -> None:
+def _print_groups(groups: Sequence[cards.CardGroup], writer: TerminalWriter) -> None:
     for group in groups:
-        voice.heading(f"{group.heading} ({len(group.cards) + len(group.missing)})", group.lead)
+        writer.heading(f"{group.heading} ({len(group.cards) + len(group.missing)})", group.lead)
         for card in group.cards:
-            voice.gap()
-            voice.say(_card_head(card), hang=3)
-            for part in _card(card, voice):
-                voice.say(part, 3)
+            writer.gap()
+            writer.write(_card_head(card), hang=3)
+            for part in _card(card, writer):
+                writer.write(part, 3)
         for title, reason in group.missing:
-            voice.gap()
-            voice.say(voice.cell(title, "bold"), hang=3)
-            voice.say(worded(reason), 3)
+            writer.gap()
+            writer.write(writer.cell(title, "bold"), hang=3)
+            writer.write(worded(reason), 3)
 
 
 def _card_head(card: cards.Card) -> Text:
@@ -217,10 +217,10 @@ def _card_head(card: cards.Card) -> Text:
     return head
 
 
-def _card(card: cards.Card, voice: Voice) -> Iterable[Text]:
+def _card(card: cards.Card, writer: TerminalWriter) -> Iterable[Text]:
     finding = card.finding
     for quote in card.quotes:
-        yield from quoted(quote, voice)
+        yield from quoted(quote, writer)
     if card.num_more_places:
         yield worded(f"… and {wording.plural(card.num_more_places, 'more place')}", "dim")
     yield worded(finding.message)
@@ -232,8 +232,8 @@ def _card(card: cards.Card, voice: Voice) -> Iterable[Text]:
         yield Text(visible(cost), style="red")
 
 
-def _rubric(grade: Grade, result: AttemptResult, voice: Voice) -> Table:
-    table = voice.table("points", "", "item, and what the evidence says", right=[0])
+def _rubric(grade: Grade, result: AttemptResult, writer: TerminalWriter) -> Table:
+    table = writer.table("points", "", "item, and what the evidence says", right=[0])
     for item in grade.rubric:
         words, tone = wording.ITEM_STATES[item.state]
         worth = (
@@ -241,45 +241,45 @@ def _rubric(grade: Grade, result: AttemptResult, voice: Voice) -> Table:
             if item.points
             else "left out"
         )
-        state = Text(f"{voice.symbol(tone)} {words}", style=STYLES[tone])
-        text = voice.cell(item.title, "bold")
+        state = Text(f"{writer.symbol(tone)} {words}", style=STYLES[tone])
+        text = writer.cell(item.title, "bold")
         if item.must:
             text.append(" (must)", style="dim not bold")
         text.append("\n")
-        text.append_text(voice.cell(item.reason, "not bold"))
+        text.append_text(writer.cell(item.reason, "not bold"))
         if item.evidence:
             kinds = ", ".join(wording.EVIDENCES[kind][0] for kind in item.evidence)
             text.append(f" [{kinds}]", style="dim not bold")
         table.add_row(worth, state, text)
     total = f"{wording.points_text(grade.points)}/{wording.points_text(grade.max_points)}"
-    table.add_row(Text(total, style="bold"), "", voice.cell("together", "bold"))
+    table.add_row(Text(total, style="bold"), "", writer.cell("together", "bold"))
     for line in banner.sum_lines(result):
         style = "bold" if line.last else ""
         change = line.change.replace(" of ", "/")
         table.add_row(
-            Text(change, style=style), "", voice.cell(line.text.lower() if line.last else line.text, style)
+            Text(change, style=style), "", writer.cell(line.text.lower() if line.last else line.text, style)
         )
     return table
 
 
-def _print_gauges(attempt: Attempt, voice: Voice) -> None:
+def _print_gauges(attempt: Attempt, writer: TerminalWriter) -> None:
     found = gauges(attempt)
     if not found:
         return
-    voice.heading("Targets")
-    table = voice.table("measured", "value", "target", "", right=[1])
+    writer.heading("Targets")
+    table = writer.table("measured", "value", "target", "", right=[1])
     for gauge in found:
         tone = "quiet" if gauge.met is None else "good" if gauge.met else "bad"
-        outcome = Text(f"{voice.symbol(tone)} {gauge.outcome}", style=STYLES[tone])
-        table.add_row(voice.cell(gauge.name), voice.cell(gauge.value), voice.cell(gauge.target), outcome)
-    voice.say(table)
+        outcome = Text(f"{writer.symbol(tone)} {gauge.outcome}", style=STYLES[tone])
+        table.add_row(writer.cell(gauge.name), writer.cell(gauge.value), writer.cell(gauge.target), outcome)
+    writer.write(table)
 
 
-def _ranks(rows: Sequence[endings.RankRow], voice: Voice) -> Table:
-    table = voice.table(
+def _ranks(rows: Sequence[endings.RankRow], writer: TerminalWriter) -> Table:
+    table = writer.table(
         "rank", "ended with", "CPU", "time", "memory", "lines", "steps", "samples", right=range(2, 8)
     )
     for row in rows:
         cells = (row.ending, row.cpu, row.wall, row.memory, row.lines, row.steps, row.samples)
-        table.add_row(row.who.removeprefix("rank "), *(voice.cell(cell) for cell in cells))
+        table.add_row(row.who.removeprefix("rank "), *(writer.cell(cell) for cell in cells))
     return table

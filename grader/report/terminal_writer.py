@@ -29,7 +29,7 @@ _QUOTE_INDENT = 10
 _PLAIN_SYMBOLS = {"good": "ok", "bad": "x", "warn": "!", "quiet": "-"}
 
 
-class Voice:
+class TerminalWriter:
     """A console that knows whether it can show more than ASCII."""
 
     def __init__(self, console: Console) -> None:
@@ -41,7 +41,7 @@ class Voice:
         """The mark of a tone: a tick, a cross, …."""
         return (wording.SYMBOLS if self.unicode else _PLAIN_SYMBOLS).get(tone, "-")
 
-    def say(self, what: RenderableType, indent: int = 0, hang: int = 0) -> None:
+    def write(self, what: RenderableType, indent: int = 0, hang: int = 0) -> None:
         """Prints text wrapped below an indent (`hang` more from its second line on) without trailing blanks."""
         if not isinstance(what, Text):
             self.console.print(what, highlight=False)
@@ -63,7 +63,7 @@ class Voice:
         line = Text(text, style="bold")
         if note:
             line.append(f"  {note}", style="dim not bold")
-        self.say(line)
+        self.write(line)
 
     def table(self, *columns: str, right: Iterable[int] = ()) -> Table:
         """An empty table; `right`: columns that are set flush right."""
@@ -99,10 +99,10 @@ def remedy(text: str) -> Text:
     return hint
 
 
-def quoted(quote: Quote, voice: Voice) -> Iterable[Text]:
+def quoted(quote: Quote, writer: TerminalWriter) -> Iterable[Text]:
     """Lines of the submission with their numbers, those to blame marked."""
     yield Text(one_line(quote.place), style="underline")
-    marker = "▸" if voice.unicode else ">"
+    marker = "▸" if writer.unicode else ">"
     for quoted in quote.lines:
         line = Text(
             f"{quoted.number:>4} {marker if quoted.hit else ' '} ", style="red" if quoted.hit else "dim"
@@ -110,7 +110,9 @@ def quoted(quote: Quote, voice: Voice) -> Iterable[Text]:
         line.append(visible(quoted.text), style="default not dim")
         yield line
         # Hidden characters or a wrapped line would put the caret under something else.
-        fits = visible(quoted.text) == quoted.text and len(quoted.text) + _QUOTE_INDENT <= voice.console.width
+        fits = (
+            visible(quoted.text) == quoted.text and len(quoted.text) + _QUOTE_INDENT <= writer.console.width
+        )
         if quoted.caret is not None and fits:
             yield Text(" " * (7 + quoted.caret) + "^", style="red")
     if quote.num_left_out:

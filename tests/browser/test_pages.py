@@ -271,7 +271,7 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
     page = window.page
     page.goto(f"/attempts/{attempt}")
 
-    def say(number: int) -> None:
+    def send_event(number: int) -> None:
         events.add_live_events(
             school.store,
             attempt,
@@ -283,15 +283,15 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
             ],
         )
 
-    say(1)
+    send_event(1)
     page.wait_for_selector("[data-rank='1'] pre:has-text('line 1')")
     page.wait_for_selector("[data-step=run][aria-current=step]")
     page.reload()
     assert "line 1" in page.inner_text("[data-rank='1'] pre")
     window.context.set_offline(True)
-    say(2)
+    send_event(2)
     window.context.set_offline(False)
-    say(3)
+    send_event(3)
     page.wait_for_selector("[data-rank='1'] pre:has-text('line 3')")
     assert page.inner_text("[data-rank='1'] pre").split("\n")[:3] == ["line 1", "line 2", "line 3"]
     page.wait_for_function("document.getElementById('now-line').textContent.startsWith('Epoch 3 of 9')")
@@ -299,9 +299,9 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
     hide = """hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
       document.dispatchEvent(new Event('visibilitychange')); }"""
     page.evaluate(hide, True)
-    say(4)
+    send_event(4)
     page.evaluate(hide, False)
-    say(5)
+    send_event(5)
     page.wait_for_selector("[data-rank='1'] pre:has-text('line 5')")
     printed = page.inner_text("[data-rank='1'] pre").split()
     assert printed == [word for number in range(1, 6) for word in ("line", str(number))]

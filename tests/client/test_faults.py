@@ -43,14 +43,14 @@ class Between(BaseHTTPRequestHandler):
             if mishap(self):
                 return
         answer = self.pass_on()
-        self.say(answer.status_code, answer.content, answer.headers["content-type"])
+        self.answer_with(answer.status_code, answer.content, answer.headers["content-type"])
 
     def pass_on(self) -> httpx.Response:
         kept = ("authorization", "content-type", "idempotency-key", "accept")
         headers = {name: value for name, value in self.headers.items() if name.lower() in kept}
         return httpx.request(self.command, self.behind + self.path, headers=headers, content=self.body)
 
-    def say(
+    def answer_with(
         self, status: int, content: bytes = b"{}", kind: str = "application/json", **headers: str
     ) -> None:
         self.send_response(status)
@@ -66,7 +66,7 @@ class Between(BaseHTTPRequestHandler):
 
 
 def busy(request: Between) -> bool:
-    request.say(503, Retry_After="0")
+    request.answer_with(503, Retry_After="0")
     return True
 
 
@@ -81,23 +81,23 @@ def answer_is_lost(request: Between) -> bool:
 def has_no_time_to_read(request: Between) -> bool:
     """The receipt comes without findings, as a service gives it that takes many submissions at once."""
     answer = request.pass_on().json() | {"findings": None}
-    request.say(202, json.dumps(answer).encode())
+    request.answer_with(202, json.dumps(answer).encode())
     return True
 
 
 def knows_no_check(request: Between) -> bool:
     """As a service of an earlier version."""
-    request.say(404)
+    request.answer_with(404)
     return True
 
 
 def leads_elsewhere(request: Between) -> bool:
-    request.say(307, Location="http://127.0.0.1:9/api/v1/courses")
+    request.answer_with(307, Location="http://127.0.0.1:9/api/v1/courses")
     return True
 
 
 def is_something_else(request: Between) -> bool:
-    request.say(200, b"<html>a web shop</html>", "text/html")
+    request.answer_with(200, b"<html>a web shop</html>", "text/html")
     return True
 
 

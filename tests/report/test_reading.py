@@ -14,7 +14,7 @@ from grader.model.finding import Finding, Severity
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
 from grader.model.task import Task
 from grader.report.cards import COSTS
-from grader.report.readiness import told
+from grader.report.readiness import readiness_view
 from grader.report.reading import read_for
 from tests.promised import CHECKOUT, promises, text
 
@@ -173,12 +173,12 @@ for _ in range(10):
 """
 
 
-def _told(script: str, profile: str) -> dict[str, Finding]:
+def _findings(script: str, profile: str) -> dict[str, Finding]:
     return {one.code: one for one in read_for(_task("ddp-toy"), _submission(script), profile).findings}
 
 
 def test_findings_are_as_grave_as_what_they_come_to_in_the_task() -> None:
-    on_cpus = _told(PLAIN_DEVICE, "cpu")
+    on_cpus = _findings(PLAIN_DEVICE, "cpu")
     assert {code: one.severity for code, one in on_cpus.items()} == {
         "DIST002": Severity.WARNING,  # the task makes it cost points
         "DEV001": Severity.HINT,  # its item is left out where there are no GPUs
@@ -186,7 +186,7 @@ def test_findings_are_as_grave_as_what_they_come_to_in_the_task() -> None:
     assert on_cpus["DIST002"].details[COSTS] == (
         "−5.6 of 5.6 points for “The group is taken down at the end”",
     )
-    on_gpus = _told(PLAIN_DEVICE, "gpu")
+    on_gpus = _findings(PLAIN_DEVICE, "gpu")
     assert on_gpus["DEV001"].severity is Severity.ERROR
     assert on_gpus["DEV001"].details[COSTS] == ("−10 of 10 points for “Each rank has a device of its own”",)
 
@@ -194,7 +194,7 @@ def test_findings_are_as_grave_as_what_they_come_to_in_the_task() -> None:
 def test_the_closing_line_agrees_with_the_findings_above_it() -> None:
     for profile, said in (("cpu", "1 item above costs points"), ("gpu", "1 finding above must be fixed")):
         reading = read_for(_task("ddp-toy"), _submission(PLAIN_DEVICE), profile)
-        assert said in told(reading.steps, reading.findings).summary
+        assert said in readiness_view(reading.steps, reading.findings).summary
 
 
 def test_items_are_worth_what_they_are_worth_there_and_what_cannot_show_is_not_asked() -> None:
@@ -212,4 +212,4 @@ def test_no_must_is_missing_from_what_is_accepted(task: str, name: str) -> None:
 
 def test_what_only_a_run_that_stops_can_show_costs_nothing_in_advance() -> None:
     script = text("ddp-toy", "accepted/local_rank_argument")
-    assert _told(script, "cpu")["DIST007"].severity is Severity.HINT
+    assert _findings(script, "cpu")["DIST007"].severity is Severity.HINT

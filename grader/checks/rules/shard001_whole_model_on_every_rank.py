@@ -89,7 +89,7 @@ def check_run(evidence: Evidence) -> Observation:
     first = next(iter((greedy or held).values()))
     if not greedy:
         return verified(
-            f"{_told(first)} on each of {evidence.world_size} ranks: {first.share:.0%} of the whole."
+            f"{_in_bytes(first)} on each of {evidence.world_size} ranks: {first.share:.0%} of the whole."
         )
     some = (
         f" {first.num_sharded} of its {first.num_tensors} tensors are sharded." if first.num_sharded else ""
@@ -109,7 +109,7 @@ def check_run(evidence: Evidence) -> Observation:
     return flagged(
         Hit(
             message=f"{ranks(greedy)} {'holds' if len(greedy) == 1 else 'hold'} {first.share:.0%} of the model: "
-            f"{_told(first)}; sharded over {evidence.world_size} ranks it would be "
+            f"{_in_bytes(first)}; sharded over {evidence.world_size} ranks it would be "
             f"{_mib(first.whole / evidence.world_size)}.{some}",
             hint=hint,
             fix=fix,
@@ -124,7 +124,7 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _told(one: ModelMemory) -> str:
+def _in_bytes(one: ModelMemory) -> str:
     return f"{_mib(one.param_bytes)} of weights and {_mib(one.state_bytes)} of optimizer state"
 
 

@@ -60,7 +60,7 @@ def check_run(evidence: Evidence) -> Observation:
         held = any(c.held for c in found)
         return flagged(
             Hit(
-                message=_told([c.fact for c in found if c.held == held], held=held),
+                message=_message([c.fact for c in found if c.held == held], held=held),
                 where=_data(evidence) if foreign_samples(evidence) else (),
                 ranks=tuple(sorted({r for c in found for r in c.ranks})),
                 details={
@@ -80,7 +80,7 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _told(facts: list[str], *, held: bool) -> str:
+def _message(facts: list[str], *, held: bool) -> str:
     """What does not fit, in sentences that an instructor can weigh without opening anything else."""
     rest = len(facts) - _MOST_TOLD
     seen = " ".join(facts[:_MOST_TOLD]) + (

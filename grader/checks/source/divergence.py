@@ -18,8 +18,8 @@ from grader.checks.source.ranks import PLACING
 from grader.checks.source.script import Script
 from grader.checks.source.synchronized_values import SynchronizedValues, spreads
 from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, Definition, children, name_of, part_of, walk
-from grader.checks.source.told_values import told_everywhere, value_text
 from grader.checks.source.training_loops import DATA_LOADER
+from grader.checks.source.values_on_every_rank import given_on_every_rank, value_text
 
 _MAX_DEPTH = 14
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "datetime.datetime.now"}
@@ -107,7 +107,7 @@ class Divergence:
         found = tuple(found)
         if any(self._receives(d) for d in found):
             return None
-        everywhere = told_everywhere(self._script, found)
+        everywhere = given_on_every_rank(self._script, found)
         for definition in found:
             part = part_of(definition) if definition.kind == "assign" and everywhere else None
             repeats = part is not None and value_text(part) in everywhere

@@ -59,7 +59,7 @@ def ingredient(script: Script, code: str) -> Ingredient | None:
 def _group(script: Script) -> Ingredient | None:
     starts = [n for name in _STARTS for n in script.mentioned(name)]
     if starts:
-        return _seen(script, starts[0]) if _may_run(script, starts[0]) else None
+        return _found(script, starts[0]) if _may_run(script, starts[0]) else None
     if script.may_hide_setup or _mentions(script, _OTHER_STARTS):
         return None
     return _missing(
@@ -71,7 +71,7 @@ def _group(script: Script) -> Ingredient | None:
 def _exchange(script: Script) -> Ingredient | None:
     wraps = [*script.training.wraps, *script.calls(*OTHER_WRAPPERS), *(a.call for a in script.averaging.all)]
     if wraps:
-        return _seen(script, wraps[0])
+        return _found(script, wraps[0])
     if script.averaging.may_exchange or script.may_hide_setup or _talking(script):
         return None
     return _missing(
@@ -83,7 +83,7 @@ def _exchange(script: Script) -> Ingredient | None:
 def _talk(script: Script) -> Ingredient | None:
     talking = [*script.training.wraps, *_talking(script)]
     if talking:
-        return _seen(script, talking[0])
+        return _found(script, talking[0])
     if script.may_hide_setup:
         return None
     return _missing(
@@ -98,7 +98,7 @@ def _shares(script: Script) -> Ingredient | None:
     found = {script.sharding.of(c) for c in loaders}
     if found == {Shared.YES}:
         dealt = next((s for c in loaders for s in training.distributed_samplers(c)), loaders[0])
-        return _seen(script, dealt)
+        return _found(script, dealt)
     if found == {Shared.NO}:
         # One rank may read for all of them, and hand out what it has read.
         by_one = any(script.guards.partial(c) for c in loaders) or bool(_talking(script))
@@ -118,7 +118,7 @@ def _shares(script: Script) -> Ingredient | None:
 def _epochs(script: Script) -> Ingredient | None:
     told = [n for n in script.mentioned("set_epoch") if isinstance(n, ast.Attribute)]
     if told:
-        return _seen(script, script.names.tree(told[0]).parent[told[0]])
+        return _found(script, script.names.tree(told[0]).parent[told[0]])
     if any("set_epoch" in t.constants for t in script.trees):
         return None
     shares = _shares(script)
@@ -157,7 +157,7 @@ def _one_writer(script: Script) -> Ingredient | None:
     guards = [(c, g) for c, _ in writes if (g := script.replicas.on_some_ranks(c)) is not None]
     if not guards or any("local" in _ranks_in(script, g.test) for _, g in guards):
         return None  # a test of the local rank may be right or not: that depends on the machines
-    return _seen(script, guards[0][0])
+    return _found(script, guards[0][0])
 
 
 def _once_per_machine(script: Script) -> Ingredient | None:
@@ -165,7 +165,7 @@ def _once_per_machine(script: Script) -> Ingredient | None:
     guards = [(c, g) for c in loads if (g := script.replicas.on_some_ranks(c)) is not None]
     local = next((c for c, g in guards if "local" in _ranks_in(script, g.test)), None)
     if local is not None:
-        return _seen(script, local)
+        return _found(script, local)
     if not guards or any(_ranks_in(script, g.test) != {"global"} for _, g in guards):
         return None
     return _missing(
@@ -179,7 +179,7 @@ def _device(script: Script) -> Ingredient | None:
     placement = Placement(script)
     moves = [c for c in script.called(*MOVES) if placement.is_move(c)]
     if moves:
-        return _seen(script, moves[0])
+        return _found(script, moves[0])
     elsewhere = placement.default_chosen or script.calls_given("device", "device_map")
     if elsewhere or script.may_hide_setup or not script.training.trains:
         return None
@@ -193,7 +193,7 @@ def _device(script: Script) -> Ingredient | None:
 def _sharded(script: Script) -> Ingredient | None:
     if _mentions(script, _SHARDING) or script.may_hide_setup:
         calls = script.called_like(_SHARDING.search)
-        return _seen(script, calls[0]) if calls else None
+        return _found(script, calls[0]) if calls else None
     if not script.training.wraps and script.joins_group:
         return None
     return _missing(
@@ -207,7 +207,7 @@ def _climbing_rate(script: Script) -> Ingredient | None:
     schedules = [call for _, call in script.calls_under("torch.optim.lr_scheduler.")]
     climbing = [c for c in schedules if _CLIMBING.search(ast.unparse(c.func))]
     if climbing:
-        return _seen(script, climbing[0])
+        return _found(script, climbing[0])
     by_hand = any(not _reads_rate(script, n) for n in script.mentioned("param_groups"))
     own = not script.updates.optimizers or script.may_hide_setup
     if schedules or by_hand or own or _mentions(script, re.compile("sched|warm_?up", re.IGNORECASE)):
@@ -233,7 +233,7 @@ _LOOKS: dict[str, Callable[[Script], Ingredient | None]] = {
 }
 
 
-def _seen(script: Script, node: ast.AST) -> Ingredient:
+def _found(script: Script, node: ast.AST) -> Ingredient:
     statement = node if isinstance(node, ast.Call) else script.names.tree(node).parent.get(node, node)
     return Ingredient(True, f"{script.at(node)}: {script.quote(statement)}")
 

@@ -131,7 +131,7 @@ class Guards:
                 block = getattr(above, name, None)
                 if isinstance(block, list) and child in block:
                     for branch, holds in self._exits_of(block):
-                        if start(branch) < start(child) and self._told(branch.test, holds, tests):
+                        if start(branch) < start(child) and self._stands(branch.test, holds, tests):
                             self._note(found, branch.test, holds)
             child, above = above, tree.parent.get(above)
         decorator = self._decorated(child) if isinstance(child, FUNCTIONS) and child is not node else None
@@ -139,7 +139,7 @@ class Guards:
             found.append(Guard(Condition(RankSet.MAIN), decorator))
         return found
 
-    def _told(self, test: ast.expr, holds: bool, tests: list[tuple[ast.expr, bool]]) -> bool:
+    def _stands(self, test: ast.expr, holds: bool, tests: list[tuple[ast.expr, bool]]) -> bool:
         """Whether the test of an early exit says something of ranks that the tests further in don't refute."""
         if self._conditions.of(test).which is RankSet.ALL:
             return False

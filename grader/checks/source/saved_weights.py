@@ -114,10 +114,10 @@ def _of_wrapped(script: Script, call: ast.Call, given: ast.expr) -> str:
     model = wrapped_name(script, tree.path)
     function = tree.function(call)
     held = "." in model or function is None
-    return f"{model}.module.state_dict()" if model and (held or _seen(tree.function(call), model)) else ""
+    return f"{model}.module.state_dict()" if model and (held or _has_name(tree.function(call), model)) else ""
 
 
-def _seen(function: ast.AST | None, name: str) -> bool:
+def _has_name(function: ast.AST | None, name: str) -> bool:
     """Whether a function has a name, given or made there."""
     return function is not None and any(
         (isinstance(n, ast.arg) and n.arg == name) or (isinstance(n, ast.Name) and n.id == name)

@@ -65,16 +65,16 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "build":
         from grader.run.image_build import build
 
-        def say(line: str) -> None:
+        def print_line(line: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
         if args.apptainer:
             # Said before an hour of building, not after it.
             image_files.needs_program()
-        build(kinds, say, base=args.base, offline=args.offline, fresh=args.fresh)
+        build(kinds, print_line, base=args.base, offline=args.offline, fresh=args.fresh)
         if args.apptainer:
-            for file in image_files.build(kinds, say):
-                say(f"apptainer: {file}")
+            for file in image_files.build(kinds, print_line):
+                print_line(f"apptainer: {file}")
     # Of all, so that what one shares with another is told whichever is asked for.
     states = [state for state in image_states() if state.kind in kinds]
     print_images(states, on_disk_bytes(kinds), as_json=args.json)

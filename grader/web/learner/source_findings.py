@@ -18,7 +18,7 @@ from grader.model.task import Task
 from grader.report import cards, wording
 from grader.report.highlight import highlighted
 from grader.report.pages import rule_titles
-from grader.report.readiness import ToldReadiness, told
+from grader.report.readiness import ReadinessView, readiness_view
 from grader.report.reading import read_for
 from grader.store.attempts import StoredAttempt
 from grader.web.lookups.catalog import cached_task
@@ -56,7 +56,7 @@ class SourceFindings:
 
     summary: str
     num_findings: int
-    readiness: ToldReadiness | None
+    readiness: ReadinessView | None
     groups: tuple[cards.CardGroup, ...]
     files: tuple[SourceListing, ...]
 
@@ -97,7 +97,7 @@ def _shown(
     return SourceFindings(
         wording.findings_text(findings),
         len(findings),
-        told(steps, findings) if steps else None,
+        readiness_view(steps, findings) if steps else None,
         groups,
         files,
     )

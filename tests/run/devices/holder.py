@@ -28,7 +28,7 @@ def host(num_gpus: int = 4, num_cores: int = 4) -> Inventory:
     )
 
 
-def say(event: str, **more: Any) -> None:
+def report(event: str, **more: Any) -> None:
     print(json.dumps({"event": event, **more}), flush=True)
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     state, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 
     def reclaim(left: AbandonedLease) -> None:
-        say("reclaim", token=left.token)
+        report("reclaim", token=left.token)
         clear(left, state / "marks")
         if settings.get("stuck"):
             time.sleep(60)
@@ -62,18 +62,18 @@ def main() -> None:
         nonlocal waits
         waits += 1
         if waits == 1:
-            say("waits", ahead=wait.ahead)
+            report("waits", ahead=wait.ahead)
 
     with devices.lease(need, on_wait=tell) as lease:
-        say("has", token=lease.token, gpus=lease.gpus, cpus=lease.cpus)
+        report("has", token=lease.token, gpus=lease.gpus, cpus=lease.cpus)
         for line in sys.stdin:
             if line == "check\n":
                 try:
                     lease.check()
                 except GraderError as error:
-                    say("lost", kind=type(error).__name__, message=str(error))
+                    report("lost", kind=type(error).__name__, message=str(error))
                 else:
-                    say("ours")
+                    report("ours")
             elif line == "fork\n":
                 # Two ways to leave a child behind: with and without another program in it.
                 child = os.fork()
@@ -81,7 +81,7 @@ def main() -> None:
                     time.sleep(60)
                     os._exit(0)
                 other = subprocess.Popen(["sleep", "60"], close_fds=False)
-                say("forked", pids=[child, other.pid])
+                report("forked", pids=[child, other.pid])
             elif line == "child releases\n":
                 child = os.fork()
                 if child == 0:
@@ -92,10 +92,10 @@ def main() -> None:
                         lost = True
                     lease.release()
                     os._exit(0 if lost else 1)
-                say("child", code=os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+                report("child", code=os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             elif line == "end\n":
                 break
-    say("released")
+    report("released")
 
 
 def clear(left: AbandonedLease, marks: Path) -> None:
@@ -119,7 +119,7 @@ def take_turns(devices: Devices, need: Need, rounds: int, marks: Path) -> None:
             for mark in mine:
                 mark.unlink()
             lease.check()
-    say("done", last=last)
+    report("done", last=last)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which values of a variable every rank is told: outside any test of the rank, or alike in both branches of one."""
+"""Which values of a variable every rank is given: outside any test of the rank, or alike in both branches of one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def value_text(value: ast.AST) -> str:
     return ast.unparse(value)
 
 
-def told_everywhere(script: Script, found: Iterable[Definition]) -> set[str]:
+def given_on_every_rank(script: Script, found: Iterable[Definition]) -> set[str]:
     """Texts of the values (see `value_text`) that some of these definitions give on every rank."""
-    told: set[str] = set()
+    given: set[str] = set()
     branches: dict[tuple[ast.AST, str], set[bool]] = {}
     for definition in found:
         part = part_of(definition)
@@ -28,10 +28,10 @@ def told_everywhere(script: Script, found: Iterable[Definition]) -> set[str]:
             continue
         guard = script.guards.partial(definition.node)
         if guard is None:
-            told.add(value_text(part))
+            given.add(value_text(part))
             continue
         above = script.names.tree(guard.test).parent.get(guard.test)
         if isinstance(above, ast.If):
             in_body = any(definition.node in walk(statement) for statement in above.body)
             branches.setdefault((guard.test, value_text(part)), set()).add(in_body)
-    return told | {text for (_, text), sides in branches.items() if len(sides) == 2}
+    return given | {text for (_, text), sides in branches.items() if len(sides) == 2}
