@@ -137,7 +137,7 @@ def plots_of(attempt: Attempt) -> tuple[Plot, ...]:
 def _environment() -> Environment:
     environment = page_engine(Path(__file__).parent / "templates")
     environment.filters |= {"safe_svg": Markup, "details": _details}
-    environment.globals |= {"ITEM_STATES": wording.ITEM_STATES}
+    environment.globals |= {"ITEM_STATES": wording.ITEM_STATES, "RUNTIMES": wording.RUNTIMES}
     return environment
 
 

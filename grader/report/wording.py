@@ -67,6 +67,13 @@ EVIDENCES = {
     ),
 }
 
+RUNTIMES = {
+    "process": "as a plain process, not shut off from the machine",
+    "docker": "in a container (docker)",
+    "apptainer": "in a container (apptainer)",
+}
+"""How a script was run, for people; a plug-in's runtime is told by its name."""
+
 # In the order in which one refactors a script: first a group, then averaged gradients, then shares of the data.
 FAMILIES = {
     "DIST": "Process group and launch",
@@ -94,6 +101,12 @@ def mend_order(finding: Finding) -> tuple[int, int]:
 def plural(num: int, noun: str) -> str:
     """`1 error`, `2 errors`, `1,437 samples`."""
     return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `3rd`, `11th`."""
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else last}"
 
 
 def points_text(points: float) -> str:
