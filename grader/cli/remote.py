@@ -75,7 +75,9 @@ def print_reading(reading: ReadingAnswer, submission: Submission) -> None:
     from grader.report.terminal import print_findings
 
     console = stdout_console()
-    print_findings(reading.findings, submission, console)
+    # As `grader lint` tells it: where items follow, they say what the text comes to.
+    if reading.findings or not reading.steps:
+        print_findings(reading.findings, submission, console)
     if reading.steps:
         print_readiness(reading.steps, console, reading.findings)
     console.print()
@@ -100,6 +102,8 @@ def print_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer) -
     console.print(f"{service.url}/attempts/{handed.attempt_id}", markup=False, soft_wrap=True)
     if handed.state == "queued":
         console.print(f"{_queued(handed.position, handed.starts_in_s)}")
+    if handed.attempts_left:
+        console.print(f"attempts: {one_line(handed.attempts_left)}", markup=False)
 
 
 def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer, reading: ReadingAnswer) -> None:
@@ -114,6 +118,7 @@ def emit_handed(service: Service, task: TaskAnswer, handed: SubmissionAnswer, re
             "state": handed.state,
             "repeated": handed.repeated,
             "late_days": handed.late_days,
+            "attempts_left": handed.attempts_left,
             **_reading_out(reading),
         }
     )

@@ -79,6 +79,7 @@ class SubmissionAnswer:
         findings: what the source checks saw; None: the service is busy, and tells them by `Service.findings`.
         repeated: the service had this very request already.
         late_days: days begun after the due date.
+        attempts_left: such as `2 of 3 left today`; "" where none are counted, or it is not told.
     """
 
     attempt_id: int
@@ -88,6 +89,7 @@ class SubmissionAnswer:
     findings: tuple[Finding, ...] | None
     repeated: bool
     late_days: int
+    attempts_left: str
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> SubmissionAnswer:
@@ -101,6 +103,7 @@ class SubmissionAnswer:
             None if answer.get("findings") is None else findings_of(answer["findings"]),
             bool(answer.get("repeated", False)),
             int(answer.get("late_days") or 0),
+            str(answer.get("attempts_left") or ""),
         )
 
 
@@ -167,6 +170,7 @@ def _result_of(answer: Mapping[str, Any]) -> AttemptResult:
         late_loss=float(answer.get("late_loss") or 0.0),
         decided=bool(answer.get("overridden")),
         held_since=datetime.fromisoformat(held_since) if held_since else None,
+        earlier_scale=bool(answer.get("earlier_scale")),
     )
 
 

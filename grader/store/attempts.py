@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.attempt_endings import StoredFile
@@ -25,9 +26,13 @@ from grader.store.tables.attempt import AttemptState, Lane
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
-    """An attempt; verdict and points as judged, None where there is no grade."""
+    """An attempt; verdict and points as judged, None where there is no grade.
+
+    `number`: which of the learner's own at the task it is, from 1; a regrade has that of what it judges again.
+    """
 
     id: int
+    number: int
     submission_id: int
     submission: str
     digest: str
@@ -148,7 +153,17 @@ def files_of(store: Store, attempt_id: int) -> tuple[StoredFile, ...]:
 
 
 def _facts() -> Select[Any]:
+    own = aliased(AttemptRow)
     elsewhere: dict[str, Any] = {
+        "number": select(func.count())
+        .where(
+            own.person_id == AttemptRow.person_id,
+            own.course_task_id == AttemptRow.course_task_id,
+            own.lane == Lane.INTERACTIVE,
+            own.id <= func.coalesce(AttemptRow.regrade_of, AttemptRow.id),
+        )
+        .correlate(AttemptRow)
+        .scalar_subquery(),
         "submission": SubmissionRow.name,
         "login": PersonRow.login,
         "person": PersonRow.name,

@@ -19,6 +19,7 @@ from grader.report import banner, wording
 from grader.report.markdown_html import statement_html
 from grader.report.page_engine import page_engine
 from grader.report.safe_text import visible
+from grader.store.attempts import StoredAttempt
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
@@ -43,6 +44,8 @@ def environment() -> Environment:
         "HEADLINES": wording.HEADLINES,
         "TONES": wording.TONES,
         "relative": relative,
+        "ordinal": wording.ordinal,
+        "attempt_name": attempt_name,
         "headline": _headline,
         "outcome_of": banner.outcome,
         "tone_of": banner.tone,
@@ -54,6 +57,11 @@ def _headline(result: AttemptResult) -> Markup:
     """The first words of the sentence about an attempt, with moments as the browser shows them."""
     # Nothing in it comes from outside: words of ours, and a moment.
     return Markup(banner.headline(result, when=lambda at: str(when(at, ago=False))))
+
+
+def attempt_name(attempt: StoredAttempt, *, own: bool) -> str:
+    """What an attempt is called: one's own are counted, those of others have the number of their address."""
+    return f"Your {wording.ordinal(attempt.number)} attempt" if own else f"Attempt {attempt.id}"
 
 
 @cache

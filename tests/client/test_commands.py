@@ -345,11 +345,12 @@ def test_handing_in_late_ends_with_what_is_left_of_the_points(
 ) -> None:
     school = served.school
     due = datetime.now(UTC) - timedelta(hours=30)
-    late = TaskTerms("Toy", "0" * 64, due_at=due, late_policy=LatePolicy.REDUCED, late_loss=0.05)
+    late = TaskTerms("Toy", "0" * 64, due_at=due, late_policy=LatePolicy.REDUCED, late_loss=0.05, max_total=3)
     courses.set_task(school.store, school.course, "ddp-toy", "cpu", late)
     with judging(served, Verdict.ACCEPTED):
         done = cli("submit", "ddp-toy", script, "--wait", **anna)
     assert done.returncode == 0, done.stderr
+    assert "attempts: 2 of 3 left in all" in done.stdout
     assert "Accepted: 90 of 100 (judged 100; 2 days late, −10 %)" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""What a statement tells a learner is so: accuracies are the task's, codes have pages, commands work; it tells no points."""
+"""What a statement tells a learner is so: accuracies, codes, commands; points it leaves to the rubric."""
 
 from __future__ import annotations
 

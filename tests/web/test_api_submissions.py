@@ -26,6 +26,7 @@ def test_a_submission_is_taken_with_its_place_and_findings(school: School) -> No
     receipt = answer.json()
     assert receipt["state"] == "queued"
     assert receipt["place"] == {"position": 1, "starts_in_s": None}
+    assert receipt["attempts_left"] == "", "nothing is counted here"
     told = {finding["code"]: finding for finding in receipt["findings"]}
     assert told["DIST002"]["severity"] == "warning", "this task makes it cost points"
     assert "points for “The group is taken down at the end”" in told["DIST002"]["costs"][0]

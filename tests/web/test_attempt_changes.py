@@ -55,9 +55,11 @@ def two(school: School) -> tuple[int, int]:
 def test_the_page_says_what_went_what_came_and_what_was_written(school: School, two: tuple[int, int]) -> None:
     first, second = two
     text = school.client("anna").get(f"/attempts/{second}").text
+    assert "<strong>Your 2nd attempt</strong>" in text, "another task's and another learner's are not counted"
+    assert f"<strong>Attempt {second}</strong>" in school.client("ines").get(f"/attempts/{second}").text
     section = text[text.index(HEADING) : text.index("</section>", text.index(HEADING))]
     for words in (
-        f'<a href="/attempts/{first}">Attempt {first}</a>',
+        f'<a href="/attempts/{first}">Your 1st attempt</a>',
         "Not accepted yet",
         "45 of 100",
         "100 of 100",

@@ -199,7 +199,14 @@ def test_an_attempt_that_was_judged_again_leads_to_what_holds_now(school: School
     )
     assert "judged again" not in anna.get(task).text
     regrades.apply(store, batch, actor_id=school.people["ines"])
-    assert f"attempt {lease.attempt_id}</a> holds now" in anna.get(f"/attempts/{first}").text
+    assert (
+        f'<a href="/attempts/{lease.attempt_id}">that judgement</a> holds now'
+        in anna.get(f"/attempts/{first}").text
+    )
+    for number in (first, lease.attempt_id):
+        assert "<strong>Your 1st attempt</strong>" in anna.get(f"/attempts/{number}").text, (
+            "the same one, twice judged"
+        )
     assert f'from <a href="/attempts/{first}"' in anna.get(f"/attempts/{lease.attempt_id}").text
     assert "judged again" in anna.get(task).text
 

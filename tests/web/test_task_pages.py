@@ -103,6 +103,16 @@ def test_handing_in_leads_to_the_attempt(school: School, how: str) -> None:
     assert "in the queue" in live.lower()
 
 
+@pytest.mark.parametrize(
+    ("policy", "cost"), [("accepted", "it costs no points"), ("reduced", "−20 %"), ("closed", None)]
+)
+def test_what_lateness_costs_is_told_before_it_is_paid(school: School, policy: str, cost: str | None) -> None:
+    due = datetime.now(UTC) - timedelta(hours=30)
+    page = terms(school, due_at=due, late_policy=policy, late_loss=0.1)
+    told = re.findall(r"Handing in now counts as (.*?)</p>", school.client("anna").get(page).text)
+    assert told == ([] if cost is None else [f"2 days late: {cost}."])
+
+
 def test_a_look_costs_nothing_and_keeps_nothing(school: School) -> None:
     browser, page = school.client("anna"), terms(school, "ddp-fashion")
     whole = browser.post(f"{page}/submit", data={"text": SOURCE, "action": "check"})
@@ -256,7 +266,8 @@ def test_history_shows_each_attempt_and_a_curve_and_what_counts(school: School) 
     for number in (first, best, last):
         assert f'href="/attempts/{number}"' in text
     assert "3 judged attempts, from 20 to 0 points" in text
-    assert f'<a href="/attempts/{best}">{best}</a> <span class="kind">counts' in text
+    assert f'<a href="/attempts/{best}">2nd</a> <span class="kind">counts' in text
+    assert "<title>3rd attempt: The script crashed" in text
     assert "/attempts/" not in school.client("ben").get(page).text
 
 

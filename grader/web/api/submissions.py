@@ -27,6 +27,7 @@ from grader.store.tables.attempt import AttemptState
 from grader.web.documents.conversions import findings_out, place_out
 from grader.web.documents.schemas import ERRORS, AcceptedOut, FindingsOut, ReadingOut, SubmissionIn
 from grader.web.error_responses import error_response
+from grader.web.learner.attempts_left import attempts_left_at
 from grader.web.learner.open_task import open_task
 from grader.web.learner.source_findings import findings_of_attempt
 from grader.web.security.access import (
@@ -76,8 +77,8 @@ _BODY: dict[str, Any] = {
     }
 }
 _load = SubmissionLoad()
-_ReceiptExtras: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None]
-_NOTHING: _ReceiptExtras = (None, None)
+_ReceiptExtras: TypeAlias = tuple[dict[str, Any] | None, list[dict[str, Any]] | None, str | None]
+_NOTHING: _ReceiptExtras = (None, None, None)
 
 
 @router.post(
@@ -148,17 +149,22 @@ async def _read(request: Request) -> Submission:
 
 def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> _ReceiptExtras:
     facts = attempt(service.store, taken.attempt_id)
-    findings = lint(submission) if facts is None else findings_of_attempt(submission, facts)
-    return _place(service, taken), findings_out(findings)
+    if facts is None:
+        return _place(service, taken), findings_out(lint(submission)), None
+    left = attempts_left_at(service.store, facts.course_id, facts.person_id, facts.course_task_id)
+    return _place(service, taken), findings_out(findings_of_attempt(submission, facts)), left
 
 
-def _receipt(taken: Receipt, place: dict[str, Any] | None, findings: list[dict[str, Any]] | None) -> Response:
+def _receipt(
+    taken: Receipt, place: dict[str, Any] | None, findings: list[dict[str, Any]] | None, left: str | None
+) -> Response:
     url = f"{V1}/attempts/{taken.attempt_id}"
     answer = {
         "submission_id": taken.submission_id,
         "attempt_id": taken.attempt_id,
         "state": taken.state.value,
         "late_days": taken.late_days,
+        "attempts_left": left,
         "repeated": taken.repeated,
         "place": place,
         "findings": findings,

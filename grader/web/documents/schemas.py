@@ -147,13 +147,15 @@ class AcceptedOut(Document):
     """A submission that was taken.
 
     `findings` null: the service is busy taking submissions; `findings_url` has them. `place` null: not known, or it
-    does not wait.
+    does not wait. `attempts_left`: how many the learner still has, such as `2 of 3 left today`; "" where none are
+    counted, null where the service is too busy to look.
     """
 
     submission_id: int
     attempt_id: int
     state: AttemptState
     late_days: int
+    attempts_left: str | None
     repeated: bool
     place: PlaceOut | None
     findings: list[FindingOut] | None

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from grader.store.progress import OwnTask
+from grader.store.database import Store
+from grader.store.progress import OwnTask, progress
+
+
+def attempts_left_at(store: Store, course_id: int, person_id: int, course_task_id: int) -> str:
+    """The same, looked up; "" also for somebody who has no such task."""
+    found = (one for one in progress(store, course_id, person_id) if one.task.id == course_task_id)
+    return next(map(attempts_left, found), "")
 
 
 def attempts_left(own: OwnTask) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from grader.model.attempt_result import AttemptResult
 from grader.report.banner import sentence, tone
-from grader.report.wording import points_text
+from grader.report.wording import ordinal, points_text
 
 WIDTH, HEIGHT = 320, 110
 _LEFT, _RIGHT, _TOP, _BOTTOM = 28, 8, 10, 22
@@ -39,8 +39,8 @@ def points_chart(history: Sequence[tuple[int, AttemptResult]]) -> PointsChart | 
     """The last judged attempts, oldest first; None where there are fewer than two.
 
     Args:
-        history: attempts with a grade, by number and with what they count as, newest first. What is held has no points
-            to show before it is decided, and is left out.
+        history: attempts with a grade, by the learner's own count and with what they count as, newest first. What is
+            held has no points to show before it is decided, and is left out.
     """
     judged = [(n, one) for n, one in reversed(history) if one.held_since is None and one.max_points][-_MOST:]
     if len(judged) < 2:
@@ -52,7 +52,7 @@ def points_chart(history: Sequence[tuple[int, AttemptResult]]) -> PointsChart | 
             round(_LEFT + index * step, 1),
             round(low - min(1.0, max(0.0, one.points / one.max_points)) * (low - high), 1),
             tone(one),
-            f"Attempt {number}: {sentence(one)}",
+            f"{ordinal(number)} attempt: {sentence(one)}",
         )
         for index, (number, one) in enumerate(judged)
     )

@@ -8,12 +8,14 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
+from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 from grader.evaluate.scale import ScaleConditions, scale
 from grader.model.submission import Submission
+from grader.report.wording import plural
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
-from grader.store.limits import Limit, Refusal
-from grader.store.progress import progress
+from grader.store.limits import Limit, Refusal, late_factor
+from grader.store.progress import OwnTask, progress
 from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.points_chart import points_chart
 from grader.web.learner.source_findings import source_findings
@@ -32,12 +34,13 @@ class HandInForm:
 
     Attributes:
         checked: a script that was only to be checked.
-        problem: why an upload was not taken, "" where it was.
+        problem: why an upload was not taken, "" where it was; refusal: the limit that stood in its way, if one did.
         pasted: text that was typed into it.
     """
 
     checked: Submission | None = None
     problem: str = ""
+    refusal: Refusal | None = None
     pasted: str = ""
 
 
@@ -84,22 +87,41 @@ def task_page(
         profile=profile,
         items=() if task is None or profile is None else scale(task, ScaleConditions.planned(task, profile)),
         here=f"/courses/{course_id}/tasks/{found.task.id}",
-        refused="" if own.refusal is None else _refused(own.refusal),
+        refused="" if own.refusal is None else _refusal_text(own.refusal),
         left=attempts_left(own),
+        late=_late(own),
         history=history,
         results=results,
-        chart=None if hidden else points_chart([(n, one) for n in shown if (one := results.get(n))]),
+        chart=None
+        if hidden
+        else points_chart([(one.number, told) for one in history if (told := results.get(one.id))]),
         found=None if form.checked is None else source_findings(form.checked, task, found.task.profile),
-        # Said once: the page tells by itself why nothing more is taken.
-        problem=""
-        if own.refusal is not None and form.problem == explain_refusal(own.refusal)
-        else form.problem,
+        problem=form.problem or _refused_now(form, own),
         pasted=form.pasted,
         teaches=visitor.teaches(course_id),
+        max_file_bytes=MAX_FILE_BYTES,
+        max_total_bytes=MAX_TOTAL_BYTES,
         max_upload_bytes=service.max_upload_bytes,
     )
 
 
-def _refused(refusal: Refusal) -> Markup:
+def _late(own: OwnTask) -> str:
+    """What handing in now costs after the due date; "" before it, and where nothing is taken any more."""
+    terms = own.task.terms
+    if not own.late_days or (own.refusal is not None and own.refusal.limit is Limit.PAST_DUE):
+        return ""
+    lost = 1 - late_factor(terms.late_policy, terms.late_loss, own.late_days)
+    cost = f"−{round(lost * 100)} %" if lost else "it costs no points"
+    return f"Handing in now counts as {plural(own.late_days, 'day')} late: {cost}."
+
+
+def _refused_now(form: HandInForm, own: OwnTask) -> Markup | str:
+    """Why this upload was refused, unless the page tells by itself why nothing more is taken."""
+    if form.refusal is None or (own.refusal is not None and own.refusal.limit is form.refusal.limit):
+        return ""
+    return _refusal_text(form.refusal)
+
+
+def _refusal_text(refusal: Refusal) -> Markup:
     """Why nothing is taken, with a time that the browser shows in its own zone, as all others on the page."""
     return escape(explain_refusal(refusal, lifted="{}")).format(when(refusal.lifted_at))

@@ -16,7 +16,6 @@ from grader.store.courses import course, tasks_of
 from grader.store.events import events_of
 from grader.store.held_attempts import held_since
 from grader.store.limits import counts_against_limits
-from grader.store.progress import progress
 from grader.store.queue import places, queue_state
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState, Lane
@@ -24,7 +23,7 @@ from grader.web import flash, stored_report
 from grader.web.attempt_comparison import since_last
 from grader.web.attempt_files import file_of, offered_files
 from grader.web.confirmation import Question, ask_first, is_confirmed
-from grader.web.learner.attempts_left import attempts_left
+from grader.web.learner.attempts_left import attempts_left_at
 from grader.web.learner.source_findings import source_findings
 from grader.web.live.attempt_progress import attempt_progress
 from grader.web.lookups.catalog import cached_task
@@ -32,6 +31,7 @@ from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden
 from grader.web.service import ServiceDep, WebService
 from grader.web.staff.form import FormDep
 from grader.web.stored_report import StoredReport
+from grader.web.templating import attempt_name
 
 router = APIRouter()
 
@@ -98,18 +98,11 @@ def _costs(facts: StoredAttempt) -> bool:
 
 
 def _question(service: WebService, visitor: Visitor, facts: StoredAttempt) -> Question:
-    own = next(
-        (
-            one
-            for one in progress(service.store, facts.course_id, facts.person_id)
-            if one.task.id == facts.course_task_id
-        ),
-        None,
-    )
-    left = attempts_left(own) if own is not None else ""
-    whose = "your" if facts.person_id == visitor.account.id else f"{facts.person}’s"
+    left = attempts_left_at(service.store, facts.course_id, facts.person_id, facts.course_task_id)
+    own = facts.person_id == visitor.account.id
+    whose, name = "your" if own else f"{facts.person}’s", attempt_name(facts, own=own)
     return Question(
-        f"Cancel attempt {facts.id}?",
+        f"Cancel {name[0].lower()}{name[1:]}?",
         f"It is running. Cancelled now it counts as one of {whose} attempts all the same, and has no grade."
         + (f" Afterwards it is {left}." if left else ""),
         "Cancel it",

@@ -15,7 +15,7 @@ from grader.web.learner.task_page import HandInForm, task_page
 from grader.web.security.access import SignedIn, VisibleCourseTask, Visitor, too_many_requests
 from grader.web.security.rate_limits import SCRIPT_CHECKS
 from grader.web.service import ServiceDep, WebService
-from grader.web.upload.intake import explain_refusal, hand_in
+from grader.web.upload.intake import hand_in
 from grader.web.upload.refusals import UploadRefusedError
 from grader.web.upload.submission import read_upload
 
@@ -49,7 +49,7 @@ async def submit(
     if isinstance(answer, Receipt):
         return RedirectResponse(f"/attempts/{answer.attempt_id}", 303)
     status = 403 if answer.limit in (Limit.NOT_ENROLLED, Limit.COURSE_CLOSED) else 409
-    back = HandInForm(checked=submission, problem=explain_refusal(answer), pasted=pasted)
+    back = HandInForm(checked=submission, refusal=answer, pasted=pasted)
     return await run_in_threadpool(task_page, request, service, visitor, found, back, status_code=status)
 
 

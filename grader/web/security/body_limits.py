@@ -13,6 +13,8 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
+
 GUEST_BYTES = 64 << 10
 # What still comes of it is not read.
 _HANG_UP = {"Connection": "close"}
@@ -42,7 +44,7 @@ class BodyLimits:
         async def counted() -> Message:
             nonlocal brought, whole
             if too_large:
-                raise _too_large(most)
+                raise _too_large()
             if whole:
                 # What comes now is only the news that the client has gone; there is no hurry.
                 return await receive()
@@ -54,7 +56,7 @@ class BodyLimits:
             brought += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if brought > most:
-                raise _too_large(most)
+                raise _too_large()
             return message
 
         try:
@@ -65,10 +67,10 @@ class BodyLimits:
                 await form.close()
 
 
-def _too_large(most: int) -> HTTPException:
-    size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+def _too_large() -> HTTPException:
     return HTTPException(
         413,
-        f"This is more than {size}. Hand in train.py and the modules it imports, no data and no weights.",
+        f"This is too large: a script may have {MAX_FILE_BYTES >> 20} MiB, and all of them "
+        f"{MAX_TOTAL_BYTES >> 20} MiB. Hand in train.py and the modules it imports, no data and no weights.",
         _HANG_UP,
     )

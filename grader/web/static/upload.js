@@ -6,8 +6,10 @@ const area = form.querySelector("textarea");
 const drop = form.querySelector(".drop");
 const chosen = form.querySelector("[data-chosen]");
 const found = document.getElementById("found");
-// What is sent around the files: names, boundaries, the other fields.
+const mostFileBytes = Number(form.dataset.mostFileBytes), mostScriptBytes = Number(form.dataset.mostScriptBytes);
+// Of a whole request, less what is sent around the files: names, boundaries, the other fields.
 const mostBytes = Number(form.dataset.mostBytes) - 16384;
+const mib = (bytes) => `${Number((bytes / 2 ** 20).toFixed(1))} MiB`;
 let asked = 0;
 
 function tell(text, busy) {
@@ -20,12 +22,14 @@ function tell(text, busy) {
 
 // What the service would refuse unread is refused here, where the form and all that was typed is still there.
 function tooLarge() {
-  const files = [...picker.files];
-  const bytes = files.reduce((sum, file) => sum + file.size, new Blob([area.value]).size);
-  if (bytes <= mostBytes) return "";
-  const largest = files.sort((a, b) => b.size - a.size)[0];
-  const what = largest ? `${largest.name} has ${(largest.size / 2 ** 20).toFixed(1)} MiB` : "That is a long text";
-  return `${what}; all that is handed in may have ${Math.floor(form.dataset.mostBytes / 2 ** 20)} MiB. Choose train.py and`
+  // What is chosen goes before what is typed, and only archives hold what is not counted.
+  const files = picker.files.length ? [...picker.files] : [{ name: "The text", size: new Blob([area.value]).size }];
+  const sum = (some) => some.reduce((bytes, file) => bytes + file.size, 0);
+  const scripts = files.filter((file) => !(file instanceof File) || /\.py$/i.test(file.name));
+  const largest = scripts.find((file) => file.size > mostFileBytes);
+  if (!largest && sum(scripts) <= mostScriptBytes && sum(files) <= mostBytes) return "";
+  const what = largest ? `${largest.name} has ${mib(largest.size)}` : `This has ${mib(sum(files))}`;
+  return `${what}; a script may have ${mib(mostFileBytes)}, and all of them ${mib(mostScriptBytes)}. Choose train.py and`
     + " the modules it imports: data and weights are no part of it. Nothing was sent, and no attempt is spent.";
 }
 
