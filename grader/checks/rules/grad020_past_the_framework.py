@@ -98,8 +98,11 @@ def _wrapped_by_hand(script: Script) -> Iterable[Hit]:
     if words is None:
         return
     for call, given in script.frameworks.models:
-        wraps = [o for o in script.values.origins(given) if o in script.training.wraps]
-        if wraps:
+        made = script.values.origins(given)
+        wraps = [o for o in made if o in script.training.wraps and isinstance(o, ast.Call)]
+        bare = {o for wrap in wraps for a in wrap.args[:1] for o in script.values.origins(a)}
+        # The same model bare is left where there are no other ranks; of any other, nobody knows which one it is.
+        if wraps and all(o in wraps or o in bare for o in made):
             yield Hit(
                 message=f"{script.at(call)} hands {words.name} a model, {script.quote(given)}, that "
                 f"{script.at(wraps[0])} has wrapped by hand. The framework wraps models by itself: this one it wraps "
