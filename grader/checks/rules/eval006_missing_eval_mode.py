@@ -2,13 +2,14 @@
 
 ## What it finds
 A loop over validation data that runs the network with no `model.eval()` on the way to it, or with no
-`torch.no_grad()` around it.
+`torch.no_grad()` around it; and a `model.eval()` between two epochs after which no `model.train()` comes.
 
 ## Why it matters
 In training mode dropout drops units and BatchNorm uses each batch's own statistics: the metric depends on the batch
 size and on chance. Worse, BatchNorm's running statistics learn from the validation data, on each rank from another
 share, and go into the checkpoint. With gradients on the metric is right (a hint), but every batch keeps its graph: the
-validation takes twice the memory and more time than it has to.
+validation takes twice the memory and more time than it has to. A network left in evaluation mode trains on
+without dropout.
 
 ## Example
 ```python
@@ -69,11 +70,11 @@ from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.evaluation_passes import during_validation, validated_as_training
 from grader.checks.source.edits import Edits
-from grader.checks.source.evaluation_mode import callers, mode_switches, reaches
+from grader.checks.source.evaluation_mode import callers, mode_switches, never_left, reaches
 from grader.checks.source.networks import Holds
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import Loop, name_of, walk
-from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.syntax_nodes import Loop, walk
+from grader.checks.source.validation_loops import validations
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.trace import Event
@@ -81,7 +82,6 @@ from grader.model.trace import Event
 SEVERITY = Severity.WARNING
 _MODE_HINT = "Call `model.eval()` before the loop and `model.train()` before training goes on."
 _GRAD_HINT = "Put the loop under `with torch.no_grad():` (or `torch.inference_mode()`)."
-_EVAL_NAME = ("val", "eval", "test", "dev")
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -90,7 +90,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         return
     switches = mode_switches(script)
     told: set[Loop] = set()
-    for loop, call, network in _validations(script):
+    for loop, call, network in validations(script):
         if loop in told:
             continue
         told.add(loop)
@@ -108,6 +108,30 @@ def check_source(script: Script) -> Iterable[Hit]:
                 severity=Severity.HINT,
                 fix=_without_gradients(script, loop),
             )
+    for switch, loop in never_left(script, switches):
+        yield _never_left(script, switch, loop)
+
+
+def _never_left(script: Script, switch: ast.Call, loop: Loop) -> Hit:
+    network = switch.func.value if isinstance(switch.func, ast.Attribute) else switch
+    guard = script.guards.partial(switch)
+    apart = (
+        ""
+        if guard is None
+        else " It does so on some ranks only, so that the replicas compute differently, too."
+    )
+    edits = Edits(script)
+    edits.before(loop, f"{ast.unparse(network)}.train()")
+    return Hit(
+        message=f"{script.at(switch)} puts the network into evaluation mode, and nothing puts it back: from the second "
+        f"round on {script.at(loop)} trains without dropout, and BatchNorm learns no statistics any more.{apart}",
+        hint=f"Call `{ast.unparse(network)}.train()` at the start of each epoch.",
+        where=(script.location(switch),),
+        severity=Severity.HINT if script.networks.minds_mode(network) is Holds.NO else None,
+        fix=edits.fix("Goes back to training mode.")
+        if script.names.tree(switch).scope(switch) is script.names.tree(loop).scope(loop)
+        else None,
+    )
 
 
 def _without_gradients(script: Script, loop: Loop) -> Fix | None:
@@ -153,51 +177,6 @@ def _mode_hit(script: Script, loop: Loop, call: ast.Call, network: ast.expr, fix
         severity=Severity.HINT if minds is Holds.NO else None,
         fix=fix,
     )
-
-
-def _validations(script: Script) -> Iterable[tuple[Loop, ast.Call, ast.expr]]:
-    """Loops that evaluate, with the forward pass inside them and the network it runs."""
-    drawn = {d.loop: d for d in script.training.draws}
-    for tree in script.trees:
-        for loop in tree.loops:
-            if isinstance(loop, ast.While) or script.training.runs_backward(loop):
-                continue
-            draw = drawn.get(loop)
-            if draw is not None:
-                meant = {script.training.intent.of(x) for x in draw.loaders}
-                evaluates = meant == {"eval"} or (draw.evaluates and "train" not in meant)
-            else:
-                evaluates = _named_validation(script, loop)
-            found = _forward(script, tree, loop) if evaluates else None
-            if found is not None:
-                yield loop, *found
-
-
-def _named_validation(script: Script, loop: ast.For | ast.AsyncFor) -> bool:
-    """A loop over validation data by its words, where nobody can tell how the loader was built."""
-    named = loop.iter
-    while isinstance(named, ast.Call) and named.args:
-        named = named.args[0]
-    name = name_of(named).lower()
-    words = name.split("_")
-    data = any(w in name for w in ("load", "dl", "data", "batches", "iter")) or len(words) == 1
-    if not data or name.endswith("epochs"):
-        return False
-    if any(w.startswith(_EVAL_NAME) for w in words) and not name.endswith("s"):
-        return True
-    function = script.names.tree(loop).function(loop)
-    # `def validate(model, loader)`: the function says it, where the loader's name does not.
-    says = function is not None and function.name.lower().lstrip("_").startswith(_EVAL_NAME)
-    return says and not any(w.startswith("tr") for w in words) and script.training.gradients_off(loop)
-
-
-def _forward(script: Script, tree: Tree, loop: Loop) -> tuple[ast.Call, ast.expr] | None:
-    for statement in loop.body:
-        for call in tree.calls_within(statement):
-            network = script.networks.called(call)
-            if network is not None:
-                return call, network
-    return None
 
 
 def _in_own_context(script: Script, call: ast.Call) -> bool:
