@@ -94,6 +94,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     ]
     found.sort(key=lambda c: (script.location(c).path, start(c)))
     yield from _read_too_early(script, fetching)
+    yield from _read_before_meeting(script, fetching)
     if not found:
         return
     first = found[0]
@@ -124,6 +125,31 @@ def _read_too_early(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
             "build the data set on all ranks with `download=False`.",
             where=(script.location(call),),
         )
+
+
+def _read_before_meeting(script: Script, fetching: list[ast.Call]) -> Iterable[Hit]:
+    """`if rank != 0: data = MNIST(root)` right after rank 0's download, with no barrier in between."""
+    for fetch in fetching:
+        tree, guard = script.names.tree(fetch), script.guards.partial(fetch)
+        name = script.names.qualified(fetch.func) or ""
+        if (
+            guard is None
+            or guard.condition.which is not RankSet.MAIN
+            or not name.startswith("torchvision.datasets.")
+        ):
+            continue
+        for call in script.calls(name):
+            other = script.guards.partial(call)
+            beside = script.names.tree(call) is tree and tree.scope(call) is tree.scope(fetch)
+            if other is None or other.condition.which is not RankSet.OTHERS or not beside or call in fetching:
+                continue
+            if not in_turn(script, call, fetching, _WORDS):
+                yield Hit(
+                    message=f"{script.at(call)} opens on the other ranks what {script.at(fetch)} is still downloading "
+                    "on rank 0: nothing makes them wait, and a barrier further down comes too late.",
+                    hint=f"Put `dist.barrier()` between {script.at(fetch)} and {script.at(call)}, on every rank.",
+                    where=(script.location(call),),
+                )
 
 
 def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
