@@ -170,6 +170,7 @@ def _result_of(answer: Mapping[str, Any]) -> AttemptResult:
         late_loss=float(answer.get("late_loss") or 0.0),
         decided=bool(answer.get("overridden")),
         held_since=datetime.fromisoformat(held_since) if held_since else None,
+        earlier_scale=bool(answer.get("earlier_scale")),
     )
 
 

@@ -14,11 +14,12 @@ class AttemptResult:
 
     Attributes:
         verdict, points: what counts; points 0 while it is held.
-        max_points: 100; another number where it was judged on an earlier scale.
+        max_points: 100; it may be another number on an earlier scale.
         judged_verdict, judged_points: as the judge gave them.
         late_days: days begun after the due date; late_loss: share of the points that they cost, 0–1.
         decided: an instructor set what counts.
         held_since: since when it waits for an instructor to decide; None: it does not.
+        earlier_scale: it was judged when what could not be observed left the total.
     """
 
     verdict: Verdict
@@ -30,6 +31,7 @@ class AttemptResult:
     late_loss: float = 0.0
     decided: bool = False
     held_since: datetime | None = None
+    earlier_scale: bool = False
 
     @property
     def as_judged(self) -> bool:
@@ -45,4 +47,7 @@ class AttemptResult:
     @classmethod
     def of(cls, grade: Grade) -> AttemptResult:
         """A grade alone, with nobody and no date to change it."""
-        return cls(grade.verdict, grade.points, grade.max_points, grade.verdict, grade.points)
+        return cls(
+            *(grade.verdict, grade.points, grade.max_points, grade.verdict, grade.points),
+            earlier_scale=grade.earlier_scale,
+        )

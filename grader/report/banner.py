@@ -10,8 +10,6 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
 from grader.report.wording import HEADLINES, TONES, VERDICTS, plural, points_text
 
-_FULL = 100.0
-
 
 def _utc(at: datetime) -> str:
     return f"{at:%-d %b %Y, %H:%M} UTC"
@@ -99,7 +97,7 @@ def _asides(result: AttemptResult) -> list[str]:
         asides.append(f"judged {other}{points_text(result.judged_points)}")
     if result.late_days:
         asides.append(_late(result))
-    if result.max_points != _FULL:
+    if result.earlier_scale:
         asides.append("on an earlier scale")
     return asides
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, select
 from sqlalchemy.orm import aliased
 
 from grader.model.attempt_result import AttemptResult
-from grader.model.grade import Verdict
+from grader.model.grade import SCHEMA, Verdict
 from grader.store.database import Store
 from grader.store.limits import days_late, late_factor
 from grader.store.tables import (
@@ -23,6 +24,8 @@ from grader.store.tables import (
 )
 
 _MOST_IDS = 5000
+_SCHEMA_WITHIN = 24
+_SCHEMA = re.compile(r'"schema": ?(\d+)\b')
 
 
 def result_columns(decision: Any) -> list[ColumnElement[Any]]:
@@ -31,6 +34,8 @@ def result_columns(decision: Any) -> list[ColumnElement[Any]]:
         GradeRow.verdict.label("verdict"),
         GradeRow.points.label("points"),
         GradeRow.max_points.label("max_points"),
+        # The schema is the first that a grade's document says; the rest of it is long.
+        func.substr(GradeRow.document, 1, _SCHEMA_WITHIN).label("document_head"),
         GradeRow.created_at.label("judged_at"),
         SubmissionRow.submitted_at.label("submitted_at"),
         func.coalesce(ExtensionRow.due_at, CourseTaskRow.due_at).label("due_at"),
@@ -98,7 +103,13 @@ def result_of(row: Any) -> AttemptResult:
         late_loss=round(1.0 - kept, 4),
         decided=decided,
         held_since=row.judged_at if held else None,
+        earlier_scale=_earlier_scale(row.document_head),
     )
+
+
+def _earlier_scale(document_head: str) -> bool:
+    schema = _SCHEMA.search(document_head)
+    return schema is not None and int(schema[1]) < SCHEMA
 
 
 def results_of(store: Store, attempt_ids: Collection[int]) -> dict[int, AttemptResult]:

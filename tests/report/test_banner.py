@@ -40,7 +40,14 @@ MORNING = datetime(2030, 3, 1, 8, 5, tzinfo=UTC)
             AttemptResult(HELD, 0, 100, HELD, 66.7, held_since=MORNING),
             "With the instructors since 1 Mar 2030, 08:05 UTC: it counts as nothing until they decide",
         ),
-        (AttemptResult(REJECTED, 60, 90, REJECTED, 60), "Not accepted yet: 60 of 90 (on an earlier scale)"),
+        (
+            AttemptResult(REJECTED, 60, 90, REJECTED, 60, earlier_scale=True),
+            "Not accepted yet: 60 of 90 (on an earlier scale)",
+        ),
+        (
+            AttemptResult(ACCEPTED, 100, 100, ACCEPTED, 100, earlier_scale=True),
+            "Accepted: 100 of 100 (on an earlier scale)",
+        ),
         (
             AttemptResult(Verdict.JUDGE_ERROR, 0, 100, Verdict.JUDGE_ERROR, 0),
             "The judge failed, not your script: it does not count",

@@ -71,6 +71,7 @@ def _attempt_out(
         late_loss=shown.late_loss if shown else None,
         overridden=shown.decided if shown else None,
         held_since=shown.held_since if shown else None,
+        earlier_scale=shown.earlier_scale if shown else None,
         outcome=sentence(shown) if shown else None,
         hidden_until=hidden,
         login=facts.login if teaches else None,

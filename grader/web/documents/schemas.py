@@ -194,6 +194,7 @@ class AttemptOut(Document):
     late_loss: float | None
     overridden: bool | None
     held_since: datetime | None
+    earlier_scale: bool | None
     outcome: str | None
     hidden_until: datetime | None
     login: str | None = None
