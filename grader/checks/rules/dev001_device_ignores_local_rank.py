@@ -54,11 +54,9 @@ from enum import Enum
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.source.collectives import INIT
 from grader.checks.source.cuda_indices import asks_current, device_numbers
-from grader.checks.source.device_pinning import OWN, PIN, pinning
+from grader.checks.source.device_pinning import OWN, PIN, pinning, placed_too_early, started_by_hand
 from grader.checks.source.literal_ranks import environment_writes
-from grader.checks.source.ranks import Strength
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import DDP
@@ -78,8 +76,7 @@ class _Named(Enum):
     NOTHING = 0
     CURRENT = 1
     FIXED = 2
-    OTHER = 3
-    """By rank, or by something that nobody can follow."""
+    OTHER = 3  # by rank, or by something that nobody can follow
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -95,11 +92,15 @@ def check_source(script: Script) -> Iterable[Hit]:
     wrong = [n for n, what in named if what is _Named.FIXED]
     if not pinned and (wrong or not by_rank or any(what is _Named.CURRENT for _, what in named)):
         wrong += [n for n, what in named if what is _Named.CURRENT]
+    setters = [n for n, value in _devices(script) if _sets_current(script, n) and _pins(script, value)]
+    early = placed_too_early(script, [n for n, what in named if what is _Named.CURRENT], setters)
+    if early and not wrong:
+        yield _too_early(script, early, setters[0])
     wrong = [n for n in wrong if script.guards.partial(n) is None and not script.guards.alone(n)]
     wrong.sort(key=lambda n: (script.location(n).path, start(n)))
     if not wrong:
         return
-    first, by_hand = wrong[0], _started_by_hand(script)
+    first, by_hand = wrong[0], started_by_hand(script)
     yield Hit(
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
         "machine then share one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
@@ -107,6 +108,16 @@ def check_source(script: Script) -> Iterable[Hit]:
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
         severity=Severity.HINT if by_hand else None,
         fix=None if by_hand else _fix(script, wrong),
+    )
+
+
+def _too_early(script: Script, early: list[ast.Call], setter: ast.Call) -> Hit:
+    first, place = script.quote(early[0]), script.at(early[0])
+    return Hit(
+        message=f"{place} has {first} before {script.at(setter)} chooses the rank's GPU: it is GPU 0 on every rank.",
+        hint=f"Move `{ast.unparse(setter)}` above {place}.",
+        where=tuple(script.location(call) for call in early),
+        severity=Severity.HINT if started_by_hand(script) else None,
     )
 
 
@@ -126,17 +137,6 @@ def _fix(script: Script, wrong: list[ast.Call]) -> Fix | None:
     current = [n for n, what in named if what is _Named.CURRENT and not set(_said(script, n)) & set(numbers)]
     setters = [node for node, what in named if what is _Named.FIXED and _sets_current(script, node)]
     return pinning(script, list(dict.fromkeys(numbers)), current, bool(setters))
-
-
-def _started_by_hand(script: Script) -> bool:
-    """One command per process, its rank on the command line: each may run on a machine of its own with one GPU."""
-    starts = [script.argument(c, "rank") for c in script.calls(INIT)]
-    told = [r for r in starts if r is not None and r is not UNKNOWN]
-    numbered = any(script.ranks.rank(r) is Strength.SURE for r in told)
-    launched = any("LOCAL_RANK" in t.constants or "local_rank" in t.attribute_loads for t in script.trees)
-    return (
-        bool(told) and len(told) == len(starts) and not (numbered or launched or script.graph.spawn_sites())
-    )
 
 
 def _devices(script: Script) -> Iterable[tuple[ast.Call, ast.expr | None]]:

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from grader.checks.source.collectives import INIT
 from grader.checks.source.cuda_indices import asks_current
 from grader.checks.source.edits import Edits
-from grader.checks.source.script import Script
+from grader.checks.source.ranks import Strength
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import start
 from grader.checks.source.written_ranks import local_rank
 from grader.model.fix import Fix
 
@@ -56,6 +58,37 @@ def pinning(script: Script, fixed: Sequence[ast.AST], current: Sequence[ast.AST]
         cuda = edits.name("torch.cuda.is_available", place)
         edits.after(place, f"if {cuda}():", f"    {edits.name(_SETTER, place)}({number})")
     return edits.fix("Has each rank use its own GPU, the one of its local rank.")
+
+
+def placed_too_early(
+    script: Script, current: Sequence[ast.Call], setters: Sequence[ast.Call]
+) -> list[ast.Call]:
+    """What goes to the current device above the line that chooses it, in the same block of the script."""
+    if not setters:
+        return []
+    first = min(setters, key=start)
+    tree = script.names.tree(first)
+    beside = all(script.names.tree(s) is tree and tree.scope(s) is tree.scope(first) for s in setters)
+    return [
+        call
+        for call in current
+        # A `torch.device` says where something is to go later; these two move it at once.
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("cuda", "to") and beside
+        if script.names.tree(call) is tree
+        and tree.scope(call) is tree.scope(first)
+        and start(call) < start(first)
+    ]
+
+
+def started_by_hand(script: Script) -> bool:
+    """One command per process, its rank on the command line: each may run on a machine of its own with one GPU."""
+    starts = [script.argument(c, "rank") for c in script.calls(INIT)]
+    told = [r for r in starts if r is not None and r is not UNKNOWN]
+    numbered = any(script.ranks.rank(r) is Strength.SURE for r in told)
+    launched = any("LOCAL_RANK" in t.constants or "local_rank" in t.attribute_loads for t in script.trees)
+    return (
+        bool(told) and len(told) == len(starts) and not (numbered or launched or script.graph.spawn_sites())
+    )
 
 
 def _after_start(script: Script) -> ast.stmt | None:
