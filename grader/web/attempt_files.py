@@ -18,16 +18,17 @@ from grader.store.grades import grade_of
 from grader.store.reviews import overrides_of
 from grader.store.submissions import source_of
 from grader.web import stored_report
+from grader.web.documents.counted_grade import with_counts
 from grader.web.service import WebService
 from grader.web.stored_report import InForce
 
 _LEARNERS = {
     stored_report.REPORT: ("The report as one file", "text/html"),
-    "grade-learner.json": ("The grade as it was judged, for programs", "application/json"),
+    "grade-learner.json": ("The grade, for programs: as it was judged, and what counts", "application/json"),
 }
 _STAFF = {
     stored_report.STAFF_REPORT: ("The report for staff", "text/html"),
-    "grade.json": ("The whole grade as it was judged", "application/json"),
+    "grade.json": ("The whole grade: as it was judged, and what counts", "application/json"),
     "evidence.tar.gz": ("All evidence", "application/gzip"),
 }
 
@@ -66,15 +67,18 @@ def file_of(service: WebService, facts: StoredAttempt, name: str, *, staff: bool
     data, media_type = service.files.get(found.digest), wanted[name][1]
     if facts.cached_from is not None:
         data = _under_own_name(service, facts, data, media_type)
-    if media_type == "text/html" and (result := _in_force(service, facts, staff=staff)) is not None:
-        data = stored_report.with_result(data, result)
+    if media_type == "application/json":
+        result = results_of(service.store, [facts.id]).get(facts.id)
+        data = with_counts(data.decode(), result).encode()
+    elif media_type == "text/html" and (told := _in_force(service, facts, staff=staff)) is not None:
+        data = stored_report.with_result(data, told)
     return data, media_type
 
 
 def _in_force(service: WebService, facts: StoredAttempt, *, staff: bool) -> InForce | None:
-    """What counts, for a report; None where that is what was judged."""
+    """What counts, for a report; None where that is what was judged, on the scale of today."""
     result, stored = results_of(service.store, [facts.id]).get(facts.id), grade_of(service.store, facts.id)
-    if result is None or result.as_judged:
+    if result is None or (result.as_judged and not result.earlier_scale):
         return None
     try:
         grade = None if stored is None else from_json(stored.document)

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from grader.report.audience import Audience
 from grader.report.json_report import from_json, to_json
 from grader.store.attempt_endings import CancelResult, cancel
+from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.events import events_of
 from grader.store.grades import grade_of
@@ -22,6 +23,7 @@ from grader.web import attempt_comparison
 from grader.web.attempt_files import file_of
 from grader.web.documents.change_schemas import ChangesOut
 from grader.web.documents.conversions import attempts_out, changes_out, events_out, findings_out
+from grader.web.documents.counted_grade import with_counts
 from grader.web.documents.schemas import ERRORS, AttemptOut, CancelOut, EventOut, FindingsOut, RegradeOut
 from grader.web.error_responses import error_response
 from grader.web.learner.source_findings import findings_of_attempt
@@ -69,17 +71,19 @@ def source_findings(service: ServiceDep, attempt: VisibleAttempt) -> FindingsOut
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 def grade(service: ServiceDep, visitor: SignedIn, attempt: VisibleAttempt) -> Response:
-    """The grade as it was judged, for learners without what is for staff; what counts, the attempt itself says."""
+    """The grade as it was judged, for learners without what is for staff; `counts` is what it counts as."""
     stored = grade_of(service.store, attempt.id)
     if stored is None:
         raise not_found()
     hidden = hidden_until(service, visitor, attempt)
     if hidden is not None:
         return _hidden(hidden)
-    if visitor.teaches(attempt.course_id):
-        return Response(stored.document, media_type="application/json")
-    # Written anew from what was judged: of two learners with the same files neither reads what is the other's.
-    return Response(to_json(from_json(stored.document), Audience.LEARNER), media_type="application/json")
+    document = stored.document
+    if not visitor.teaches(attempt.course_id):
+        # Written anew from what was judged: of two learners with the same files neither reads what is the other's.
+        document = to_json(from_json(document), Audience.LEARNER)
+    result = results_of(service.store, [attempt.id]).get(attempt.id)
+    return Response(with_counts(document, result), media_type="application/json")
 
 
 @router.get(

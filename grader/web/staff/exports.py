@@ -17,7 +17,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from grader.model.attempt_result import AttemptResult
-from grader.model.grade import Grade
+from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
 from grader.report.banner import sentence
 from grader.report.exports.gradescope import of_grade as gradescope_of_grade
@@ -28,11 +28,14 @@ from grader.store.attempts import StoredAttempt
 from grader.store.class_submissions import CountedAttempt
 from grader.store.courses import CourseFacts
 from grader.store.gradebook import Gradebook, GradebookCell
+from grader.web.documents.counted_grade import counts_out
 from grader.web.staff.csv_files import Value, to_csv
 from grader.web.staff.gradebook_table import required_of, total_of
 
 _ODD = re.compile(r"[^A-Za-z0-9._@+-]+")
 _SCHEMA = 1
+# Verdicts that are no failure of the learner's → a case's element, and what a suite counts it under.
+_JUNIT = {Verdict.HELD: ("skipped", "skipped"), Verdict.JUDGE_ERROR: ("error", "errors")}
 # A date within the range of the format, so that the same grades make the same bytes.
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -133,7 +136,7 @@ def results_json(one: CountedAttempt) -> str | None:
         return None
     document: dict[str, Any] = json.loads(gradescope_of_grade(grade, Audience.LEARNER))
     result = one.result
-    if (result.points, result.verdict) != (grade.points, grade.verdict):
+    if not result.as_judged:
         full = document["max_score"]
         document["score"] = (
             round(result.points / result.max_points * full, 4) if result.max_points > 0 else 0.0
@@ -156,7 +159,7 @@ def gradescope_zip(counting: Iterable[CountedAttempt]) -> bytes:
 
 
 def junit(task: str, counting: Iterable[CountedAttempt]) -> bytes:
-    """One document: a suite per learner, as each was judged."""
+    """A suite per learner, as each was judged; its properties say what counts, and a case of its own if it differs."""
     root = ElementTree.Element("testsuites", {"name": visible(task)})
     for one in counting:
         grade = _grade(one)
@@ -164,6 +167,7 @@ def junit(task: str, counting: Iterable[CountedAttempt]) -> bytes:
             continue
         for suite in ElementTree.fromstring(junit_of_grade(grade, Audience.STAFF)).iter("testsuite"):
             suite.set("name", visible(one.login))
+            _add_counts(suite, one.result)
             for case in suite.iter("testcase"):
                 case.set("classname", visible(f"{task}.{one.login}"))
             root.append(suite)
@@ -172,6 +176,25 @@ def junit(task: str, counting: Iterable[CountedAttempt]) -> bytes:
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode("utf-8", "replace")
+
+
+def _add_counts(suite: ElementTree.Element, result: AttemptResult) -> None:
+    """What an attempt counts as, ahead of its cases; a case of its own where that is not what was judged."""
+    properties = ElementTree.Element("properties")
+    for name, value in counts_out(result).items():
+        ElementTree.SubElement(properties, "property", {"name": name, "value": str(value)})
+    suite.insert(0, properties)
+    if result.as_judged:
+        return
+    case = ElementTree.Element("testcase", {"name": "what counts", "time": "0.000"})
+    suite.insert(1, case)
+    counted = ["tests"]
+    if result.verdict is not Verdict.ACCEPTED:
+        kind, count = _JUNIT.get(result.verdict, ("failure", "failures"))
+        ElementTree.SubElement(case, kind, {"message": sentence(result)})
+        counted.append(count)
+    for count in counted:
+        suite.set(count, str(int(suite.get(count, "0")) + 1))
 
 
 def _grade(one: CountedAttempt) -> Grade | None:
