@@ -139,7 +139,9 @@ def test_a_broken_promise_is_told_and_fails(cli: Cli, cli_env: dict[str, str], t
     tasks = tmp_path / "tasks"
     shutil.copytree(CHECKOUT / "tasks" / "ddp-fashion", tasks / "ddp-fashion")
     folder = tasks / "ddp-fashion" / "submissions"
-    (folder / "crashed" / "ddp_without_process_group.py").rename(folder / "rejected" / "moved_here.py")
+    promised.script("ddp-fashion", "crashed/ddp_without_process_group", folder / "rejected").rename(
+        folder / "rejected" / "moved_here.py"
+    )
     cli_env["GRADER_TASKS_DIR"] = str(tasks)
     junit = tmp_path / "junit.xml"
     result = cli("verify", "ddp-fashion", "--only", "moved_here", "--junit", junit)

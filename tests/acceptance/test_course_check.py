@@ -23,7 +23,7 @@ about = "The toy network."
 task = "ddp-toy"
 weight = 100
 """
-KEPT = ("accepted/launcher_variables.py", "rejected/never_wrapped.py")
+KEPT = ("accepted/launcher_variables.py", "rejected/never_wrapped_same_seed.py")
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_course_that_holds(check: Check) -> None:
     assert not told["unproved"]
     assert [(c["submission"], c["verdict"]) for c in told["cases"]] == [
         ("accepted/launcher_variables.py", "accepted"),
-        ("rejected/never_wrapped.py", "rejected"),
+        ("rejected/never_wrapped_same_seed.py", "rejected"),
     ]
     (skeleton,) = told["skeletons"]
     assert (skeleton["alone"], skeleton["verdict"], skeleton["problem"]) == ("completed", "rejected", "")

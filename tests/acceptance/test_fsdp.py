@@ -16,13 +16,13 @@ from grader.catalog import load_task, read_submission
 from grader.evaluate.weight_files import MAX_BYTES
 from grader.model.grade import Verdict
 from grader.model.run_options import Options
+from grader.model.submission import Submission
 from grader.pipeline import Pipeline
 from tests import promised
 from tests.acceptance.conftest import CHECKOUT
 
 TASK = load_task("fsdp")
 GPU = next(p for p in TASK.profiles if p.name == "gpu")
-SUBMISSIONS = CHECKOUT / "tasks" / "fsdp" / "submissions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +118,18 @@ def test_its_checkpoint_is_small_enough_to_be_kept_and_read(skeleton: ModuleType
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("path", "verdict"),
+    ("handed_in", "verdict"),
     [
-        (CHECKOUT / "skeletons" / "fsdp", Verdict.OUT_OF_MEMORY),
-        (SUBMISSIONS / "accepted" / "fully_shard.py", Verdict.ACCEPTED),
-        (SUBMISSIONS / "rejected" / "ddp_unchanged.py", Verdict.REJECTED),
+        (read_submission(CHECKOUT / "skeletons" / "fsdp"), Verdict.OUT_OF_MEMORY),
+        (promised.submission("fsdp", "accepted/fully_shard"), Verdict.ACCEPTED),
+        (promised.submission("fsdp", "rejected/ddp_unchanged"), Verdict.REJECTED),
     ],
+    ids=["skeleton", "fully_shard", "ddp_unchanged"],
 )
-def test_on_gpus(path: Path, verdict: Verdict, tmp_path: Path) -> None:
+def test_on_gpus(handed_in: Submission, verdict: Verdict, tmp_path: Path) -> None:
     if torch.cuda.device_count() < GPU.nproc_per_node:
         pytest.skip(f"{torch.cuda.device_count()} CUDA devices of {GPU.nproc_per_node}")
     options = Options(profile="gpu", dataset="digits")
     with Pipeline() as pipeline:
-        attempt, _ = pipeline.grade(TASK, read_submission(path), options=options, out=tmp_path)
+        attempt, _ = pipeline.grade(TASK, handed_in, options=options, out=tmp_path)
     assert attempt.grade.verdict is verdict, attempt.grade.verdict_reason

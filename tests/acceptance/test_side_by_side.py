@@ -17,6 +17,7 @@ from grader.model.run_options import Options
 from grader.pipeline import OnProgress, Pipeline
 from grader.promises.parallel_pipelines import side_by_side
 from grader.run.runtime import Progress
+from tests import promised
 from tests.acceptance.conftest import CHECKOUT, Cli
 
 OPTIONS = Options(dataset="digits", timed=False)
@@ -48,9 +49,9 @@ def test_the_outcome_is_the_same_and_in_the_same_order(
     own = tmp_path / "tasks" / "ddp-toy"
     shutil.copytree(CHECKOUT / "tasks" / "ddp-toy", own, ignore=shutil.ignore_patterns("submissions"))
     for name in KEPT:
-        path = own / "submissions" / f"{name}.py"
-        path.parent.mkdir(parents=True)
-        shutil.copy(CHECKOUT / "tasks" / "ddp-toy" / "submissions" / f"{name}.py", path)
+        folder = (own / "submissions" / name).parent
+        folder.mkdir(parents=True)
+        promised.script("ddp-toy", name, folder)
     cli_env["GRADER_TASKS_DIR"] = str(tmp_path / "tasks")
 
     def cases(*options: str | Path) -> list[dict[str, Any]]:

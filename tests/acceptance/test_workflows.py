@@ -24,7 +24,11 @@ from grader import cli
 from tests.acceptance.conftest import CHECKOUT
 
 WORKFLOWS = CHECKOUT / "grader" / "workflows"
-KEPT = ("accepted/launcher_variables.py", "rejected/never_wrapped.py", "rejected/no_process_group.py")
+KEPT = (
+    "accepted/launcher_variables.py",
+    "rejected/never_wrapped_same_seed.py",
+    "rejected/no_process_group.py",
+)
 NUM_MACHINES = 4
 
 
@@ -136,7 +140,7 @@ def test_github_runs_every_line_and_its_machines_cover_all_submissions_once(clon
 
     # A second commit: what is known is known, and a merge request looks at what it changed.
     base = git(clone, "rev-parse", "HEAD")
-    flawed = clone / "tasks" / "ddp-toy" / "submissions" / "rejected" / "never_wrapped.py"
+    flawed = clone / "tasks" / "ddp-toy" / "submissions" / "rejected" / "never_wrapped_same_seed.py"
     flawed.write_text(flawed.read_text() + "\n# one more line\n")
     git(clone, "commit", "--quiet", "--all", "--message=change")
     known: dict[str, bool] = {}
@@ -149,8 +153,8 @@ def test_github_runs_every_line_and_its_machines_cover_all_submissions_once(clon
         (line, variables) = next(x for x in github.lines(shard, base) if "verify" in x[0])
         succeed(clone, line, **variables)
         looked_at.update(list(cases(clone)))
-    assert known == {name: name != "rejected/never_wrapped.py" for name in KEPT}
-    assert looked_at == Counter(["rejected/never_wrapped.py"])
+    assert known == {name: name != "rejected/never_wrapped_same_seed.py" for name in KEPT}
+    assert looked_at == Counter(["rejected/never_wrapped_same_seed.py"])
 
 
 def test_github_shows_and_keeps_what_the_lines_write() -> None:
