@@ -29,6 +29,13 @@ def held() -> Attempt:
     return replace(attempt, grade=grade)
 
 
+def earlier() -> Attempt:
+    """A rejected attempt that was judged on the scale before this one, with a total of its own."""
+    attempt = factory.rejected()
+    grade = replace(attempt.grade, schema=1, max_points=85.0)
+    return replace(attempt, grade=grade)
+
+
 @cache
 def _judged(draw: Callable[[], Attempt]) -> tuple[NewGrade, dict[str, bytes]]:
     attempt = draw()
@@ -86,6 +93,7 @@ def attempts_of_every_outcome(school: School) -> dict[str, int]:
         "held": waits,
         "deadlocked": show(school, factory.deadlocked),
         "crashed": show(school, factory.crashed),
+        "earlier scale": show(school, earlier),
         "late": show(school, factory.accepted, fashion),
         "unread": school.judge("ben", task=fashion),
         "hidden": school.judge("anna", task=secret),

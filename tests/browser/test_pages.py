@@ -200,7 +200,7 @@ def test_a_script_is_handed_in_by_keyboard_alone(served: Served, windows: Window
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url("**/attempts/*")
-    assert page.inner_text("h1").startswith("Attempt")
+    assert page.inner_text("h1") == "Your 1st attempt"
 
 
 def test_dropping_a_file_shows_its_findings_and_anything_else_is_explained(
@@ -248,7 +248,7 @@ def test_what_is_too_large_stays_in_the_browser_with_all_that_was_typed(
     page.fill("#text", "print('mine')")
     weights = {"name": "model.py", "mimeType": "text/x-python", "buffer": b"#" * (20 << 20)}
     page.set_input_files("#files", weights)
-    page.wait_for_selector("#found:has-text('model.py has 20.0 MiB')")
+    page.wait_for_selector("#found:has-text('model.py has 20 MiB; a script may have 1 MiB')")
     here = page.url
     page.click("main button:has-text('Hand in')")
     assert page.url == here
@@ -307,6 +307,29 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
     assert printed == [word for number in range(1, 6) for word in ("line", str(number))]
     attempt_endings.finish(school.store, attempt, lease.lease_token, verdict_of())
     page.wait_for_selector("h1:has-text('Accepted')")
+
+
+def test_a_run_that_says_nothing_is_told_to_be_silent(served: Served, windows: Windows) -> None:
+    school = served.school
+    attempt = school.hand_in("anna")
+    lease = claims.claim(school.store, "w1", ("cpu",))
+    assert isinstance(lease, claims.Claimed)
+
+    def tell(kind: str, **data: Any) -> None:
+        events.add_live_events(school.store, attempt, lease.lease_token, [(kind, data)])
+
+    tell("phase", phase="run")
+    window = windows(served.url)
+    window.enter(school, "anna")
+    page = window.page
+    page.clock.install()
+    page.goto(f"/attempts/{attempt}")
+    page.wait_for_selector("[data-step=run][aria-current=step]")
+    page.clock.run_for(16_000)
+    page.wait_for_selector("#now-line:has-text('Nothing was heard of them for 15 s')")
+    tell("epoch", epoch=1, of=9, loss=0.5, accuracy=None)
+    page.wait_for_selector("#now-line:has-text('Epoch 1 of 9')")
+    assert window.trouble == []
 
 
 def test_who_wants_no_motion_gets_none(served: Served, windows: Windows) -> None:

@@ -58,6 +58,28 @@ def _checked(page: Any) -> None:
     page.wait_for_selector("#found .card")
 
 
+def _typed(script: str, button: str) -> Callable[[Any], None]:
+    """Paste a script, and press a button of the form for it."""
+
+    def act(page: Any) -> None:
+        page.click("text=Paste the script instead")
+        page.fill("#text", script)
+        _chosen(f"main button:has-text('{button}')")(page)
+
+    return act
+
+
+def _remarked(page: Any) -> None:
+    """Comment on a line that is not there."""
+    page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+    _filled({"#comment #text": "Look here.", "#comment #line": "train.py 12"}, "#comment button")(page)
+
+
+def _made_admin(page: Any) -> None:
+    page.select_option("form[action$='/role'] select", "admin")
+    _chosen("form[action$='/role'] button")(page)
+
+
 def views(school: School) -> dict[str, View]:
     """What the page is → how to see it."""
     found = attempts_of_every_outcome(school)
@@ -71,8 +93,19 @@ def _guests(school: School) -> dict[str, View]:
         "sign-in, refused": View(
             None, "/sign-in", _filled({"#login": "anna", "#password": "wrong"}, "main button")
         ),
+        # More than a guest may send.
+        "too large": View(
+            None, "/sign-in", _filled({"#login": "a" * 80_000, "#password": "wrong"}, "main button")
+        ),
         "join": View(None, "/join"),
         "join by code": View(None, f"/join/{code}"),
+        "join, a name that is taken": View(
+            None,
+            f"/join/{code}",
+            _filled(
+                {"#name": "Anna", "#login": "anna", "#password": PASSWORD}, "main form:has(#name) button"
+            ),
+        ),
         "rule": View(None, "/rules/DATA001"),
         "nothing, to a guest": View(None, "/nothing-here", status=404),
     }
@@ -89,24 +122,28 @@ def _learners(school: School, found: dict[str, int]) -> dict[str, View]:
     if not isinstance(certified, certificates.CertificateFacts):
         raise AssertionError(certified)
     course, code = f"/courses/{school.course}", invitations.invite(store, school.course, actor_id=None)
-    task = f"{course}/tasks/{school.task}"
-    unfolded = ("rejected", "deadlocked", "crashed", "cancelled", "hidden", "running")
+    task, late = f"{course}/tasks/{school.task}", f"{course}/tasks/{school.tasks['ddp-fashion']}"
+    unfolded = ("rejected", "deadlocked", "crashed", "earlier scale", "cancelled", "hidden", "running")
     folded = ("accepted", "overridden", "held", "late")
     cancel = _chosen("main button:has-text('Cancel')")
     make_token = _filled({"#name": "a program"}, "button:has-text('Make it')")
+    token_again = _filled({"#name": "laptop"}, "button:has-text('Make it')")
+    wrong = {"#current": "not the present one", "#new": PASSWORD, "#again": PASSWORD}
     return {
         "home": View("anna", "/"),
         "home, empty": View("empty", "/"),
         "course": View("anna", course),
         "course, new": View("ben", course),
         "task, history and trend": View("anna", task),
-        "task, a check's result": View(
-            "ben", f"/courses/{school.course}/tasks/{school.tasks['ddp-fashion']}", _checked
-        ),
+        "task, a check's result": View("ben", late, _checked),
+        "task, late": View("anna", late),
+        "task, a refused upload": View("ben", task, _typed("def (:\n", "Hand in")),
         **{f"attempt, {name}": View("anna", f"/attempts/{found[name]}") for name in unfolded},
         **{f"attempt, {name}": View("anna", f"/attempts/{found[name]}", unfolded=False) for name in folded},
         **{f"attempt, {name}": View("ben", f"/attempts/{found[name]}") for name in ("waiting", "failed", "unread")},
         "report alone": View("anna", f"/attempts/{found['rejected']}/report"),
+        "report alone, deadlocked": View("anna", f"/attempts/{found['deadlocked']}/report"),
+        "report alone, earlier scale": View("anna", f"/attempts/{found['earlier scale']}/report"),
         "report alone, overridden": View("anna", f"/attempts/{found['overridden']}/report", unfolded=False),
         "a question before something is done": View("anna", f"/attempts/{found['running']}", cancel),
         "join as oneself": View("empty", f"/join/{code}"),
@@ -114,9 +151,12 @@ def _learners(school: School, found: dict[str, int]) -> dict[str, View]:
         "certificate, own": View("anna", f"/certificates/{certified.public_id}"),
         "account and tokens": View("anna", "/account"),
         "account, a new token": View("anna", "/account", make_token),
+        "account, a token of that name": View("anna", "/account", token_again),
         "password": View("anna", "/password"),
+        "password, refused": View("anna", "/password", _filled(wrong, "main button")),
         "password, first": View("new", "/password"),
         "nothing": View("anna", "/nothing-here", status=404),
+        "nothing, an attempt of nobody's": View("anna", "/attempts/999999", status=404),
         "refused": View("anna", "/admin/people", status=403),
     }  # fmt: skip
 
@@ -155,6 +195,13 @@ def _staff(school: School, found: dict[str, int]) -> dict[str, View]:
         "attempt, failed, as staff": View("ines", f"/attempts/{found['failed']}"),
         "attempt, running, as staff": View("ines", f"/attempts/{found['running']}"),
         "decision": View("ines", f"/attempts/{found['held']}/review"),
+        "review, a comment on no line": View("ines", f"/attempts/{found['rejected']}/review", _remarked),
+        "question before a learner teaches": View(
+            "ines", f"{at}/people/{anna}", _chosen("form[action$='/role'] button")
+        ),
+        "question before all are judged again": View(
+            "ines", f"{at}/attempts", _chosen("button[value=matching]")
+        ),
         "review of an attempt": View("ines", f"/attempts/{found['rejected']}/review"),
         "regrade under way": View("ines", f"/regrades/{batch}?all=1"),
         "import, what the list does": View(
@@ -179,6 +226,7 @@ def _admins(school: School) -> dict[str, View]:
     return {
         "accounts": View("ada", "/admin/people"),
         "an account": View("ada", f"/admin/people/{anna}"),
+        "question before somebody is an administrator": View("ada", f"/admin/people/{anna}", _made_admin),
         "an account's password": View("ada", f"/admin/people/{school.people['olga']}", again),
         "all courses": View("ada", "/admin/courses"),
         "course, as administrator": View("ada", f"/courses/{school.course}"),
