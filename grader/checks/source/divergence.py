@@ -72,6 +72,8 @@ class Divergence:
             if any(self._script.ranks.rank(p) for p in walk(node.slice) if isinstance(p, ast.expr)):
                 return RankDependence("batch", node)
             return self._element(node, depth)
+        if isinstance(node, ast.BoolOp):
+            return self._first((v for v in node.values if not _is_entry(self._script, v)), depth)
         found = self._first(children(node), depth)
         if isinstance(node, ast.Compare) and any(isinstance(o, ast.Is | ast.IsNot) for o in node.ops):
             # Whether a batch is there at all is the same on all ranks, as far as anybody can tell.
@@ -286,3 +288,9 @@ class Divergence:
                 if apart is not None:
                     return apart
         return None
+
+
+def _is_entry(script: Script, node: ast.AST) -> bool:
+    """`batch.get("return_loss")`: as a truth it asks whether there is such an entry, which is the same on all ranks."""
+    found = (o for o in script.values.origins(node) if isinstance(o, ast.Call) and name_of(o) == "get")
+    return any(len(o.args) == 1 and isinstance(o.args[0], ast.Constant) for o in found)
