@@ -2,7 +2,7 @@
 
 ## What it finds
 A training script for one process that moves nothing to a device, or that moves some of it and forgets the rest: the
-model, the inputs or the targets.
+model, the inputs or the targets. In a script of several processes, a batch of which only one half is moved (a hint).
 
 ## Why it matters
 A tensor lies where it was made, and that is the CPU unless somebody says otherwise: models and the batches of a
@@ -49,6 +49,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, first_known, place
@@ -69,9 +70,14 @@ _HINT = (
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag training loops whose model or batches nothing moves."""
     placement = Placement(script)
-    if script.mentions_distributed or script.training.framework or placement.default_chosen:
+    if script.training.framework or placement.default_chosen:
         return
     loops = [draw for draw in script.training.draws if draw.trains and draw.loaders]
+    if script.mentions_distributed:
+        # Which device a rank has, other rules ask; that both halves of a batch go there, nobody else does.
+        for draw in loops:
+            yield from (replace(hit, severity=Severity.HINT) for hit in _half_moved(script, placement, draw))
+        return
     if not loops:
         return
     moved = any(placement.is_move(call) for call in script.called(*MOVES))
