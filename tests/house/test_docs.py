@@ -67,6 +67,13 @@ def spans_of(text: str) -> list[str]:
     return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
 
 
+def words_of(line: str) -> list[str]:
+    """Words of a line without which whoever runs it does not: its command below the program."""
+    words = line.split()
+    below = {"grader": words[1:2], "celery": words[3:5]}
+    return below.get(words[0], [])
+
+
 def elsewhere(line: str) -> str | None:
     return next((place for start, place in RUN_ELSEWHERE.items() if line.startswith(start)), None)
 
@@ -99,8 +106,8 @@ def test_every_line_is_run_here_or_by_a_test_that_is_named(line: str) -> None:
     if place is not None:
         text = (ROOT / place).read_text(encoding="utf-8")
         assert (ROOT / place).is_file()
-        for word in line.split()[1:2] if line.startswith("grader ") else ():
-            assert re.search(rf"\b{word}\b", text), f"{place} does not run `grader {word}`"
+        for word in words_of(line):
+            assert re.search(rf"(?<![\w-]){word}\b", text), f"{place} does not run `{line}`: no `{word}`"
 
 
 def test_nothing_is_named_that_no_page_tells() -> None:
@@ -119,6 +126,24 @@ def test_make_target_exists(line: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "command"),
+    [
+        ("demo", "grader data prepare digits"),
+        ("demo", "grader demo"),
+        ("serve", "grader serve"),
+        ("bench", "python -m tests.bench"),
+    ],
+)
+def test_make_target_types_what_is_run_elsewhere(target: str, command: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", target], cwd=ROOT, text=True, capture_output=True, timeout=60, check=True
+    )
+    assert f"bin/{command}\n" in done.stdout
+    place = ROOT / RUN_ELSEWHERE[f"make {target}"]
+    assert command.rpartition(" ")[2] in place.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("line", GRADER)
