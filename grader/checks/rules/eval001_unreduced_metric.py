@@ -59,6 +59,7 @@ it is told by which samples they are, not by how many. In the source, by a divid
 Accelerate or Fabric divides, with no reduction or gathering of what it counts; under Lightning's `Trainer`, by a
 validation step that logs its own value without `sync_dist=True` (as a hint where no number of devices is written).
 What one rank says above a later reduction counts, too; files that ranks leave and one reads are as good as a reduction.
+Of training a sum over the length of the whole set, and a rate that one rank says for all, are hints.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ from grader.checks.source.lightning_modules import logged_apart, told_devices
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import Draw
-from grader.checks.source.unreduced_counts import Unreduced, unreduced
+from grader.checks.source.unreduced_counts import Unreduced, share_as_whole, unreduced
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
@@ -108,13 +109,13 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or script.frameworks.opaque:
         return
     for draw in training.draws:
-        divided = [
-            x for x in draw.loaders if training.roles(x).evaluates and script.sharding.of(x) is Shared.YES
-        ]
-        if not draw.evaluates or not divided or len(divided) < len(draw.loaders):
+        meant = "evaluates" if draw.evaluates else "trains"
+        shared = [x for x in draw.loaders if script.sharding.of(x) is Shared.YES]
+        divided = [x for x in shared if getattr(training.roles(x), meant)]
+        if not getattr(draw, meant) or not divided or len(divided) < len(draw.loaders):
             continue
         counted = script.reductions.counted(draw)
-        found = unreduced(script, draw, counted)
+        found = (unreduced if draw.evaluates else share_as_whole)(script, draw, counted)
         if found is not None:
             yield _share_alone(script, draw, counted, divided[0], found)
 
@@ -123,20 +124,19 @@ def _share_alone(script: Script, draw: Draw, counted: set[str], loader: ast.Call
     use, later = found.use, found.later
     by = script.frameworks.prepared.get(loader, loader)  # the framework's own call, or the one that builds it
     lines, fix = brought_together(script, draw, counted, use) if later is None else ("", None)
-    lacks = (
-        "No collective brings the ranks' counts together"
-        if later is None
-        else f"The ranks' counts are brought together only further down ({script.at(later)})"
-    )
+    lacks = "No collective brings the ranks' counts together"
+    if later is not None:
+        lacks = f"The ranks' counts are brought together only further down ({script.at(later)})"
     return Hit(
         message=f"{script.at(use)} uses what the loop at {script.at(draw.loop)} counted over this rank's share of "
-        f"the validation set ({script.at(by)} divides it): {script.quote(use)}. "
+        f"the {'training' if draw.trains else 'validation'} set ({script.at(by)} divides it): {script.quote(use)}. "
         f"{lacks}, so the metric is that of one share only." + too_small(script, use, counted),
         hint=_hint_for(script, lines or _REDUCE)
         if later is None
         else f"Put it below {script.at(later)}, and say there what the reduction gave.",
         where=(script.location(use),),
-        fix=fix,
+        fix=fix if draw.evaluates else None,
+        severity=None if draw.evaluates else Severity.HINT,
     )
 
 

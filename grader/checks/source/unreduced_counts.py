@@ -16,7 +16,11 @@ _SAYING = (
     "print", "info", "add_scalar", "add_scalars", "log", "log_metric", "log_metrics", "set_postfix", "write",
     "writerow",
 )  # fmt: skip
-_OWN_PART = re.compile(r"\b(local|own|this|my|shard|share|part|partial|subset|rank)\b", re.IGNORECASE)
+_OWN_PART = re.compile(
+    r"\b(local|own|this|my|shard|share|part|partial|subset|rank|gpu|device)\b", re.IGNORECASE
+)
+
+_RATE = re.compile(r"(image|img|sample|example|token|item)\w*\s*(/|per)\s*s|throughput", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,53 @@ def unreduced(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None
     if any(script.ranks.shows_rank(n) for n in walk(use)) or _brought_on_disk(script, draw, counted):
         return None
     return Unreduced(use)
+
+
+def share_as_whole(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None:
+    """A figure of training that is meant for all ranks: over the length of the whole set, or per second."""
+    if (
+        script.reductions.reduced(draw, counted)
+        or _keeps_own_books(script)
+        or may_reduce(script, draw.loop, counted)
+    ):
+        return None
+    tree = script.names.tree(draw.loop)
+    scope = tree.scope(draw.loop)
+    read = [n for name in counted for n in tree.loads.get(name, ()) if tree.scope(n) is scope]
+    for load in sorted((n for n in read if start(n) > end(draw.loop)), key=start):
+        use = tree.statement(load)
+        told = [n for n in walk(use) if isinstance(n, ast.expr)]
+        if _of_own_part(script, told) or any(script.ranks.world(n) for n in told):
+            continue
+        if _over_whole(script, draw, load) or _per_second(script, use, load):
+            return Unreduced(use)
+    return None
+
+
+def _over_whole(script: Script, draw: Draw, load: ast.Name) -> bool:
+    """Whether a count is divided by the length of what a sampler deals out to all ranks."""
+    above = script.names.tree(load).parent.get(load)
+    length = above.right if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) else None
+    if not isinstance(length, ast.Call) or script.names.qualified(length.func) != "len" or not length.args:
+        return False
+    samplers = (s for loader in draw.loaders for s in script.training.distributed_samplers(loader))
+    dealt = [d for s in samplers if (d := script.argument(s, "dataset")) is not None]
+    same = {o for d in dealt for o in script.values.origins(d)} & set(script.values.origins(length.args[0]))
+    return bool(same) or ast.unparse(length.args[0]) in map(ast.unparse, dealt)
+
+
+def _per_second(script: Script, use: ast.stmt, load: ast.Name) -> bool:
+    """Whether a count over a time is said by one rank, by words that mean all of them."""
+    ratios = [n for n in walk(use) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
+    timed = any(
+        load in walk(ratio.left)
+        and any(
+            (script.names.qualified(n) or "").startswith("time.") for n in script.values.closure(ratio.right)
+        )
+        for ratio in ratios
+    )
+    texts = " ".join(n.value for n in walk(use) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return timed and script.guards.partial(use) is not None and bool(_RATE.search(texts))
 
 
 def _said_before(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None:
