@@ -62,6 +62,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         if script.ranks.kind(rank) == "local" and not _of_one_machine(script, size):
             wrong.append(call)
     yield from _rank_of_the_machine(script)
+    yield from _machines_as_ranks(script)
     wrong.sort(key=lambda n: (script.location(n).path, start(n)))
     if wrong:
         first = wrong[0]
@@ -96,6 +97,35 @@ def _rank_of_the_machine(script: Script) -> Iterable[Hit]:
             where=(script.location(call),),
             severity=Severity.ERROR,
         )
+
+
+def _machines_as_ranks(script: Script) -> Iterable[Hit]:
+    """A process that joins with its machine's number in a world of several processes on each machine."""
+    for call in script.calls(INIT):
+        rank, size = script.argument(call, "rank"), script.argument(call, "world_size")
+        if rank is None or size is None or UNKNOWN in (rank, size) or script.graph.spawn_sites():
+            continue
+        product = next((o for o in script.values.origins(size) if isinstance(o, ast.BinOp)), None)
+        if product is None or not isinstance(product.op, ast.Mult) or not _numbers_machines(script, rank):
+            continue
+        if not any(script.values.constant(side) == 1 for side in (product.left, product.right)):
+            yield Hit(
+                message=f"{script.at(call)} joins a world of {script.quote(product)} processes with the rank "
+                f"{script.quote(rank)}, which numbers machines: the ranks between the machines' numbers never come, "
+                "and the group waits for them.",
+                hint='Take both from the launcher, `int(os.environ["RANK"])` and `int(os.environ["WORLD_SIZE"])`, or '
+                "start one process for each rank and count by machine and process.",
+                where=(script.location(call),),
+                severity=Severity.WARNING,
+            )
+
+
+def _numbers_machines(script: Script, rank: ast.expr) -> bool:
+    """Whether a rank is a machine's number and nothing else: `NODE_RANK`, `SLURM_NODEID`."""
+    read = [n for n in script.values.closure(rank) if script.ranks.environment(n)]
+    if any(isinstance(n, ast.BinOp) for n in script.values.closure(rank)):
+        return False
+    return bool(read) and all("NODE" in script.ranks.environment(n).upper() for n in read)
 
 
 def _own_number(script: Script, rank: ast.expr, first: ast.arg) -> bool:
