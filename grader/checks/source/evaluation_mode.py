@@ -50,8 +50,11 @@ def never_left(script: Script, switches: list[ast.Call]) -> Iterable[tuple[ast.C
         if around is None or helps:
             continue
         for switch in lost:
-            after = tree is script.names.tree(switch) and start(switch) > end(draw.loop)
-            if after and tree.inside(switch, around) and _of_trained(script, switch, draw.loop):
+            function = script.names.tree(switch).function(switch)
+            sites = script.graph.sites(function) if function is not None else []
+            run = [c for c in (switch, *(s.call for s in sites)) if script.names.tree(c) is tree]
+            after = any(start(c) > end(draw.loop) and tree.inside(c, around) for c in run)
+            if after and _of_trained(script, switch, draw.loop):
                 yield switch, draw.loop
 
 
