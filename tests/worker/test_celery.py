@@ -16,7 +16,7 @@ import pytest
 from celery.events.state import State
 
 from grader.queue.celery import make_app
-from grader.queue.routes import JUDGE_SUBMISSION, REGRADE_ATTEMPT, queue_name
+from grader.queue.routes import JUDGE_SUBMISSION, REGRADE_ATTEMPT, queue_name, queue_names
 from grader.store import attempt_endings, outbox, regrades
 from grader.store.tables.attempt import AttemptState
 from tests.worker.conftest import Site
@@ -83,6 +83,25 @@ def test_nodes_answer_and_show_the_attempts_that_they_judge(rig: Rig) -> None:
     attempt_endings.cancel(rig.store, attempt_id, actor_id=None)
     rig.wait(attempt_id, AttemptState.CANCELLED)
     wait_until(lambda: celery(rig, "inspect", "active") == {"slot1@w1": [], "slot2@w1": []}, "nothing runs")
+    listens = celery(rig, "inspect", "active_queues")
+    assert listens.keys() == {"slot1@w1", "slot2@w1"}
+    for queues in listens.values():
+        assert {one["name"] for one in queues} == set(queue_names(("cpu",)))
+    counted = [one["total"].get(JUDGE_SUBMISSION, 0) for one in celery(rig, "inspect", "stats").values()]
+    assert len(counted) == 2
+    assert sum(counted) >= 1
+
+
+def test_everything_is_shown_as_it_happens(rig: Rig) -> None:
+    dumped = rig.folder / "events.txt"
+    with dumped.open("w") as file:
+        command = [sys.executable, "-m", "celery", "-A", "grader.queue", "events", "--dump"]
+        watcher = subprocess.Popen(command, cwd=rig.folder, env=rig.env(), stdout=file)
+        try:
+            wait_until(lambda: "slot1@w1" in dumped.read_text(), "a node's event is printed")
+        finally:
+            watcher.terminate()
+            watcher.wait(timeout=60)
 
 
 def test_what_is_shown_is_what_was_claimed(rig: Rig) -> None:
