@@ -5,10 +5,11 @@ Answers as `submissions.submit` would, without handing anything in. Changes noth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import and_, select
+from sqlalchemy import Connection, and_, select
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Verdict
@@ -99,56 +100,18 @@ def progress(
                 EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id
             )
         ).scalar_one_or_none()
-        extended = {
-            row.course_task_id: row.due_at
-            for row in connection.execute(
-                select(ExtensionRow.course_task_id, ExtensionRow.due_at)
-                .join(EnrolmentRow, EnrolmentRow.id == ExtensionRow.enrolment_id)
-                .where(and_(EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id))
-            )
-        }
-        attempts: dict[int, list[tuple[int, datetime, AttemptState, bool]]] = {}
-        for row in connection.execute(
-            select(
-                AttemptRow.course_task_id,
-                AttemptRow.id,
-                AttemptRow.queued_at,
-                AttemptRow.state,
-                AttemptRow.claimed_at,
-                AttemptRow.cached_from,
-            )
-            .where(
-                AttemptRow.person_id == person_id,
-                AttemptRow.course_task_id.in_(ids),
-                AttemptRow.lane == Lane.INTERACTIVE,
-            )
-            .order_by(AttemptRow.id.desc())
-        ):
-            counts = counts_against_limits(row.state, row.claimed_at, row.cached_from)
-            attempts.setdefault(row.course_task_id, []).append((row.id, row.queued_at, row.state, counts))
-        counting = {
-            row.course_task_id: row.attempt_id
-            for row in connection.execute(
-                select(StandingRow.course_task_id, StandingRow.attempt_id).where(
-                    StandingRow.person_id == person_id, StandingRow.course_task_id.in_(ids)
-                )
-            )
-        }
-        results = read_results(connection, counting.values())
-        standings = {task_id: OwnStanding(one, results[one]) for task_id, one in counting.items()}
+        extended = _extended(connection, course_id, person_id)
+        attempts = _attempts(connection, ids, person_id)
+        standings = _standings(connection, ids, person_id)
         held = held_tasks(connection, ids, person_id)
-    made = []
+    found = []
     for task in tasks:
         terms, own = task.terms, attempts.get(task.id, [])
         due = extended.get(task.id, terms.due_at)
         teaches = role is Role.INSTRUCTOR
         hidden = due if terms.hidden_until_due and not teaches and due is not None and now <= due else None
-        counted = [at for _, at, _, counts in own if counts]
-        unfinished = tuple(
-            number
-            for number, _, state, _ in reversed(own)
-            if state in (AttemptState.QUEUED, AttemptState.RUNNING)
-        )
+        counted = [one.queued_at for one in own if one.counts]
+        unfinished = tuple(one.id for one in reversed(own) if one.unfinished)
         refusal = None
         if role is None:
             refusal = Refusal(Limit.NOT_ENROLLED)
@@ -163,7 +126,7 @@ def progress(
                 counted,
                 len(unfinished),
             )
-        made.append(
+        found.append(
             OwnTask(
                 task=task,
                 due_at=due,
@@ -179,4 +142,62 @@ def progress(
                 refusal=refusal,
             )
         )
-    return tuple(made)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What limits and pages need of one attempt; `counts`: against the learner's limits."""
+
+    id: int
+    queued_at: datetime
+    unfinished: bool
+    counts: bool
+
+
+def _extended(connection: Connection, course_id: int, person_id: int) -> dict[int, datetime]:
+    """A person's own due dates, by task of the course."""
+    rows = connection.execute(
+        select(ExtensionRow.course_task_id, ExtensionRow.due_at)
+        .join(EnrolmentRow, EnrolmentRow.id == ExtensionRow.enrolment_id)
+        .where(and_(EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == person_id))
+    )
+    return {row.course_task_id: row.due_at for row in rows}
+
+
+def _attempts(connection: Connection, ids: Sequence[int], person_id: int) -> dict[int, list[_Attempt]]:
+    """A person's attempts at each of these tasks of the course, the latest first; regrades aside."""
+    rows = connection.execute(
+        select(
+            AttemptRow.course_task_id,
+            AttemptRow.id,
+            AttemptRow.queued_at,
+            AttemptRow.state,
+            AttemptRow.claimed_at,
+            AttemptRow.cached_from,
+        )
+        .where(
+            AttemptRow.person_id == person_id,
+            AttemptRow.course_task_id.in_(ids),
+            AttemptRow.lane == Lane.INTERACTIVE,
+        )
+        .order_by(AttemptRow.id.desc())
+    )
+    found: dict[int, list[_Attempt]] = {}
+    for row in rows:
+        unfinished = row.state in (AttemptState.QUEUED, AttemptState.RUNNING)
+        counts = counts_against_limits(row.state, row.claimed_at, row.cached_from)
+        found.setdefault(row.course_task_id, []).append(_Attempt(row.id, row.queued_at, unfinished, counts))
+    return found
+
+
+def _standings(connection: Connection, ids: Sequence[int], person_id: int) -> dict[int, OwnStanding]:
+    """What counts for a person in these tasks of the course."""
+    rows = connection.execute(
+        select(StandingRow.course_task_id, StandingRow.attempt_id).where(
+            StandingRow.person_id == person_id, StandingRow.course_task_id.in_(ids)
+        )
+    )
+    counting = {row.course_task_id: row.attempt_id for row in rows}
+    results = read_results(connection, counting.values())
+    return {task_id: OwnStanding(one, results[one]) for task_id, one in counting.items()}
