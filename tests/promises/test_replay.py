@@ -22,7 +22,13 @@ from grader.model.task import Task
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import Pipeline
 from grader.promises.verification import Reuse, Verification, verify
+from grader.report.json_report import from_json
+from grader.store import enrolments, people, reviews, schema
+from grader.store.database import Store
+from grader.store.tables.person import Role
 from tests.conftest import SUMMARY
+from tests.web.conftest import make_school
+from tests.web.told_outcomes import certify, hold, judge_again, left_by, only_required
 
 Todo = tuple[Task, PromisedSubmission]
 # One that runs within seconds for each verdict that a task promises in plain processes.
@@ -42,13 +48,20 @@ def runtime_of(task: Task) -> str:
     return "docker" if task.profiles[0].nnodes > 1 else "process"
 
 
-def judged(todo: list[Todo], reuse: Reuse) -> list[VerifyCase]:
+def judged(todo: list[Todo], reuse: Reuse, folder: Path | None = None) -> list[VerifyCase]:
     cases: list[VerifyCase] = []
     for runtime in ("process", "docker"):
         mine = [(task, promised) for task, promised in todo if runtime_of(task) == runtime]
-        how = Verification(Options(dataset="digits"), runtime, reuse)
+        how = Verification(Options(dataset="digits"), runtime, reuse, folder=folder and folder / runtime)
         cases += verify(mine, how, lambda _sign: None, lambda _case: None) if mine else ()
     return cases
+
+
+def new_database(folder: Path) -> Path:
+    store = Store(f"sqlite:///{folder / 'grader.db'}")
+    schema.upgrade(store)
+    store.close()
+    return folder / "grader.db"
 
 
 def broken(cases: list[VerifyCase]) -> dict[str, str]:
@@ -56,8 +69,24 @@ def broken(cases: list[VerifyCase]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def replayed() -> list[VerifyCase]:
-    return judged(list(load_selected(())), Reuse.ONLY)
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all that is judged here leaves its grade and report."""
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def replayed(reports: Path) -> list[VerifyCase]:
+    return judged(list(load_selected(())), Reuse.ONLY, reports / "replayed")
+
+
+@pytest.fixture(scope="module")
+def run(reports: Path) -> dict[str, list[VerifyCase]]:
+    """One submission of each ending, really run."""
+    cases = {}
+    for verdict, (task, name) in ENDINGS.items():
+        todo = [one for one in load_selected((task,)) if one[1].name.startswith(name)][:1]
+        cases[verdict] = judged(todo, Reuse.NEVER, reports / verdict)
+    return cases
 
 
 def test_every_kept_run_is_judged_to_its_promise(
@@ -74,11 +103,44 @@ def test_every_kept_run_is_judged_to_its_promise(
 
 
 @pytest.mark.parametrize("verdict", ENDINGS)
-def test_one_of_each_ending_really_runs(verdict: str) -> None:
-    task, name = ENDINGS[verdict]
-    todo = [one for one in load_selected((task,)) if one[1].name.startswith(name)][:1]
-    (case,) = judged(todo, Reuse.NEVER)
+def test_one_of_each_ending_really_runs(run: dict[str, list[VerifyCase]], verdict: str) -> None:
+    (case,) = run[verdict]
     assert (case.verdict, case.message) == (verdict, "")
+
+
+def test_each_of_them_is_one_number_everywhere(
+    replayed: list[VerifyCase], run: dict[str, list[VerifyCase]], reports: Path, tmp_path: Path
+) -> None:
+    """All promises and endings through the database: as they were judged, and after a regrade with an override."""
+    left = [
+        left_by(
+            from_json(grade.read_text(encoding="utf-8")), (grade.parent / "report.html").read_text("utf-8")
+        )
+        for grade in sorted(reports.glob("*/*/*/grade.json"))
+    ]
+    assert len(left) >= len(run) + sum(not case.skipped for case in replayed)
+    school = make_school(new_database(tmp_path), tmp_path)
+    only_required(school)
+    logins = {}
+    for number, (grade, files) in enumerate(left):
+        login = f"learner{number:03d}"
+        school.people[login] = people.add_person(school.store, login, login.title())
+        enrolments.enrol(school.store, school.course, school.people[login], Role.LEARNER)
+        logins[school.judge(login, grade=grade, files=files)] = login
+    # What staff read of each alone is the web's own tests'.
+    hold(school, logins, readers=("learner",))
+    # Judged again each is what its neighbour was: whatever still told the old number would be seen.
+    again = judge_again(school, dict(zip(logins, left[1:] + left[:1], strict=True)))
+    regraded = dict(zip(again, logins.values(), strict=True))
+    for number in regraded:
+        points = 40 + number % 60
+        reviews.override(
+            school.store, number, Verdict.ACCEPTED, points, "seen", actor_id=school.people["ines"]
+        )
+    hold(school, regraded, readers=("learner",))
+    for number, login in regraded.items():
+        certify(school, login, number)
+    school.store.close()
 
 
 def families_of(promised: PromisedSubmission) -> set[str]:
