@@ -56,7 +56,7 @@ from grader.checks.run.printed_lines import names_rank, printed_lines, printing_
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
-from grader.checks.source.missing_modules import may_set_up
+from grader.checks.source.muted_output import LOG_METHODS, is_logger, logs_by_rank, print_replaced
 from grader.checks.source.reaching_assignments import leaves
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -71,7 +71,6 @@ NEEDS = Precondition.RANKS
 EXPLAINED_BY = ("DIST004", "DIST006", "DIST013")
 _MIN_LINES = 3
 """One or two lines of a rank are a greeting, not a log."""
-_LOG_METHODS = {"debug", "info", "warning", "log"}
 _BARS = {
     f"tqdm{module}.{name}"
     for module in ("", ".auto", ".autonotebook", ".notebook", ".rich", ".std")
@@ -123,7 +122,7 @@ def _fix(script: Script, found: list[ast.Call]) -> Fix | None:
 
 
 def _outputs(script: Script) -> Iterable[ast.Call]:
-    if not _print_replaced(script):
+    if not print_replaced(script):
         for call in script.calls(
             "print", "pprint.pprint", "rich.print", "sys.stdout.write", "tqdm.tqdm.write"
         ):
@@ -149,52 +148,12 @@ def _outputs(script: Script) -> Iterable[ast.Call]:
 
 def _log_lines(script: Script) -> Iterable[ast.Call]:
     """Lines of a logger that some line sets up for all ranks alike; without set-up, `info` says nothing."""
-    set_up = script.calls("logging.basicConfig")
-    quiet = [
-        c
-        for c in script.called("setLevel", "addHandler", "addFilter", "disable", "remove")
-        if isinstance(c.func, ast.Attribute)
-    ]
-    if not set_up or may_set_up(script):
+    if not script.calls("logging.basicConfig") or logs_by_rank(script):
         return
-    for call in (*set_up, *quiet):
-        around = script.guards.partial(call) is not None or not script.guards.on_every_rank(call)
-        if around or any(_speaks_of_rank(script, a) for a in _all_arguments(call)):
-            return
-    for call in script.called(*_LOG_METHODS):
-        logs = isinstance(call.func, ast.Attribute) and _is_logger(script, call.func.value)
+    for call in script.called(*LOG_METHODS):
+        logs = isinstance(call.func, ast.Attribute) and is_logger(script, call.func.value)
         if logs and not any(script.ranks.shows_rank(a) for a in _all_arguments(call)):
             yield call
-
-
-def _is_logger(script: Script, node: ast.expr) -> bool:
-    made = [script.names.qualified(o.func) for o in script.values.origins(node) if isinstance(o, ast.Call)]
-    return script.names.qualified(node) == "logging" or "logging.getLogger" in made
-
-
-def _speaks_of_rank(script: Script, node: ast.expr) -> bool:
-    if any(script.ranks.shows_rank(n) for n in ast.walk(node)):
-        return True
-    if isinstance(node, ast.IfExp):
-        return script.conditions.of(node.test).partial
-    made = script.graph.definition(node.func if isinstance(node, ast.Call) else node)
-    if made is not None and any(script.ranks.shows_rank(n) for n in ast.walk(made)):
-        return True  # a filter or handler of the script's own that asks for the rank
-    text = script.values.constant(node)
-    return isinstance(text, str) and "rank" in text.lower()
-
-
-def _print_replaced(script: Script) -> bool:
-    """`builtins.print = …`, `print = …`, or code that was not handed in and may do so."""
-    if may_set_up(script):
-        return True
-    stores = [
-        d
-        for t in script.trees
-        for d in t.attributes.get("print", ())
-        if d.name.startswith(("builtins.", "__builtin"))
-    ]
-    return bool(stores) or any("__builtin__" in t.imports for t in script.trees)
 
 
 def _elsewhere(script: Script, call: ast.Call) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from grader.checks.source.data_flow import definitions, is_fresh, reads_after, sent_on, source_text
+from grader.checks.source.muted_output import muted
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import LOOPS, READS, VARIABLES, Loop, name_of, walk
 from grader.checks.source.syntax_tree import Tree
@@ -49,6 +50,8 @@ def read_elsewhere(script: Script, call: ast.Call, name: str, tensor: ast.expr) 
     for node in reads:
         use = _use(script, node)
         if use is None or any(script.ranks.shows_rank(n) for n in walk(use)):
+            continue
+        if isinstance(use, ast.Call) and muted(script, use):
             continue
         guards = script.guards.around(use)
         if not any(g.condition.partial for g in guards) and script.guards.on_every_rank(use):
