@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Literal
 
 from grader.errors import InfraError, UsageError
 from grader.files import write_whole
-from grader.json_reader import read_json
 from grader.model.dataset import PreparedDataset
 from grader.model.task import Profile, Task
 
@@ -225,6 +224,9 @@ def _write_tree(place: Path, contents: dict[Path, bytes]) -> None:
 
 
 def _manifest(path: Path) -> _Manifest | None:
+    # Pydantic takes longer to import than `grader lint` takes for a script, and lint reads no manifest.
+    from grader.json_reader import read_json
+
     try:
         return read_json(_Manifest, path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
