@@ -200,7 +200,9 @@ def _exits(script: Script, left: EarlyLeaver) -> list[EarlyExit]:
         "ended": ("break", "return", "sys.exit", "loop"), "loop": ("break", "return", "loop"),
         "skipped": ("continue", "except"),
     }[left.kind]  # fmt: skip
-    return [p for p in EarlyExits(script).all() if p.word in words and not p.fails]
+    exits = EarlyExits(script)
+    found = [p for p in exits.all() if p.word in words and not p.fails]
+    return found or (list(exits.steps_left_out()) if left.kind == "skipped" else [])
 
 
 def _lines(script: Script, found: list[EarlyExit]) -> tuple[Location, ...]:

@@ -69,7 +69,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, first_known, place, ranks
+from grader.checks.phrases import at, count, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.reported_counts import counted_instead
 from grader.checks.run.sample_ledger import Stream
@@ -265,8 +265,9 @@ def _hit(
 def _mended(script: Script, hit: Hit, met: tuple[Collective, ...]) -> Hit:
     """The same, saying how the collective that is there comes to bring something together."""
     site = next((call.site for call in met if call.site is not None), None)
-    hint, fix = kept_by(script, site) if site is not None else ("", None)
-    return replace(hit, hint=hint, fix=fix) if hint else hit
+    hint, fix, nodes = kept_by(script, site) if site is not None else ("", None, ())
+    where = told_once((*hit.where, *(script.location(n) for n in nodes)))
+    return replace(hit, hint=hint, fix=fix, where=where) if hint else hit
 
 
 _ADD_UP = (

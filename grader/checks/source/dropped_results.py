@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from grader.checks.phrases import listed
 from grader.checks.source.causes import stands_at
 from grader.checks.source.divergence import Divergence
 from grader.checks.source.guard_fixes import above_own_test
@@ -17,7 +18,7 @@ from grader.model.trace import Collective, Site
 
 def unwaited(script: Script, call: ast.Call) -> bool:
     """Whether a reduction runs on in the background, and its handle is thrown away or never looked at."""
-    if script.values.constant(script.argument(call, "async_op")) is not True:
+    if not _in_the_background(script, call):
         return False
     tree = script.names.tree(call)
     above = tree.parent.get(call)
@@ -45,13 +46,30 @@ def kept(script: Script, calls: tuple[Collective, ...]) -> tuple[Collective, ...
     return tuple(call for call in calls if call.site not in thrown)
 
 
-def kept_by(script: Script, site: Site) -> tuple[str, Fix | None]:
-    """What makes the script go on with the result of the reduction that it throws away, or leaves out, on this line."""
+def kept_by(script: Script, site: Site) -> tuple[str, Fix | None, tuple[ast.AST, ...]]:
+    """What makes a script go on with the result of the reduction on this line, which it throws away or reads too early.
+
+    Returns:
+        What to write, as edits where that is certain, and places beside that line which this is about.
+    """
     for call, name, tensor in _dropped_at(script, site):
         if lost(script, call, tensor):
-            return on_what_is_kept(script, call, name, tensor)
-        return f"Leave `async_op=True` out at {script.at(call)}.", in_the_foreground(script, call)
-    return _out_of_own_test(script, site), None
+            return (*on_what_is_kept(script, call, name, tensor), ())
+        return f"Leave `async_op=True` out at {script.at(call)}.", in_the_foreground(script, call), ()
+    for call, _, tensor in reductions(script):
+        if stands_at(script, call, site) and _in_the_background(script, call):
+            waits = tuple(script.called("wait"))
+            later = f" ({listed([script.at(wait) for wait in waits])} may come too late)" if waits else ""
+            hint = (
+                f"Call `wait()` on what {script.quote(call)} returns before anything reads {script.quote(tensor)}"
+                f"{later}: until it has come back, the tensor holds this rank's own values."
+            )
+            return hint, None, waits
+    return _out_of_own_test(script, site), None, ()
+
+
+def _in_the_background(script: Script, call: ast.Call) -> bool:
+    return script.values.constant(script.argument(call, "async_op")) is True
 
 
 def _out_of_own_test(script: Script, site: Site) -> str:

@@ -34,7 +34,7 @@ class EarlyExit:
 
     Attributes:
         node: the exit, or the bound of the loop that is unequal. word: `break`, `continue`, `return`, `sys.exit`,
-            `loop` or `except`.
+            `loop`, `except` or `step`.
         apart: why the ranks decide differently. test: the expression that decides, None in an `except`.
         missed: the call in which the others wait: a collective or `backward`.
         fails: the process ends with an error code, on which torchrun ends the others, too.
@@ -74,6 +74,14 @@ class EarlyExits:
             found += [self._bounded(loop) for loop in tree.loops]
             found += [p for node in tree.tries for p in self._swallowed(tree, node)]
             yield from sorted((p for p in found if p is not None), key=lambda p: start(p.node))
+
+    def steps_left_out(self) -> Iterable[EarlyExit]:
+        """Optimizer steps under a test that each rank takes by itself: only a run says whether one was left out."""
+        for step in self._script.updates.steps:
+            tree = self._script.names.tree(step)
+            decided = self._decided(tree, step, _loop_around(tree, step))
+            if decided is not None:
+                yield EarlyExit(decided[1], "step", *decided, step)
 
     def _left(self, tree: Tree, leave: ast.AST, word: str, outer: ast.AST | None) -> EarlyExit | None:
         missed = self._missed(tree, leave, word, outer)
