@@ -11,7 +11,11 @@ import tempfile
 
 for folder in dict.fromkeys(("/tmp", tempfile.gettempdir(), os.environ["HOME"])):
     place = os.path.join(folder, "grader-trust-fill")
-    os.makedirs(place, exist_ok=True)
+    try:
+        os.makedirs(place, exist_ok=True)
+    except OSError as error:  # the other rank has left no room for a name
+        print("ATTACK names", error.strerror)
+        continue
     total = count = 0
     try:
         with open(os.path.join(place, f"big{os.getpid()}"), "wb") as file:
