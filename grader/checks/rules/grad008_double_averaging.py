@@ -53,10 +53,10 @@ from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.first_difference import SEEN_AGAIN
 from grader.checks.run.line_changes import scale
-from grader.checks.run.loss_origins import loss_origin
+from grader.checks.run.loss_origins import loss_origin, times_the_mean
 from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.average_fixes import after_backward, divided
-from grader.checks.source.causes import by_world, went_backward
+from grader.checks.source.causes import by_world, innermost, went_backward
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.gradient_causes import scaled_hooks
 from grader.checks.source.optimisation_fixes import without_world
@@ -217,23 +217,24 @@ def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None
 
 
 def _scaled_loss(evidence: Evidence) -> Hit | None:
-    """A mean over a batch that went backward times the number of ranks, or a part of it, where ranks are averaged."""
+    """A mean over a rank's batch that went backward times the number of ranks, or by it, where ranks are averaged."""
     script, world = evidence.script, evidence.trace.world_size
     made = loss_origin(evidence.trace)
     averages = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps) or any(
         a.mean for a in script.averaging.all
     )
-    if made is None or made.reduction != "mean" or world < 2 or not (averages or script.averaging.scaled):
+    if made is None or world < 2 or not (averages or script.averaging.scaled):
         return None
-    larger = math.isclose(made.factor, world, rel_tol=1e-6)
-    smaller = math.isclose(made.factor, 1 / world, rel_tol=1e-6) and made.num_backwards == 1
-    line = next((n for loss in went_backward(script) for n in by_world(script, loss)), None)
+    means = times_the_mean(evidence.trace, made)
+    larger = math.isclose(means, world, rel_tol=1e-6)
+    smaller = math.isclose(means, 1 / world, rel_tol=1e-6)
+    line = next((n for n in innermost(n for loss in went_backward(script) for n in by_world(script, loss))), None)
     if line is None or not (larger or smaller):
         return None
     written, fix = without_world(script, [line])
     verb, change = ("multiplies", "times larger") if larger else ("divides", "times smaller")
     return Hit(
-        message=f"{script.at(line)} {verb} the loss by the number of ranks: it went backward as {made.factor:g} times "
+        message=f"{script.at(line)} {verb} the loss by the number of ranks: it went backward as {means:g} times "
         f"the mean over its batch. The gradients of {count(world, 'rank')} are averaged as well, so every step is "
         f"{world} {change} than one process would take with the whole batch.",
         hint=f"{written}: " * bool(written) + "the average over ranks is then the mean over the whole batch.",

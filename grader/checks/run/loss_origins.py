@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 
 from grader.model.trace import Site, Trace
 
@@ -54,6 +55,17 @@ def loss_origin(trace: Trace) -> LossOrigin | None:
     batches = {sum(b.step == s.n for b in r.batches) for r, s in steps}
     number = counts.pop() if len(counts) == 1 else None
     return LossOrigin(function, reduction, factor, site, number or 0, batches == {number})
+
+
+def times_the_mean(trace: Trace, made: LossOrigin) -> float:
+    """How many times the mean over a rank's own batch goes backward in a step; NaN where that is not told.
+
+    Micro-batches whose sums go backward add up to the sum over the batch. Of their means, only one is the mean over it.
+    """
+    if made.reduction == "mean":
+        return made.factor if made.num_backwards == 1 or made.factor >= 1 else math.nan
+    sizes = [s.samples for r in trace.ranks for s in r.steps if s.n < _LOOKED_AT and s.samples]
+    return made.factor * median(sizes) if made.reduction == "sum" and sizes else math.nan
 
 
 def _number(value: object) -> float:

@@ -58,6 +58,12 @@ def by_world(script: Script, node: ast.AST) -> Iterable[ast.AST]:
             yield part
 
 
+def innermost(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
+    """Of `loss / (samples * world)` and the product in it, which both have the number of processes, the product."""
+    found = list(nodes)
+    return (n for n in found if not any(other is not n and other in ast.walk(n) for other in found))
+
+
 def rates_by_world(script: Script) -> Iterable[ast.AST]:
     """What counts the number of ranks into a learning rate."""
     for _, call in script.calls_under("torch.optim."):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.trace import Collective, Wrap
@@ -170,6 +172,46 @@ def test_a_sum_of_gradients_that_never_runs(tell: Any) -> None:
 
 def test_ddp_alone_averages(tell: Any) -> None:
     assert tell.honest().observation("GRAD008").state is CLEAN
+
+
+SUMMED_LOSS = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+world_size = dist.get_world_size()
+model = DDP(torch.nn.Linear(4, 2))
+for images, labels in loader:
+    total = torch.nn.functional.cross_entropy(model(images), labels, reduction="sum")
+    ({loss}).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "factor", "advice"),
+    [
+        ("total / (len(labels) * world_size)", 1 / 16, "Write `len(labels)` instead of `len(labels) * world_size`"),
+        ("total / len(labels) * world_size", 2 / 8, "Write `total / len(labels)` instead of"),
+        ("total * world_size / (len(labels) * world_size)", 1 / 8, ""),
+    ],
+)
+def test_a_sum_that_is_divided_by_samples_and_ranks(tell: Any, loss: str, factor: float, advice: str) -> None:
+    story = tell.Story()
+    story.text = SUMMED_LOSS.format(loss=loss)
+    story.group()
+    story.wrap("ddp")
+    for r in story.ranks:
+        for _ in range(4):
+            r.event("backward", 10, function="NllLoss", reduction="sum", factor=factor)
+            story.step(r.rank, (1.0, 2.0), samples=8, backwards=1)
+    look = story.observation("GRAD008")
+    if not advice:
+        assert look.state is CLEAN
+        return
+    assert look.state is FLAGGED
+    assert look.hits[0].where[0].line == 10
+    assert look.hits[0].hint.startswith(advice)
 
 
 # ---- GRAD009 -----------------------------------------------------------------------------------------------------
