@@ -80,6 +80,7 @@ from grader.checks.source.reduction_results import (
     undivided,
 )
 from grader.checks.source.script import Script
+from grader.checks.source.summed_state import summed_state
 from grader.checks.source.temporary_tensors import lost
 from grader.model.finding import Severity
 
@@ -184,6 +185,16 @@ def _factor(script: Script, call: ast.Call, name: str, tensor: ast.expr) -> Hit 
             message=f"{script.at(call)} adds {script.quote(tensor)} up over the ranks, which holds a mean "
             f"({script.quote(mean)}), and {script.at(use)} takes the sum as it is: with N ranks it is N times "
             "the mean.",
+            hint=f"Divide by the number of ranks after the reduction: `{line}`.",
+            where=(script.location(call),),
+            fix=fix,
+        )
+    state = summed_state(script, call, name, tensor)
+    if state is not None:
+        line, fix = divided(script, call, tensor, in_place=True)
+        return Hit(
+            message=f"{script.at(call)} adds up over the ranks what a network holds ({script.quote(state)}); nothing "
+            "divides by their number: with N ranks each of these tensors is N times what it was.",
             hint=f"Divide by the number of ranks after the reduction: `{line}`.",
             where=(script.location(call),),
             fix=fix,

@@ -228,7 +228,9 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
     means = times_the_mean(evidence.trace, made)
     larger = math.isclose(means, world, rel_tol=1e-6)
     smaller = math.isclose(means, 1 / world, rel_tol=1e-6)
-    line = next((n for n in innermost(n for loss in went_backward(script) for n in by_world(script, loss))), None)
+    line = next(
+        (n for n in innermost(n for loss in went_backward(script) for n in by_world(script, loss))), None
+    )
     if line is None or not (larger or smaller):
         return None
     written, fix = without_world(script, [line])

@@ -103,11 +103,18 @@ def added_up(script: Script, call: ast.Call, tensor: ast.expr) -> Fix | None:
     return edits.fix("Adds the counts of all ranks up.")
 
 
-def divided(script: Script, call: ast.Call, tensor: ast.expr) -> tuple[str, Fix | None]:
-    """For a sum of means: the line below the reduction that makes their mean of it."""
+def divided(
+    script: Script, call: ast.Call, tensor: ast.expr, *, in_place: bool = False
+) -> tuple[str, Fix | None]:
+    """For a sum of means: the line below the reduction that makes their mean of it.
+
+    Args:
+        script: the text. call: the reduction. tensor: what it sums up.
+        in_place: whether somebody else holds the tensor, a network say, so that a new one would be lost.
+    """
     edits = Edits(script)
-    text = edits.text(tensor)
-    line = f"{text} = {text} / {edits.name('torch.distributed.get_world_size', call)}()"
+    text, world = edits.text(tensor), edits.name("torch.distributed.get_world_size", call)
+    line = f"{text} /= {world}()" if in_place else f"{text} = {text} / {world}()"
     statement = script.names.tree(call).statement(call)
     if (
         not isinstance(tensor, ast.Name)
