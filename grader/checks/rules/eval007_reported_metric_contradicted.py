@@ -45,16 +45,17 @@ import ast
 from collections.abc import Iterable
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import count
+from grader.checks.phrases import count, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.run.validation_passes import divided_passes
 from grader.checks.source.counted_right import share_of_right
+from grader.checks.source.reported_figures import FIGURES, computed_at, entries
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of
 from grader.model.evaluation import Change, Evaluation
-from grader.model.finding import EvidenceKind, Severity
+from grader.model.finding import EvidenceKind, Location, Severity
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -76,8 +77,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     for tree in script.trees:
         for loop in tree.loops:
             for node in ast.walk(loop):
-                for name, value in _entries(node):
-                    if _is_figure(name) and _made_up(script, value):
+                for name, value in entries(node):
+                    if name in FIGURES and _made_up(script, value):
                         own = share_of_right(script, value) if "acc" in name else ""
                         counted = own or "(num_correct / num_samples).item()"
                         yield Hit(
@@ -87,21 +88,6 @@ def check_source(script: Script) -> Iterable[Hit]:
                             "were reduced.",
                             where=(script.location(value),),
                         )
-
-
-def _entries(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:
-    if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                yield key.value, value
-    elif isinstance(node, ast.Call) and name_of(node) == "dict":
-        for keyword in node.keywords:
-            if keyword.arg is not None:
-                yield keyword.arg, keyword.value
-
-
-def _is_figure(name: str) -> bool:
-    return name in ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
 
 
 def _made_up(script: Script, value: ast.expr) -> bool:
@@ -193,12 +179,16 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
             hint=_HINTS[
                 Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
             ],
-            where=evidence.written(evaluation.artifact) if older else (),
+            where=evidence.written(evaluation.artifact) if older else _computed(evidence.script),
             details={"reported": list(values), "measured": trusted, "tolerance": tolerance},
             severity=Severity.HINT if fits and max(values) - trusted < _SLIGHTLY else None,
             evidence=EvidenceKind.EVALUATION,
         )
     )
+
+
+def _computed(script: Script) -> tuple[Location, ...]:
+    return told_once(script.location(n) for n in computed_at(script))
 
 
 def _loss_times(evidence: Evidence, evaluation: Evaluation, epoch: dict[str, float]) -> str:

@@ -378,6 +378,39 @@ def test_a_curve_divided_by_the_wrong_count(tell: Any) -> None:
     assert story.observation("EVAL007").state is FLAGGED
 
 
+COUNTED = """import torch
+import torch.distributed as dist
+
+
+def validate(net, loader):
+    totals = torch.zeros(1)
+    for images, labels in loader:
+        totals += (net(images).argmax(1) == labels).sum()
+    parts = [torch.zeros(1) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, totals)
+    right = torch.cat(parts).sum()
+    return right / (len(loader) * loader.batch_size)
+
+
+def train(net, loader, val_loader):
+    history = []
+    for epoch in range(3):
+        fit(net, loader)
+        accuracy = validate(net.module, val_loader)
+        history.append({"val_accuracy": accuracy.item(), "epoch": epoch})
+    return history
+"""
+
+
+def test_a_contradicted_accuracy_is_told_with_the_lines_that_make_it(tell: Any) -> None:
+    story = tell.honest()
+    story.text = COUNTED
+    story.evaluation = scored(0.82, 0.35, 0.41)
+    (hit,) = story.observation("EVAL007").hits
+    divided, joined, asked = (place.line for place in hit.where)
+    assert (divided, joined, asked) == (12, 11, 19)
+
+
 def test_the_best_epoch_was_saved(tell: Any) -> None:
     story = tell.honest()
     story.evaluation = scored(0.85, 0.7, 0.85, 0.8)

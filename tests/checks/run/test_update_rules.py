@@ -191,7 +191,11 @@ for images, labels in loader:
 @pytest.mark.parametrize(
     ("loss", "factor", "advice"),
     [
-        ("total / (len(labels) * world_size)", 1 / 16, "Write `len(labels)` instead of `len(labels) * world_size`"),
+        (
+            "total / (len(labels) * world_size)",
+            1 / 16,
+            "Write `len(labels)` instead of `len(labels) * world_size`",
+        ),
         ("total / len(labels) * world_size", 2 / 8, "Write `total / len(labels)` instead of"),
         ("total * world_size / (len(labels) * world_size)", 1 / 8, ""),
     ],

@@ -1,0 +1,55 @@
+"""Figures of an epoch that a script reports by name, and the lines that compute the validation accuracy among them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, start
+
+FIGURES = ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
+_ACCURACIES = ("val_accuracy", "val_acc", "accuracy")
+_MEANS = ("mean", "div", "true_divide")
+_JOINING = ("cat", "concat", "stack", "sum")
+
+
+def entries(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:
+    """Names and values of a dictionary that is written down or built by `dict`."""
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                yield key.value, value
+    elif isinstance(node, ast.Call) and name_of(node) == "dict":
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                yield keyword.arg, keyword.value
+
+
+def computed_at(script: Script) -> tuple[ast.AST, ...]:
+    """Where the accuracy that is reported comes about: divided or averaged, joined, and asked for; at most one of each.
+
+    Where none of that is to be seen in the text, the loops that draw validation batches.
+    """
+    values = [
+        value
+        for tree in script.trees
+        for node in ast.walk(tree.root)
+        for name, value in entries(node)
+        if name in _ACCURACIES
+    ]
+    parts = sorted(
+        {p for value in values for p in script.values.closure(value) if isinstance(p, ast.expr)}, key=start
+    )
+    calls = [p for p in parts if isinstance(p, ast.Call)]
+    divided = [p for p in parts if _divides(p)]
+    joined = [c for c in calls if name_of(c) in _JOINING]
+    asked = [c for c in calls if script.graph.targets(c)]
+    found: list[ast.AST] = [*divided[:1], *joined[:1], *asked[-1:]]
+    return tuple(found or [d.loop for d in script.training.draws if d.evaluates][:1])
+
+
+def _divides(part: ast.expr) -> bool:
+    if isinstance(part, ast.BinOp):
+        return isinstance(part.op, ast.Div)
+    return isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _MEANS
