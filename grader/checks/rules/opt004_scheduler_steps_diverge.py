@@ -80,7 +80,9 @@ from grader.checks.source.causes import lines, names_rank, rates_by_rank
 from grader.checks.source.edits import Edits
 from grader.checks.source.guard_fixes import out_of_test
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.script import Script
+from grader.checks.source.reduction_fixes import for_all_ranks
+from grader.checks.source.reduction_results import reductions
+from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
 from grader.model.fix import Fix
@@ -102,15 +104,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     """Flag plateau schedules that are told a number of the rank's own share."""
     if not script.joins_group or script.training.framework:
         return
-    for call in script.called("step"):
-        if not isinstance(call.func, ast.Attribute):
-            continue
-        told = (
-            call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "metrics"), None)
-        )
-        built = script.values.origins(call.func.value)
-        plateau = any(isinstance(o, ast.Call) and script.names.qualified(o.func) == _PLATEAU for o in built)
-        if told is None or not plateau or not _own(script, told):
+    for call, told in _steered(script):
+        if not _own(script, told):
             continue
         yield Hit(
             message=f"{script.at(call)} steers the learning rate by {script.quote(told)}, which each rank has counted "
@@ -119,6 +114,26 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=(script.location(call),),
             severity=Severity.HINT,
         )
+
+
+def _steered(script: Script) -> Iterable[tuple[ast.Call, ast.expr]]:
+    """Steps of plateau schedules, each with the number that it is told."""
+    for call in script.called("step"):
+        if isinstance(call.func, ast.Attribute):
+            told = call.args[0] if call.args else script.argument(call, "metrics")
+            built = [o for o in script.values.origins(call.func.value) if isinstance(o, ast.Call)]
+            plateau = any(script.names.qualified(o.func) == _PLATEAU for o in built)
+            if plateau and told is not None and told is not UNKNOWN:
+                yield call, told
+
+
+def _on_one_rank(script: Script, told: ast.expr) -> Iterable[tuple[ast.Call, ast.expr]]:
+    """Reductions to one rank in the functions that a number comes from, with their tensors."""
+    parts = script.values.closure(told)
+    through = {script.names.tree(p).function(p) for p in parts if isinstance(p, ast.expr | ast.stmt)} - {None}
+    for call, name, tensor in reductions(script):
+        if name == "reduce" and script.names.tree(call).function(call) in through:
+            yield call, tensor
 
 
 def _own(script: Script, told: ast.expr) -> bool:
@@ -194,30 +209,52 @@ def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
     built = [e for r in (first, other) for e in r.events("lr_scheduler")]
     kinds = sorted({str(e.fields.get("kind")) for e in built})
     by = f" The rate is set by {listed(f'`{k}`' for k in kinds)}." if kinds else ""
-    causes = list(rates_by_rank(script))
-    cause, hint, fix = "", _AGREE, None
-    if causes and isinstance(causes[0], ast.Call) and name_of(causes[0]) == "step":
-        cause = f" {script.at(causes[0])} advances the schedule on some ranks only."
-        hint = (
-            f"Take {script.quote(causes[0])} at {script.at(causes[0])} out of the test of the rank: each rank has a "
-            "schedule of its own, and all of them must move on."
-        )
-        fix = out_of_test(script, causes[0], "Moves the schedule on on every rank.")
-    elif causes:
-        cause = f" {script.at(causes[0])} makes it of the rank: {script.quote(causes[0])}."
-        hint = f"Give every rank one rate: take the rank out of {script.quote(causes[0])} at {script.at(causes[0])}."
-        fix = _without_rank(script, causes[0])
-    plateau = [e for e in built if e.fields.get("kind") == "ReduceLROnPlateau"] or built
+    plateau = [e for e in built if e.fields.get("kind") == "ReduceLROnPlateau"]
+    causes, cause, hint, fix = _cause(script, bool(plateau))
     return Hit(
         message=f"At step {a.n} rank {first.rank} stepped with a learning rate of {a.lr[group]:.4g} and rank "
         f"{other.rank} with {b.lr[group]:.4g}; rates differed in {count(differing, 'step')} of "
-        f"{len(first.steps):,}.{by}{cause} Equal gradients then move the weights differently, and the replicas are no "
-        "longer one model.",
+        f"{len(first.steps):,}.{by}{cause and f' {cause}'} Equal gradients then move the weights differently, and the "
+        "replicas are no longer one model.",
         hint=hint,
-        where=lines(script, causes) or (place(plateau[0].site) if plateau else place(a.site)),
+        where=lines(script, causes) or (place((plateau or built)[0].site) if built else place(a.site)),
         ranks=(first.rank, other.rank),
         details={"step": a.n, "rates": {str(first.rank): list(a.lr), str(other.rank): list(b.lr)}},
         fix=fix,
+    )
+
+
+def _cause(script: Script, plateau: bool) -> tuple[list[ast.AST], str, str, Fix | None]:
+    """What parts the ranks' rates: lines, a sentence, what to write, the edits; else the rule's own advice."""
+    made = list(rates_by_rank(script))
+    if made and isinstance(made[0], ast.Call) and name_of(made[0]) == "step":
+        hint = (
+            f"Take {script.quote(made[0])} at {script.at(made[0])} out of the test of the rank: each rank has a "
+            "schedule of its own, and all of them must move on."
+        )
+        fix = out_of_test(script, made[0], "Moves the schedule on on every rank.")
+        return made, f"{script.at(made[0])} advances the schedule on some ranks only.", hint, fix
+    if made:
+        hint = (
+            f"Give every rank one rate: take the rank out of {script.quote(made[0])} at {script.at(made[0])}."
+        )
+        said = f"{script.at(made[0])} makes it of the rank: {script.quote(made[0])}."
+        return made, said, hint, _without_rank(script, made[0])
+    steered = next(iter(_steered(script)), None) if plateau else None
+    if steered is None:
+        return [], "", _AGREE, None
+    step, told = steered
+    said = f"{script.at(step)} steers it by {script.quote(told)}, of which each rank has a value of its own."
+    rooted = next(iter(_on_one_rank(script, told)), None)
+    if rooted is None:
+        return [step], said, _AGREE, None
+    call, tensor = rooted
+    written, fix = for_all_ranks(script, call, tensor)
+    return (
+        [call, step],
+        f"{said} {script.at(call)} leaves the sum on one rank: {script.quote(call)}.",
+        f"Write `{written}` at {script.at(call)}: every rank then steps the schedule by the same number.",
+        fix,
     )
 
 

@@ -128,6 +128,35 @@ def test_rates_that_part(tell: Any) -> None:
     assert look.hits[0].where[0].line == 14
 
 
+ONE_RANKS_SUM = """import torch
+import torch.distributed as dist
+
+
+def total(sums):
+    dist.reduce(sums, dst=0)
+    return (sums[0] / sums[1]).item()
+
+
+scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+for epoch in range(5):
+    accuracy = total(validate(model))
+    scheduler.step(accuracy)
+"""
+
+
+def test_a_plateau_of_a_sum_that_one_rank_has(tell: Any) -> None:
+    story = tell.Story()
+    story.text = ONE_RANKS_SUM
+    for rank in range(2):
+        story.ranks[rank].event("lr_scheduler", 10, kind="ReduceLROnPlateau", length=None)
+        for n in range(6):
+            story.step(rank, None, lr=(0.1 if n < 4 or rank else 0.01,))
+    (hit,) = story.observation("OPT004").hits
+    assert [place.line for place in hit.where] == [6, 13]
+    assert hit.hint.startswith("Write `dist.all_reduce(sums)` at `train.py:6`")
+    assert hit.fix is not None
+
+
 def test_rates_that_agree_but_for_rounding(tell: Any) -> None:
     story = tell.Story()
     for rank in range(2):
