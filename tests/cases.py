@@ -6,8 +6,8 @@ FOLDER holds `manifest.jsonl`, a line for each script, in one of two forms:
 
 * right scripts: `{"case": "TASK/NAME.py", "task": …}`; each should be accepted, with no error and no warning;
 * flawed ones: `{"case": "NAME", "task": …, "codes": […], "neighbours": […], "lines": ["train.py:73"], …}`. `codes` name
-  the mistake, `neighbours` are codes that also fit, `lines` are where it was made. Something should be said of it, and
-  one of the places named should be within three lines of one of these.
+  the mistake (any does where none is given), `neighbours` are codes that also fit, `lines` are where it was made.
+  Something should be said of it, and one of the places named should be within three lines of one of these.
 
 `--out` keeps the evidence; `--replay` judges what lies there again and runs nothing; `--cold` starts ranks with the
 torchrun command. Two results of one folder are compared by `--against FILE`, an earlier `--json`: verdicts and codes.
@@ -98,7 +98,7 @@ def faults_of(case: Case, grade: Grade) -> Iterator[str]:
         return
     if not said and grade.diagnosis is None:
         yield "missed"
-    elif not any(case.flaw.codes & finding.codes for finding in said) and grade.diagnosis is None:
+    elif case.flaw.codes and not any(case.flaw.codes & f.codes for f in said) and grade.diagnosis is None:
         yield "other code"
     if case.flaw.lines and not any(_near(case.flaw, place) for place in _places(said, grade)):
         yield "other line"
@@ -185,7 +185,7 @@ def main() -> int:
             on_progress=_quiet,
             on_done=show,
         )
-    faults = Counter(fault.split(" ")[0] for one in outcomes for fault in set(one.faults))
+    faults = Counter(re.sub("^false .*", "false", fault) for one in outcomes for fault in one.faults)
     print(f"{len(outcomes)} of {len(cases)} judged; {dict(faults) or 'all as they should be'}")
     if args.json:
         args.json.write_text(json.dumps([asdict(one) for one in outcomes], indent=1), encoding="utf-8")

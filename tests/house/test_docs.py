@@ -48,6 +48,7 @@ RUN_ELSEWHERE = {
     "make test": ".ci/run",
     "make up": "tests/acceptance/test_compose.py",
     "python -m tests.bench": "tests/acceptance/test_documented.py",
+    "python -m tests.cases": "tests/acceptance/test_foreign_scripts.py",
     "python -m tests.corpus": "tests/checks/test_corpus.py",
     "python -m tests.libraries": "tests/acceptance/test_documented.py",
     "python -m tests.mending": "tests/mending/test_mending.py",
