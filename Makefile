@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # Newer engines bring it as a plug-in, older ones as a program of its own.
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
-.PHONY: help setup demo serve test test-all check bench images secrets up lock clean
+.PHONY: help setup demo serve test test-all check types house bench images secrets up lock clean
 
 help:
 	@echo "make setup   make .venv and install what requirements.lock pins"
@@ -52,11 +52,16 @@ test-all: test
 	@$(PYTEST) --durations=20 -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
 	$(PYTEST) --durations=20 -m $(OUTER) -n 2 $(ROWS) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
 
-check: $(VENV)/.installed-dev
+# `make --jobs 2 check` does the two halves side by side.
+check: types house
+
+types: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+house: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/house
 
 bench: $(VENV)/.installed-dev
