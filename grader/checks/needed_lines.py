@@ -25,6 +25,7 @@ _STATE_DICT = "torch.distributed.checkpoint.state_dict"
 _LINES = {
     "os": "import os",
     "sys": "import sys",
+    "functools": "import functools",
     "np": "import numpy as np",
     "torch": "import torch",
     "nn": "from torch import nn",

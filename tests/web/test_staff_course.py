@@ -312,7 +312,7 @@ def test_a_worker_is_drained(school: School) -> None:
     queue.report_worker(school.store, "host-1", ["cpu"], 2)
     school.client("ines").post("/queue/drain", data={"worker": "host-1"})
     assert queue.report_worker(school.store, "host-1", ["cpu"], 2), "it is told to end"
-    assert "draining" in school.client("ines").get("/queue").text
+    assert "ends when what it judges is done" in school.client("ines").get("/queue").text
 
 
 def test_administrators_make_accounts_and_close_them(school: School) -> None:

@@ -57,8 +57,12 @@ def tells(script: Script, node: ast.Attribute) -> bool:
         return True
     function = tree.function(node)
     called = function is None or bool(script.graph.sites(function))
+    changes = not isinstance(script.values.constant(call.args[0]), int)
     if function is not None and not called and function not in script.graph.class_of:
-        return bool(script.graph.references(function))
-    constant = isinstance(script.values.constant(call.args[0]), int)
+        # Whoever calls what nobody calls here, the training loop runs where the call stands beside it.
+        beside = any(script.names.tree(d.loop).function(d.loop) is function for d in script.training.draws)
+        return (
+            changes and script.training.repeated(node) if beside else bool(script.graph.references(function))
+        )
     # A method that only a library may call is taken to be called once per epoch.
-    return not constant and (not called or script.training.repeated(node))
+    return changes and (not called or script.training.repeated(node))
