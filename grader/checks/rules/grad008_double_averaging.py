@@ -220,17 +220,15 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
     """A mean over a rank's batch that went backward times the number of ranks, or by it, where ranks are averaged."""
     script, world = evidence.script, evidence.trace.world_size
     made = loss_origin(evidence.trace)
-    averages = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps) or any(
-        a.mean for a in script.averaging.all
-    )
-    if made is None or world < 2 or not (averages or script.averaging.scaled):
+    wrapped = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps)
+    averages = wrapped or script.averaging.scaled or any(a.mean for a in script.averaging.all)
+    if made is None or world < 2 or not averages:
         return None
     means = times_the_mean(evidence.trace, made)
     larger = math.isclose(means, world, rel_tol=1e-6)
     smaller = math.isclose(means, 1 / world, rel_tol=1e-6)
-    line = next(
-        (n for n in innermost(n for loss in went_backward(script) for n in by_world(script, loss))), None
-    )
+    counted = innermost(n for loss in went_backward(script) for n in by_world(script, loss))
+    line = next(iter(counted), None)
     if line is None or not (larger or smaller):
         return None
     written, fix = without_world(script, [line])
