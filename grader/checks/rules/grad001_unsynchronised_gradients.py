@@ -81,7 +81,12 @@ from grader.checks.run.sharded_exchanges import unreduced
 from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
-from grader.checks.source.gradient_causes import averaged_in_vain, exchange_replaced, left_out
+from grader.checks.source.gradient_causes import (
+    averaged_in_vain,
+    exchange_replaced,
+    exchanging_again,
+    left_out,
+)
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.withheld_exchanges import withheld
@@ -253,7 +258,7 @@ def _hit(
     elif wrapped and unsynced:
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
     elif replaced:
-        hint = f"Let the wrapper exchange gradients among all ranks; {script.quote(replaced[0])} takes its place."
+        hint = exchanging_again(script, replaced[0])
     elif seen is not None and seen.hint and (seen.num_equal or not in_vain):
         hint = seen.hint
     elif in_vain:

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of, start
 
+_PAST = "torch.autograd.grad"
+
 
 def exchange_replaced(script: Script) -> Iterable[ast.AST]:
-    """What takes the place of the wrapper's own exchange: its `process_group`, a communication hook, `no_sync`."""
+    """What takes the place of the wrapper's exchange or goes past it: a group, a hook, `no_sync`, `autograd.grad`."""
     for wrap in script.training.wraps:
         group = script.argument(wrap, "process_group")
         if group is not None and group is not UNKNOWN:
@@ -26,6 +28,27 @@ def exchange_replaced(script: Script) -> Iterable[ast.AST]:
                 yield from (
                     c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "no_sync"
                 )
+    yield from script.calls(_PAST)
+
+
+def exchanging_again(script: Script, replaced: ast.AST) -> str:
+    """What to write where one of these stands, so that the wrapper averages among all ranks."""
+    node, place = script.quote(replaced), script.at(replaced)
+    if not isinstance(replaced, ast.Call) or isinstance(
+        script.names.tree(replaced).parent.get(replaced), ast.keyword
+    ):
+        return f"Leave out `process_group={node.strip('`')}` at {place}: the wrapper then averages among all ranks."
+    if script.names.qualified(replaced.func) == _PAST:
+        return (
+            f"Call `backward()` on the loss in the place of {node} at {place}, and use each parameter's `grad`: the "
+            "wrapper averages in the backward pass alone."
+        )
+    if name_of(replaced) == "register_comm_hook":
+        return (
+            f"Leave out {node} at {place}, and the wrapper averages by itself; or let the hook return what its "
+            "exchange brings, not the bucket that it was given."
+        )
+    return f"Leave out {node} at {place}, at least for the last backward pass before each step."
 
 
 def averaged_in_vain(script: Script) -> Iterable[ast.AST]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from grader.model.grade import State
 from grader.model.run import Ending
 
@@ -49,6 +51,53 @@ def test_a_model_that_was_never_wrapped(tell: Any) -> None:
     assert "`conv.weight`" in look.hits[0].message
     assert "Wrap the model" in look.hits[0].hint
     assert look.hits[0].where[0].line == 25
+
+
+REPLACED = """import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+model = DistributedDataParallel(net{argument})
+{hook}
+for x, y in loader:
+    loss = criterion(model(x), y)
+    {backward}
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "line", "advice"),
+    [
+        (
+            {"argument": ", process_group=own_group()"},
+            6,
+            "Leave out `process_group=own_group()` at `train.py:6`",
+        ),
+        (
+            {"hook": "model.register_comm_hook(None, compress)"},
+            7,
+            "Leave out `model.register_comm_hook(None, compr",
+        ),
+        (
+            {"backward": "grads = torch.autograd.grad(loss, weights)"},
+            10,
+            "Call `backward()` on the loss in the pl",
+        ),
+    ],
+)
+def test_what_takes_the_place_of_the_exchange_is_left_out(
+    tell: Any, parts: dict[str, str], line: int, advice: str
+) -> None:
+    story = tell.Story()
+    story.text = REPLACED.format(**{"argument": "", "hook": "", "backward": "loss.backward()"} | parts)
+    story.group()
+    story.wrap()
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    (hit,) = story.observation("GRAD001").hits
+    assert hit.where[0].line == line
+    assert hit.hint.startswith(advice)
 
 
 def test_a_step_under_no_sync(tell: Any) -> None:
