@@ -52,10 +52,11 @@ from grader.checks.run.score_reasons import reason_of
 from grader.checks.run.validation_passes import divided_passes
 from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries
+from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of
 from grader.model.evaluation import Change, Evaluation
-from grader.model.finding import EvidenceKind, Location, Severity
+from grader.model.finding import EvidenceKind, Severity
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -173,22 +174,21 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
         )
     said = _older(evaluation, closest) if fits else _contradicted(evaluation, tolerance)
     older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
+    change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
+    cause = score_cause(evidence.script) if change is Change.NOTHING else None
+    made = (*(cause.nodes if cause is not None else ()), *computed_at(evidence.script))
     return flagged(
         Hit(
             message=f"{said} {reason.sentence}" if reason is not None else said,
-            hint=_HINTS[
-                Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
-            ],
-            where=evidence.written(evaluation.artifact) if older else _computed(evidence.script),
+            hint=cause.advice if cause is not None else _HINTS[change],
+            where=evidence.written(evaluation.artifact)
+            if older
+            else told_once(evidence.script.location(n) for n in made),
             details={"reported": list(values), "measured": trusted, "tolerance": tolerance},
             severity=Severity.HINT if fits and max(values) - trusted < _SLIGHTLY else None,
             evidence=EvidenceKind.EVALUATION,
         )
     )
-
-
-def _computed(script: Script) -> tuple[Location, ...]:
-    return told_once(script.location(n) for n in computed_at(script))
 
 
 def _loss_times(evidence: Evidence, evaluation: Evaluation, epoch: dict[str, float]) -> str:

@@ -31,6 +31,22 @@ def computed_at(script: Script) -> tuple[ast.AST, ...]:
 
     Where none of that is to be seen in the text, the loops that draw validation batches.
     """
+    divided = [p for p in _parts(script) if _divides(p)]
+    found: list[ast.AST] = [*divided[:1], *joined(script)[:1], *asked_for(script)[-1:]]
+    return tuple(found or [d.loop for d in script.training.draws if d.evaluates][:1])
+
+
+def asked_for(script: Script) -> list[ast.Call]:
+    """Calls of the script's own functions that the reported accuracy comes from, in the order of the text."""
+    return [p for p in _parts(script) if isinstance(p, ast.Call) and script.graph.targets(p)]
+
+
+def joined(script: Script) -> list[ast.Call]:
+    """Where values that the reported accuracy is made of are put together, in the order of the text."""
+    return [p for p in _parts(script) if isinstance(p, ast.Call) and name_of(p) in _JOINING]
+
+
+def _parts(script: Script) -> list[ast.expr]:
     values = [
         value
         for tree in script.trees
@@ -38,15 +54,8 @@ def computed_at(script: Script) -> tuple[ast.AST, ...]:
         for name, value in entries(node)
         if name in _ACCURACIES
     ]
-    parts = sorted(
-        {p for value in values for p in script.values.closure(value) if isinstance(p, ast.expr)}, key=start
-    )
-    calls = [p for p in parts if isinstance(p, ast.Call)]
-    divided = [p for p in parts if _divides(p)]
-    joined = [c for c in calls if name_of(c) in _JOINING]
-    asked = [c for c in calls if script.graph.targets(c)]
-    found: list[ast.AST] = [*divided[:1], *joined[:1], *asked[-1:]]
-    return tuple(found or [d.loop for d in script.training.draws if d.evaluates][:1])
+    found = {p for value in values for p in script.values.closure(value) if isinstance(p, ast.expr)}
+    return sorted(found, key=start)
 
 
 def _divides(part: ast.expr) -> bool:

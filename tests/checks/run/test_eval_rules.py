@@ -407,8 +407,44 @@ def test_a_contradicted_accuracy_is_told_with_the_lines_that_make_it(tell: Any) 
     story.text = COUNTED
     story.evaluation = scored(0.82, 0.35, 0.41)
     (hit,) = story.observation("EVAL007").hits
-    divided, joined, asked = (place.line for place in hit.where)
-    assert (divided, joined, asked) == (12, 11, 19)
+    assert [place.line for place in hit.where] == [12, 11, 19]
+    assert hit.hint.startswith("Count the samples that were scored")
+
+
+COUNTS = "torch.cat(parts).sum()"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "advice"),
+    [
+        (
+            COUNTS,
+            "(torch.cat(parts) == targets).sum()",
+            11,
+            "`torch.cat(parts)` at `train.py:11` puts the ranks'",
+        ),
+        (
+            "fit(net, loader)",
+            "if rank == 0: ema.update(net)",
+            19,
+            "Let all ranks run `ema.update(net)` at `train.py:19`",
+        ),
+        (COUNTS, "sum(parts)", 11, "Count correct predictions and samples over all ranks"),
+    ],
+)
+def test_what_the_text_shows_of_a_contradicted_accuracy(
+    tell: Any, old: str, new: str, line: int, advice: str
+) -> None:
+    story = tell.honest()
+    assert old in COUNTED
+    text = COUNTED.replace("(len(loader) * loader.batch_size)", "239").replace(old, new)
+    story.text = text.replace("net.module", "ema").replace(
+        "    history", "    rank = dist.get_rank()\n    history", 1
+    )
+    story.evaluation = scored(0.82, 0.35, 0.41)
+    (hit,) = story.observation("EVAL007").hits
+    assert hit.hint.startswith(advice)
+    assert line in [place.line for place in hit.where]
 
 
 def test_the_best_epoch_was_saved(tell: Any) -> None:

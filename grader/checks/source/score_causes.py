@@ -1,0 +1,83 @@
+"""What in the text makes a reported accuracy another than that of the saved weights.
+
+Asked only where the scorer has found that it is another; decides nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.recorded_losses import Cause
+from grader.checks.source.reported_figures import asked_for, joined
+from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of
+
+
+def score_cause(script: Script) -> Cause | None:
+    """The likeliest one that the text shows; None where it shows none."""
+    known = (_full_batches, _updated_on_some_ranks, _in_the_order_of_ranks)
+    return next((cause for find in known for cause in find(script)), None)
+
+
+def _full_batches(script: Script) -> Iterable[Cause]:
+    """`len(loader) * loader.batch_size` as the number of samples: a last batch that is smaller counts as a whole."""
+    for tree in script.trees:
+        for node in ast.walk(tree.root):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _of_one_loader(node):
+                yield Cause(
+                    (node,),
+                    f"Count the samples that were scored, `count += len(labels)` for each batch, instead of "
+                    f"{script.quote(node)} at {script.at(node)}: the last batch may be smaller than the others.",
+                )
+
+
+def _of_one_loader(product: ast.BinOp) -> bool:
+    sides = {ast.unparse(product.left), ast.unparse(product.right)}
+    sizes = [side for side in sides if side.endswith(".batch_size")]
+    return any(f"len({size.removesuffix('.batch_size')})" in sides for size in sizes)
+
+
+def _updated_on_some_ranks(script: Script) -> Iterable[Cause]:
+    """`if rank == 0: average.update(model)`, and all ranks score their share with `average`."""
+    scored = {
+        name.id
+        for call in asked_for(script)
+        for given in (*call.args, *(k.value for k in call.keywords))
+        for name in ast.walk(given)
+        if isinstance(name, ast.Name)
+    }
+    for call in script.all_calls():
+        func = call.func
+        if (
+            not isinstance(func, ast.Attribute)
+            or not isinstance(func.value, ast.Name)
+            or func.value.id not in scored
+        ):
+            continue
+        guard = script.guards.partial(call)
+        if guard is not None and not any(script.guards.partial(one) for one in asked_for(script)):
+            yield Cause(
+                (call, guard.test),
+                f"Let all ranks run {script.quote(call)} at {script.at(call)}, outside of `if "
+                f"{ast.unparse(guard.test)}:`: every rank scores its share with `{func.value.id}`.",
+            )
+
+
+def _in_the_order_of_ranks(script: Script) -> Iterable[Cause]:
+    """Gathered shares that are put one behind the other, which is the data set's order of blocks alone."""
+    gathered = {
+        ast.unparse(call.args[0]) for call in script.called("all_gather", "all_gather_object") if call.args
+    }
+    for call in joined(script):
+        above = script.names.tree(call).parent.get(call)
+        counts = name_of(call) == "sum" or (
+            isinstance(above, ast.Attribute) and above.attr in ("sum", "mean")
+        )
+        if not counts and call.args and ast.unparse(call.args[0]) in gathered:
+            yield Cause(
+                (call,),
+                f"{script.quote(call)} at {script.at(call)} puts the ranks' shares one after the other. Where each "
+                "rank has every N-th sample, that is not the data set's order: count right predictions on each rank "
+                "against the labels of its own batches, and `all_reduce` the counts.",
+            )
