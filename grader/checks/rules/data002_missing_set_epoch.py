@@ -274,7 +274,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         else _TELL,
         where=(
             *(said[0].where if said else seeds),
-            *lines(script, [m.call for m in missed]),
+            *lines(script, [n for m in missed for n in (m.call, *m.tests)]),
             *place(stream.site),
         ),
         ranks=tuple(sorted(repeated)),

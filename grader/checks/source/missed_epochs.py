@@ -11,9 +11,10 @@ from grader.checks.source.script import Script
 
 @dataclass(frozen=True, slots=True)
 class MissedEpoch:
-    """One such call; what it does, as a sentence for a message, and what to write."""
+    """One such call with the tests that let it through; what it does, as a sentence for a message, what to write."""
 
     call: ast.Call
+    tests: tuple[ast.expr, ...]
     says: str
     hint: str
 
@@ -28,18 +29,39 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
         if any(s in script.values.origins(call.func.value) for s in samplers):
             yield MissedEpoch(
                 call,
+                (),
                 f"{script.at(call)} tells the `DistributedSampler` the same number each time, "
                 f"{script.quote(call.args[0])}. ",
                 f"Give it the variable of the loop over epochs: {owner[:-1]}.set_epoch(epoch)`, once per epoch.",
             )
         else:
+            tests = tuple(_tests_of(script, call, call.func.value))
+            through = f"; so does the test at {script.at(tests[0])}" if tests else ""
             yield MissedEpoch(
                 call,
-                f"{script.at(call)} asks {owner}, and that is not the loader's `DistributedSampler`, which was told "
-                "nothing. ",
-                "Call it on the `DistributedSampler` itself, which a loader holds as its `sampler`: "
-                "`loader.sampler.set_epoch(epoch)`, once per epoch.",
+                tests,
+                f"{script.at(call)} asks {owner}{through}, and that is not the loader's `DistributedSampler`, which "
+                "was told nothing. ",
+                f"Write {_sampler_of(call.func.value)} instead of {owner}, there{' and in that test' * bool(tests)}: "
+                "it is the `DistributedSampler`, and is told the number of each epoch before that begins.",
             )
+
+
+def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.expr]:
+    """Tests around a call that ask the same object: `if hasattr(loader.batch_sampler, "set_epoch"):`."""
+    tree = script.names.tree(call)
+    above = tree.parent.get(call)
+    while above is not None and above is not tree.function(call):
+        if isinstance(above, ast.If) and ast.unparse(owner) in ast.unparse(above.test):
+            yield above.test
+        above = tree.parent.get(above)
+
+
+def _sampler_of(owner: ast.expr) -> str:
+    """How a loader's sampler is written where another part of the loader, or the loader, was asked."""
+    part = isinstance(owner, ast.Attribute) and owner.attr in ("batch_sampler", "dataset")
+    loader = owner.value if part and isinstance(owner, ast.Attribute) else owner
+    return f"`{ast.unparse(loader)}.sampler`" if part or "load" in ast.unparse(owner) else "`loader.sampler`"
 
 
 def may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:

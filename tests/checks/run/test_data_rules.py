@@ -292,6 +292,33 @@ def test_no_set_epoch(tell: Any) -> None:
     assert story.observation("DATA001").state is CLEAN
 
 
+ASKS_ANOTHER = """from torch.utils.data import DataLoader, DistributedSampler
+
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(3):
+    if hasattr(loader.batch_sampler, "set_epoch"):
+        loader.batch_sampler.set_epoch(epoch)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def test_a_test_that_asks_another_object_for_set_epoch(tell: Any) -> None:
+    story = tell.Story()
+    story.text = ASKS_ANOTHER
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler_epoch=0, site=tell.site(4))
+    (hit,) = story.observation("DATA002").hits
+    assert [place.line for place in hit.where][:2] == [7, 6]
+    assert "so does the test at `train.py:6`" in hit.message
+    assert hit.hint.startswith(
+        "Write `loader.sampler` instead of `loader.batch_sampler`, there and in that test"
+    )
+
+
 def test_a_hand_written_sampler_with_a_fixed_seed_and_an_early_break(tell: Any) -> None:
     story = tell.Story()
     for _ in range(2):
