@@ -50,7 +50,7 @@ from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines, names_rank
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import over_samplers, own_cuts, own_seeds, shares_of
+from grader.checks.source.share_causes import drawn_apart, over_samplers, own_cuts, own_seeds, shares_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -153,6 +153,13 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
             f" {script.at(ranked[0])} seeds the shuffle with the rank, so each rank divides another order."
         )
         hint = "Seed it alike on every rank: a common seed plus the epoch. The rank only chooses the share."
+    for sampler, shared_one in drawn_apart(script, stream.site):
+        sources = [sampler]
+        cause = f" {script.at(sampler)} lets each rank draw from the whole set by itself: {script.quote(sampler)}."
+        hint = (
+            f"Write `{shared_one}` instead of {script.quote(sampler)} at {script.at(sampler)}, and call "
+            "`set_epoch(epoch)` on it at the start of each epoch."
+        )
     for outer, inner in over_samplers(script, stream.site):
         sources, whole = [outer], script.quote(inner)
         cause = (

@@ -46,10 +46,25 @@ def over_samplers(script: Script, site: Site | None) -> Iterable[tuple[ast.Call,
     for node in [n for g in given if isinstance(g, ast.expr) for n in script.values.closure(g)]:
         if not isinstance(node, ast.Call) or script.names.qualified(node.func) not in _BY_POSITION:
             continue
-        source = script.argument(node, "data_source") or (node.args[0] if node.args else None)
+        source = _source(script, node)
         made = script.values.origins(source) if isinstance(source, ast.expr) else ()
         if isinstance(source, ast.expr) and any(m in script.calls(SAMPLER) for m in made):
             yield node, source
+
+
+def drawn_apart(script: Script, site: Site | None) -> Iterable[tuple[ast.Call, str]]:
+    """Samplers of torch that a loader is given and that each rank draws from by itself, with what to write instead."""
+    loader = loader_at(script, site)
+    given = script.argument(loader, "sampler") if loader is not None else None
+    for node in script.values.origins(given) if isinstance(given, ast.expr) else ():
+        if isinstance(node, ast.Call) and script.names.qualified(node.func) in _BY_POSITION:
+            source = _source(script, node)
+            if isinstance(source, ast.expr):
+                yield node, f"DistributedSampler({ast.unparse(source)})"
+
+
+def _source(script: Script, sampler: ast.Call) -> ast.AST | None:
+    return script.argument(sampler, "data_source") or (sampler.args[0] if sampler.args else None)
 
 
 def data_of(script: Script, site: Site | None) -> Iterable[ast.AST]:

@@ -386,6 +386,31 @@ def test_the_same_rank_given_to_every_sampler(tell: Any) -> None:
     assert story.observation("DATA001").state is CLEAN
 
 
+DRAWN_APART = """from torch.utils.data import DataLoader, RandomSampler
+
+sampler = RandomSampler(data, num_samples=len(data) // world_size)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+def test_a_sampler_that_each_rank_draws_from_by_itself(tell: Any) -> None:
+    story = tell.Story()
+    story.text = DRAWN_APART
+    for epoch in range(3):
+        drawn = {r: random.Random(10 * epoch + r).sample(range(96), 48) for r in range(2)}
+        story.epoch(drawn, sampler="RandomSampler", site=tell.site(4))
+    (hit,) = story.observation("DATA003").hits
+    assert hit.where[0].line == 3
+    assert hit.hint.startswith(
+        "Write `DistributedSampler(data)` instead of `RandomSampler(data, num_samples="
+    )
+
+
 def test_slices_that_reach_a_few_samples_too_far(tell: Any) -> None:
     story = tell.Story()
     rng = random.Random(0)
