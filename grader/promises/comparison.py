@@ -120,7 +120,9 @@ def _wrong_points(promised: PromisedSubmission, attempt: Attempt) -> list[str]:
     told = _planned_points(attempt)
     if other := [r.id for r in grade.rubric if told and r.points != told[r.id]]:
         broken.append(f"worth other points than the task's page says: {', '.join(other)}")
-    if grade.verdict == promised.verdict == Verdict.ACCEPTED and not promised.codes:
+    # Nothing between ranks can show on one, where several are meant.
+    alone = one_rank_of_several(grade.world_size, attempt.task.profile(grade.profile))
+    if grade.verdict == promised.verdict == Verdict.ACCEPTED and not promised.codes and not alone:
         timed = {item.id for item in attempt.task.rubric if item.metric == "time"}
         if short := [i for i in _short(grade) if i not in timed]:
             broken.append(f"accepted without a finding, and short of points in: {', '.join(short)}")
