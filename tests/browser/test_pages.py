@@ -166,6 +166,12 @@ def test_the_keyboard_reaches_everything_and_one_sees_where_one_is(
             "[...document.querySelectorAll('a[href], button:not(:disabled), input:not([type=hidden]), select, textarea,"
             " summary')].filter(e => e.checkVisibility()).length"
         )
+        if name == "sign-in":
+            assert page.evaluate("document.activeElement.name") == "login", "it begins where one types first"
+        # From the top, wherever a page has put the focus.
+        page.evaluate(
+            "document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')"
+        )
         reached, faults = set(), []
         for number in range(wanted + 60):
             page.keyboard.press("Tab")

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from grader.model.finding import Severity
-from grader.model.grade import Verdict
+from grader.model.grade import SCHEMA, Verdict
 from grader.model.submission import SourceFile, Submission
 from grader.store import attempt_endings, claims, courses, enrolments, people, submissions
 from grader.store.courses import TaskTerms
@@ -31,7 +31,8 @@ def verdict_of(
     name: str = "train",
 ) -> NewGrade:
     document = (
-        json.dumps({"schema": 1, "verdict": verdict, "points": points, "submission": name}, indent=2) + "\n"
+        json.dumps({"schema": SCHEMA, "verdict": verdict, "points": points, "submission": name}, indent=2)
+        + "\n"
     )
     return NewGrade(verdict, points, 100.0, document, tuple((code, Severity.ERROR) for code in codes))
 
