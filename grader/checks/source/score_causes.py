@@ -40,9 +40,12 @@ def _of_one_loader(product: ast.BinOp) -> bool:
 
 def _updated_on_some_ranks(script: Script) -> Iterable[Cause]:
     """`if rank == 0: average.update(model)`, and all ranks score their share with `average`."""
+    asked = asked_for(script)
+    if any(script.guards.partial(call) for call in asked):
+        return
     scored = {
         name.id
-        for call in asked_for(script)
+        for call in asked
         for given in (*call.args, *(k.value for k in call.keywords))
         for name in ast.walk(given)
         if isinstance(name, ast.Name)
@@ -56,7 +59,7 @@ def _updated_on_some_ranks(script: Script) -> Iterable[Cause]:
         ):
             continue
         guard = script.guards.partial(call)
-        if guard is not None and not any(script.guards.partial(one) for one in asked_for(script)):
+        if guard is not None:
             yield Cause(
                 (call, guard.test),
                 f"Let all ranks run {script.quote(call)} at {script.at(call)}, outside of `if "
