@@ -1,8 +1,8 @@
 """Ranks had different numbers of batches.
 
 ## What happened
-One rank's loader ran dry while another's still had batches: the first went on to the next collective, the second into
-one training step more.
+One rank's loader ran dry while another's still had batches, or its loop was shorter: the first went on to the next
+collective, the second into one training step more.
 
 ## Why
 Every backward pass of a wrapped model is a meeting of all ranks. The one with more batches waits for partners that do
@@ -16,15 +16,44 @@ from __future__ import annotations
 
 from grader.checks.phrases import count, listed, place, ranks
 from grader.checks.run.failed_run import FailedRun, named, positions_text
+from grader.checks.run.left_loops import uneven_loop
 from grader.checks.run.loop_divergence import left_epoch
+from grader.checks.source.round_fixes import equal_rounds
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 36
+_WHY = (
+    "Every backward pass of the wrapped model is a meeting of all ranks, so a rank with more batches waits for "
+    "partners that have gone on to something else"
+)
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
-    """Speak of an epoch that ran dry on some ranks while others were in a batch more."""
-    found = left_epoch(run) if run.parted else None
+    """Speak of an epoch that ran dry, or a loop that was over, on some ranks while others were in a batch more."""
+    return (_ran_dry(run) or _goes_on(run)) if run.parted else None
+
+
+def _goes_on(run: FailedRun) -> Diagnosis | None:
+    """A loop without a loader, which the text makes longer on some ranks."""
+    apart = uneven_loop(run.evidence)
+    if apart is None:
+        return None
+    script = run.evidence.script
+    written, _ = equal_rounds(script, apart.node)
+    return run.parting(
+        title="Ranks went through a loop unequally often",
+        what=f"{apart.sentence.removesuffix('.')}; {positions_text(run.positions)}",
+        why=_WHY,
+        hint=f"Write `{written}` there, the same on every rank."
+        if written
+        else "Let all ranks go through it equally often.",
+        where=(script.location(apart.node),),
+        ranks=(),
+    )
+
+
+def _ran_dry(run: FailedRun) -> Diagnosis | None:
+    found = left_epoch(run)
     if found is None or not all(s.exhausted for s in found[1]):
         return None
     epoch, dry, still = found
@@ -41,10 +70,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
             f"{batches} (loader{named(lines)}) while {ranks(waiting).lower()} went into {nth}; "
             f"{positions_text(run.positions)}"
         ),
-        why=(
-            "Every backward pass of the wrapped model is a meeting of all ranks, so a rank with more batches waits for "
-            "partners that have gone on to something else"
-        ),
+        why=_WHY,
         hint=(
             "Deal the samples with `DistributedSampler`, which gives all ranks equally many, or cut shards of your own "
             "to one length (`len(dataset) // world_size`)."

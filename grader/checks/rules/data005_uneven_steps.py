@@ -60,8 +60,10 @@ from dataclasses import replace
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, place
+from grader.checks.phrases import ranks as ranks_of
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.left_loops import UnevenLoop, held_ranks, uneven_loop
 from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass, trainers
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
@@ -92,16 +94,16 @@ def check_source(script: Script) -> Iterable[Hit]:
     if not script.joins_group or script.training.framework or _evens_out(script):
         return
     for node, text in uneven_rounds(script):
-        written, fix = equal_rounds(script, node)
-        hit = _source_hit(script, node, text)
-        yield (
-            replace(hit, hint=f"Write `{written}` there, the same on every rank.", fix=fix)
-            if written
-            else hit
-        )
+        yield _rounds_hit(script, node, text)
     for loader in script.training.loaders():
         if script.training.roles(loader).trains:
             yield from _unequal_shards(script, loader)
+
+
+def _rounds_hit(script: Script, node: ast.AST, text: str) -> Hit:
+    written, fix = equal_rounds(script, node)
+    hit = _source_hit(script, node, text)
+    return replace(hit, hint=f"Write `{written}` there, the same on every rank.", fix=fix) if written else hit
 
 
 def _unequal_shards(script: Script, loader: ast.Call) -> Iterable[Hit]:
@@ -155,6 +157,9 @@ def check_run(evidence: Evidence) -> Observation:
         return not_observable("Fewer than two ranks took optimizer steps.")
     steps = {r.rank: len(r.steps) for r in ranks}
     if not completed:
+        apart = uneven_loop(evidence)
+        if apart is not None:
+            return flagged(_loop_hit(evidence, apart))
         # Epochs that all ranks went through to the end count, whatever happened later.
         whole = [
             e
@@ -234,6 +239,13 @@ def _epoch_hit(evidence: Evidence, stream: Stream, epoch: EpochShards) -> Hit:
         epoch.ranks,
         {"epoch": epoch.number, "batches_by_rank": {str(r): b for r, b in batches.items()}},
     )
+
+
+def _loop_hit(evidence: Evidence, apart: UnevenLoop) -> Hit:
+    hit = _rounds_hit(evidence.script, apart.node, apart.sentence)
+    waiting = [rank.rank for rank in held_ranks(evidence) if rank.rank not in apart.gone]
+    left = f"{ranks_of(apart.gone)} had left it; {ranks_of(waiting).lower()} waited in it."
+    return replace(hit, message=f"{apart.sentence} {left} {_WHY}", ranks=apart.gone)
 
 
 def _run_hit(evidence: Evidence, steps: dict[int, int]) -> Hit:

@@ -1,28 +1,22 @@
 """Ranks that left while others went on, as a run shows it: ended early, out of the loop, or a step behind.
 
-Uneven shards (a loader that ran dry) and collectives under a rank test are other faults with rules of their own; where
-they explain what was seen, nothing is reported here.
+Uneven shards (a loader that ran dry), loops of unequal length and collectives under a rank test are other faults with
+rules of their own; where they explain what was seen, nothing is reported here.
 """
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed
 from grader.checks.run.epoch_shards import EpochShards
+from grader.checks.run.left_loops import held_ranks, left_loops, uneven_loop
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.run.stuck_ranks import guarded_ranks, rank_test, stuck_ranks
-from grader.checks.source.script import Script
 from grader.model.run import Ending, Frame, RankRecord
 from grader.model.trace import RankTrace
-
-_GONE = re.compile(
-    r"[Cc]onnection (was )?(closed|reset|refused)|[Ss]ocket closed|[Bb]roken pipe|remote process exited"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +41,13 @@ def early_leavers(evidence: Evidence) -> EarlyLeaver | None:
     ending = evidence.record.ending
     if ending not in (Ending.DEADLOCKED, Ending.CRASHED, Ending.COMPLETED, Ending.TIMED_OUT):
         return None
-    held = [] if ending is Ending.COMPLETED else [r for r in evidence.record.ranks if _held(r)]
+    held = [] if ending is Ending.COMPLETED else held_ranks(evidence)
     left = _skipped(evidence) or _overtook(evidence, held)
     if left is not None or ending is Ending.COMPLETED:
         return left
-    if not held or _cut_by_test(evidence, held):
+    if not held or _cut_by_test(evidence, held) or uneven_loop(evidence) is not None:
         return None
     return _broke(evidence, held) or _ended(evidence, held) or _outside(evidence, held)
-
-
-def _held(rank: RankRecord) -> bool:
-    """A rank that waits in a collective, or whose collective broke because a partner had gone."""
-    if rank.failure is not None and rank.exit_code:
-        return bool(_GONE.search(rank.failure.message))
-    return rank.waiting is not None and bool(rank.waiting.operation)
 
 
 def _cut_by_test(evidence: Evidence, held: list[RankRecord]) -> bool:
@@ -166,51 +153,18 @@ def _ran_dry(evidence: Evidence, gone: list[int], held: list[int]) -> bool:
 
 def _outside(evidence: Evidence, held: list[RankRecord]) -> EarlyLeaver | None:
     """Ranks that wait behind a loop in which others still are, though no loader had run dry early."""
-    for one in held:
-        for other in held:
-            loop = _left_loop(evidence.script, one, other) if one is not other else None
-            if loop is None or _ran_dry(evidence, [one.rank], [other.rank]):
-                continue
-            path = evidence.script.location(loop).path
-            gone = [r for r in held if _left_loop(evidence.script, r, other) is loop]
-            return EarlyLeaver(
-                "loop",
-                tuple(r.rank for r in gone),
-                f"had left the loop that begins at `{path}:{getattr(loop, 'lineno', 0)}`",
-                _meanwhile([*gone, *(r for r in held if r not in gone)]),
-                tuple(_site(r) for r in held),
-            )
+    for left in left_loops(evidence):
+        if _ran_dry(evidence, [left.one.rank], [left.other.rank]):
+            continue
+        path = evidence.script.location(left.loop).path
+        return EarlyLeaver(
+            "loop",
+            tuple(r.rank for r in left.gone),
+            f"had left the loop that begins at `{path}:{left.loop.lineno}`",
+            _meanwhile([*left.gone, *(r for r in held if r not in left.gone)]),
+            tuple(_site(r) for r in held),
+        )
     return None
-
-
-def _left_loop(script: Script, one: RankRecord, other: RankRecord) -> ast.AST | None:
-    """The loop around the other's line that one has behind it, in the outermost function where they stand apart."""
-    if one.waiting is None or other.waiting is None:
-        return None
-    mine = [f for f in reversed(one.waiting.frames) if f.in_submission]
-    theirs = [f for f in reversed(other.waiting.frames) if f.in_submission]
-    for here, there in zip(mine, theirs, strict=False):
-        if (here.path, here.function) != (there.path, there.function):
-            return None
-        if here.line != there.line:
-            # A loop over a table of metrics is no training: that its entries differ is for DIST009 to say.
-            passed = [
-                n
-                for n in _loops(script, there)
-                if (getattr(n, "end_lineno", None) or 0) < here.line and script.training.runs_backward(n)
-            ]
-            return min(passed, key=lambda n: getattr(n, "lineno", 0), default=None)
-    return None
-
-
-def _loops(script: Script, frame: Frame) -> list[ast.AST]:
-    found: list[ast.AST] = []
-    for tree in script.trees:
-        if tree.path == frame.path:
-            for loop in tree.loops:
-                if loop.lineno <= frame.line <= (loop.end_lineno or 0):
-                    found.append(loop)
-    return found
 
 
 def _skipped(evidence: Evidence) -> EarlyLeaver | None:
@@ -226,8 +180,8 @@ def _skipped(evidence: Evidence) -> EarlyLeaver | None:
                         (rank,),
                         f"drew batch {key[1] + 1:,} of epoch {key[0]} and took no step on it, while rank {other} did: "
                         "from there on its steps are one behind",
-                        _meanwhile(r for r in evidence.record.ranks if _held(r)),
-                        tuple(_site(r) for r in evidence.record.ranks if _held(r)),
+                        _meanwhile(held_ranks(evidence)),
+                        tuple(_site(r) for r in held_ranks(evidence)),
                     )
     return None
 
