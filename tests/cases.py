@@ -1,6 +1,7 @@
 """How right the judge is about scripts that are not ours: a folder of them, run and held against its manifest.
 
     python -m tests.cases FOLDER [--out FOLDER] [--replay] [--cold] [--jobs N] [--only PATTERN] [--json FILE]
+                                 [--everywhere]
 
 FOLDER holds `manifest.jsonl`, a line for each script, in one of two forms:
 
@@ -11,6 +12,8 @@ FOLDER holds `manifest.jsonl`, a line for each script, in one of two forms:
 
 `--out` keeps the evidence; `--replay` judges what lies there again and runs nothing; `--cold` starts ranks with the
 torchrun command. Two results of one folder are compared by `--against FILE`, an earlier `--json`: verdicts and codes.
+`--everywhere` takes all of them through the service's database, and asks each place that tells of an attempt for the
+same number: pages, lists, exports, programming interface, command line, certificate.
 
 One line for each script with what keeps it from being as it should, then the sums. Exit code 1 where there is any.
 """
@@ -21,6 +24,7 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -29,6 +33,7 @@ from typing import Any
 
 from grader.catalog import load_task
 from grader.catalog.submissions import read_submission
+from grader.judging.attempt import Attempt
 from grader.judging.judge import judge
 from grader.judging.stored_evidence import read_evidence
 from grader.model.finding import Finding, Severity
@@ -36,8 +41,11 @@ from grader.model.grade import Grade, Verdict
 from grader.model.run_options import Options
 from grader.pipeline import OnProgress, Pipeline
 from grader.promises.parallel_pipelines import side_by_side
+from grader.report.html import to_html
 from grader.run.runtime import Progress
 from grader.run.workspace import Workspace
+from tests.web.told_outcomes import Left, left_by
+from tests.web.whole_class import hold_for_class
 
 NEAR = 3
 """Lines by which a named place may be off."""
@@ -149,16 +157,26 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a pattern that names of scripts must match")
     parser.add_argument("--json", type=Path, help="file for all outcomes")
     parser.add_argument("--against", type=Path, help="outcomes of an earlier time to compare with")
+    parser.add_argument(
+        "--everywhere", action="store_true", help="ask every place of the service for the points"
+    )
     args = parser.parse_args()
     options = Options(timed=False, launcher="torchrun" if args.cold else None)
 
     def folder(case: Case) -> Path | None:
         return Path(args.out, case.name.replace("/", "-")) if args.out else None
 
+    left: list[Left] = []
+
+    def told(case: Case, attempt: Attempt) -> Outcome:
+        if args.everywhere:
+            left.append(left_by(attempt.grade, to_html(attempt, {})))
+        return outcome_of(case, attempt.grade)
+
     def run(pipeline: Pipeline, case: Case, on_sign: OnProgress) -> Outcome:
         task, submission = load_task(case.task), read_submission(case.path)
         attempt, _ = pipeline.grade(task, submission, options=options, on_progress=on_sign, out=folder(case))
-        return outcome_of(case, attempt.grade)
+        return told(case, attempt)
 
     def show(one: Outcome) -> None:
         print(
@@ -172,8 +190,7 @@ def main() -> int:
         for case in cases:
             place = folder(case)
             if place is not None and Workspace(place).attempt.is_file():
-                grade = judge(read_evidence(Workspace(place)), load_task(case.task)).grade
-                outcomes.append(outcome_of(case, grade))
+                outcomes.append(told(case, judge(read_evidence(Workspace(place)), load_task(case.task))))
                 show(outcomes[-1])
     else:
         outcomes += side_by_side(
@@ -189,6 +206,10 @@ def main() -> int:
     print(f"{len(outcomes)} of {len(cases)} judged; {dict(faults) or 'all as they should be'}")
     if args.json:
         args.json.write_text(json.dumps([asdict(one) for one in outcomes], indent=1), encoding="utf-8")
+    if args.everywhere:
+        with tempfile.TemporaryDirectory() as database:
+            hold_for_class(left, Path(database))
+        print(f"{len(left)} are one number everywhere")
     other = list(differences(outcomes, json.loads(args.against.read_text()))) if args.against else []
     print("\n".join(other))
     return int(bool(faults) or bool(other))

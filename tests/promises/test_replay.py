@@ -23,12 +23,9 @@ from grader.model.verify_case import VerifyCase
 from grader.pipeline import Pipeline
 from grader.promises.verification import Reuse, Verification, verify
 from grader.report.json_report import from_json
-from grader.store import enrolments, people, reviews, schema
-from grader.store.database import Store
-from grader.store.tables.person import Role
 from tests.conftest import SUMMARY
-from tests.web.conftest import make_school
-from tests.web.told_outcomes import certify, hold, judge_again, left_by, only_required
+from tests.web.told_outcomes import left_by
+from tests.web.whole_class import hold_for_class
 
 Todo = tuple[Task, PromisedSubmission]
 # One that runs within seconds for each verdict that a task promises in plain processes.
@@ -55,13 +52,6 @@ def judged(todo: list[Todo], reuse: Reuse, folder: Path | None = None) -> list[V
         how = Verification(Options(dataset="digits"), runtime, reuse, folder=folder and folder / runtime)
         cases += verify(mine, how, lambda _sign: None, lambda _case: None) if mine else ()
     return cases
-
-
-def new_database(folder: Path) -> Path:
-    store = Store(f"sqlite:///{folder / 'grader.db'}")
-    schema.upgrade(store)
-    store.close()
-    return folder / "grader.db"
 
 
 def broken(cases: list[VerifyCase]) -> dict[str, str]:
@@ -119,28 +109,7 @@ def test_each_of_them_is_one_number_everywhere(
         for grade in sorted(reports.glob("*/*/*/grade.json"))
     ]
     assert len(left) >= len(run) + sum(not case.skipped for case in replayed)
-    school = make_school(new_database(tmp_path), tmp_path)
-    only_required(school)
-    logins = {}
-    for number, (grade, files) in enumerate(left):
-        login = f"learner{number:03d}"
-        school.people[login] = people.add_person(school.store, login, login.title())
-        enrolments.enrol(school.store, school.course, school.people[login], Role.LEARNER)
-        logins[school.judge(login, grade=grade, files=files)] = login
-    # What staff read of each alone is the web's own tests'.
-    hold(school, logins, readers=("learner",))
-    # Judged again each is what its neighbour was: whatever still told the old number would be seen.
-    again = judge_again(school, dict(zip(logins, left[1:] + left[:1], strict=True)))
-    regraded = dict(zip(again, logins.values(), strict=True))
-    for number in regraded:
-        points = 40 + number % 60
-        reviews.override(
-            school.store, number, Verdict.ACCEPTED, points, "seen", actor_id=school.people["ines"]
-        )
-    hold(school, regraded, readers=("learner",))
-    for number, login in regraded.items():
-        certify(school, login, number)
-    school.store.close()
+    hold_for_class(left, tmp_path)
 
 
 def families_of(promised: PromisedSubmission) -> set[str]:
