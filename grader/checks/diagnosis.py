@@ -5,26 +5,32 @@ it*). It lies in `checks/diagnoses/`, in a package that an entry point of the gr
 folder `diagnoses/` beside a course's tasks. It holds
 
     ORDER = 20                                                 # lower is more specific and asked earlier
+    TOLD_BY = ("DIST009",)                                     # optional: rules that know the line and what to write
     def diagnose(run: FailedRun) -> Diagnosis | None: ...      # None: this is not what happened
 
 Orders: 10 and 20 for words or stacks that mean one thing only, 30 to 50 for what needs more than one rank to tell,
-90 and up for the last resorts. Diagnoses explain; they decide no verdict, no severity and no points.
+90 and up for the last resorts. Diagnoses explain; they decide no verdict, no severity and no points. Where a rule of
+`TOLD_BY` has found the cause in the script, its line and its advice stand in the diagnosis, too: a report gives one
+advice for one fault.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from grader.checks.code_constants import code_tuple, unknown_codes
 from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import in_own_names
 from grader.checks.run.failed_run import FailedRun
 from grader.errors import GraderError
 from grader.model.diagnosis import Diagnosis
+from grader.model.finding import Finding, Severity
 from grader.model.run import Ending
-from grader.plugins.loader import failure, load, taken_twice
+from grader.plugins.loader import Plugin, failure, load, taken_twice
+from grader.plugins.problems import PluginProblem
 from grader.plugins.shape import Constant, Function, Shape, of_type
 from grader.plugins.sources import DIAGNOSES, PluginFile, Stamp, stamp
 
@@ -35,6 +41,7 @@ class Explanation:
 
     id: str
     order: int
+    told_by: tuple[str, ...]
     page: str
     diagnose: Callable[[FailedRun], Diagnosis | None]
     file: PluginFile
@@ -55,8 +62,12 @@ def load_explanations() -> tuple[Explanation, ...]:
     return _load(stamp(DIAGNOSES))
 
 
-def diagnose(evidence: Evidence) -> Diagnosis | None:
+def diagnose(evidence: Evidence, findings: Sequence[Finding] = ()) -> Diagnosis | None:
     """The one explanation of a run that crashed, stood still, or ran out of time or memory; else None.
+
+    Args:
+        evidence: the run.
+        findings: what the rules found, gravest first.
 
     Raises:
         TaskError, InfraError: an explanation failed, and it is the course's own or not; never the learner's fault.
@@ -73,22 +84,41 @@ def diagnose(evidence: Evidence) -> Diagnosis | None:
             raise failure(f"diagnosis {one.id} failed", one.file, "diagnose", error) from error
         if found is not None:
             path = found.where[0].path if found.where else ""
-            return replace(found, id=one.id, hint=in_own_names(found.hint, evidence.script, path))
+            found = replace(found, id=one.id, hint=in_own_names(found.hint, evidence.script, path))
+            return _led(found, (f for f in findings if f.code in one.told_by))
     return None
+
+
+def _led(found: Diagnosis, findings: Iterable[Finding]) -> Diagnosis:
+    """The diagnosis with the line and the advice of the first rule that saw the cause."""
+    seen = (f for f in findings if f.severity is Severity.ERROR and not f.refuted and f.hint)
+    cause = next(seen, None)
+    if cause is None:
+        return found
+    return replace(found, hint=cause.hint, where=tuple(dict.fromkeys((*cause.where[:1], *found.where))))
 
 
 @lru_cache(maxsize=4)
 def _load(_stamp: Stamp) -> tuple[Explanation, ...]:
     found = (
-        Explanation(p.name, p.get("ORDER"), p.page, p.get("diagnose"), p.file)
-        for p in load(DIAGNOSES, SHAPE, lambda all_: taken_twice(all_, "name", lambda one: one.name))
+        Explanation(p.name, p.get("ORDER"), p.get("TOLD_BY", ()), p.page, p.get("diagnose"), p.file)
+        for p in load(DIAGNOSES, SHAPE, _together)
     )
     return tuple(sorted(found, key=lambda e: (e.order, e.id)))
 
 
+def _together(plugins: Sequence[Plugin]) -> Iterator[PluginProblem]:
+    """Codes that no rule has, and names that two have."""
+    yield from unknown_codes(plugins, "TOLD_BY")
+    yield from taken_twice(plugins, "name", lambda one: one.name)
+
+
 SHAPE = Shape(
     what="a diagnosis",
-    constants=(Constant("ORDER", "ORDER = 20", of_type(int, "a whole number")),),
+    constants=(
+        Constant("ORDER", "ORDER = 20", of_type(int, "a whole number")),
+        Constant("TOLD_BY", 'TOLD_BY = ("DIST009",)', code_tuple, required=False),
+    ),
     functions=(Function("diagnose", {"run": "FailedRun"}, ("Diagnosis | None",)),),
     file_name=re.compile(r"[a-z][a-z0-9_]*"),
     file_example="port_in_use.py",

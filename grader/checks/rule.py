@@ -25,7 +25,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from grader.catalog.rule_codes import code_of, known_codes
+from grader.catalog.rule_codes import code_of
+from grader.checks.code_constants import code_tuple, unknown_codes
 from grader.checks.needed_lines import with_needed_lines
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Location, Severity
@@ -257,19 +258,9 @@ def _severities_by_profile(value: Any) -> Iterator[Complaint]:
         yield from _severity(severity)
 
 
-def _codes(value: Any) -> Iterator[Complaint]:
-    if not isinstance(value, tuple) or not all(isinstance(code, str) for code in value):
-        yield Complaint(f'is {value!r:.60}; it must be a tuple of codes such as ("DIST001",)')
-
-
 def _together(plugins: Sequence[Plugin]) -> Iterator[PluginProblem]:
     """Codes that nobody has, and codes that two have."""
-    known = known_codes()
-    for plugin in plugins:
-        explained_by = plugin.get("EXPLAINED_BY", ())
-        for code in explained_by if isinstance(explained_by, tuple) else ():
-            if isinstance(code, str) and code not in known:
-                yield plugin.problem("EXPLAINED_BY", unknown(code, known, "rule"))
+    yield from unknown_codes(plugins, "EXPLAINED_BY")
     yield from taken_twice(plugins, "code", lambda one: code_of(one.name))
 
 
@@ -280,7 +271,7 @@ SHAPE = Shape(
     constants=(
         Constant("SEVERITY", "SEVERITY = Severity.ERROR", _severity),
         Constant("ON_PROFILE", 'ON_PROFILE = {"cpu": Severity.HINT}', _severities_by_profile, required=False),
-        Constant("EXPLAINED_BY", 'EXPLAINED_BY = ("DIST001",)', _codes, required=False),
+        Constant("EXPLAINED_BY", 'EXPLAINED_BY = ("DIST001",)', code_tuple, required=False),
         Constant("CLOCKED", "CLOCKED = True", of_type(bool, "True or False"), required=False),
         Constant("STOPS", "STOPS = True", of_type(bool, "True or False"), required=False),
         Constant("NEEDS", "NEEDS = Precondition.RANKS", _precondition, required=False),

@@ -59,7 +59,7 @@ def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
         phases=_phases(evidence),
         environment=evidence.record.environment,
         notes=(*_notes(evidence), *reference_notes(evidence, task)),
-        diagnosis=diagnose(evidence),
+        diagnosis=diagnose(evidence, findings),
     )
     return Attempt(task, evidence, judged.grade(task, facts), evidence.ledger.coverage())
 

@@ -21,6 +21,7 @@ from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Location
 
 ORDER = 32
+TOLD_BY = ("DIST003",)
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:

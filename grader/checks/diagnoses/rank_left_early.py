@@ -20,6 +20,7 @@ from grader.checks.run.rank_position import Fate
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 60
+TOLD_BY = ("DIST003", "DIST008")
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:

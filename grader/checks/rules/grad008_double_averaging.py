@@ -221,7 +221,7 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
     script, world = evidence.script, evidence.trace.world_size
     made = loss_origin(evidence.trace)
     wrapped = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps)
-    averages = wrapped or script.averaging.scaled or any(a.mean for a in script.averaging.all)
+    averages = wrapped or script.averaging.divided or any(a.mean for a in script.averaging.all)
     if made is None or world < 2 or not averages:
         return None
     means = times_the_mean(evidence.trace, made)

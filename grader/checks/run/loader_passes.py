@@ -9,9 +9,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeAlias
 
 from grader.checks.run.epoch_shards import Shard
 from grader.model.trace import Batch, Loader, Pass, RankTrace
+
+Key: TypeAlias = tuple[int, int]
+"""A loader, and the number of a pass over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +42,28 @@ class RankPass:
 
 def passes_of(rank: RankTrace) -> list[RankPass]:
     """All passes of one rank that delivered a batch, in order of their first one."""
-    grouped: dict[tuple[int, int], list[Batch]] = defaultdict(list)
+    grouped: dict[Key, list[Batch]] = defaultdict(list)
     for batch in rank.batches:
         grouped[batch.loader, batch.pass_].append(batch)
     loaders = {loader.id: loader for loader in rank.loaders}
     passes = {(p.loader, p.n): p for p in rank.passes}
-    training = _training_passes(rank, grouped)
     evaluations = [e.t for e in rank.events("evaluation") if e.fields.get("op") == "begin"]
+    evaluated_in = {
+        key for key, batches in grouped.items()
+        if any(start <= t <= end for start, end in [_window(passes.get(key), batches)] for t in evaluations)
+    }  # fmt: skip
+    training = _training_passes(
+        rank, grouped, {k for k in evaluated_in if _is_over(rank, k, passes, grouped)}
+    )
     result = []
     for key, batches in grouped.items():
         loader, pass_ = loaders.get(key[0]), passes.get(key)
         if key in training:
             kind = "training"
         else:
-            start, end = _window(pass_, batches)
             split = loader.split if loader else None
-            evaluated = any(start <= t <= end for t in evaluations)
             # A trace without a single evaluation event can't tell evaluation from looking at the data; the split can.
-            kind = "validation" if evaluated or split == "validation" else "other"
+            kind = "validation" if key in evaluated_in or split == "validation" else "other"
         result.append(RankPass(rank.rank, kind, loader, pass_, tuple(batches)))
     return result
 
@@ -66,12 +74,19 @@ def _window(pass_: Pass | None, batches: Sequence[Batch]) -> tuple[float, float]
     return min(start, batches[0].t), max(end, batches[-1].t)
 
 
-def _training_passes(rank: RankTrace, grouped: dict[tuple[int, int], list[Batch]]) -> set[tuple[int, int]]:
+def _is_over(rank: RankTrace, key: Key, passes: dict[Key, Pass], grouped: dict[Key, list[Batch]]) -> bool:
+    """Whether a pass had ended before the next step was taken, for which other batches may have been made by hand."""
+    ended = passes[key].ended_t if key in passes else None
+    following = next((s.t for s in rank.steps if s.n == grouped[key][-1].step), None)
+    return ended is not None and following is not None and ended < following
+
+
+def _training_passes(rank: RankTrace, grouped: dict[Key, list[Batch]], evaluating: set[Key]) -> set[Key]:
     """Passes with optimizer steps between their batches, or followed by a step where a pass has a single batch."""
     stepping = {key for key, batches in grouped.items() if len({b.step for b in batches}) > 1}
     # Who delivered the last batch before each step: needed for passes too short to have a step *between* batches.
     last_before: dict[int, tuple[int, int]] = {b.step: (b.loader, b.pass_) for b in rank.batches}
-    credited = {key for step, key in last_before.items() if step < len(rank.steps)}
+    credited = {key for step, key in last_before.items() if step < len(rank.steps)} - evaluating
     loaders = {loader for loader, _ in stepping}
     # Where some loader clearly trains, a validation batch drawn just before a step must not count as training.
     return stepping | {key for key in credited if not loaders or key[0] in loaders}

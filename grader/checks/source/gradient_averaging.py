@@ -88,8 +88,13 @@ class Averaging:
     def scaled(self) -> bool:
         """Whether anything divides or multiplies gradients, or weighs the loss by what all ranks have."""
         if self._scaled is None:
-            self._scaled = any(self._scales(n) for t in self._trees for n in walk(t.root)) or self._weighs()
+            self._scaled = self.divided or self._weighs()
         return self._scaled
+
+    @property
+    def divided(self) -> bool:
+        """Whether anything divides or multiplies gradients themselves."""
+        return any(self._scales(n) for t in self._trees for n in walk(t.root))
 
     @property
     def may_exchange(self) -> bool:
