@@ -91,10 +91,12 @@ def diagnose(evidence: Evidence, findings: Sequence[Finding] = ()) -> Diagnosis 
 
 def _led(found: Diagnosis, findings: Iterable[Finding]) -> Diagnosis:
     """The diagnosis with the line and the advice of the first rule that saw the cause."""
-    seen = (f for f in findings if f.severity is Severity.ERROR and not f.refuted and f.hint)
-    cause = next(seen, None)
-    if cause is None:
+    seen = [f for f in findings if not f.refuted and f.hint]
+    # Where the run could not confirm what the text says, it is the cause if nothing else is.
+    sure = [f for f in seen if f.severity is Severity.ERROR] or (seen if len(seen) == 1 else [])
+    if not sure:
         return found
+    cause = sure[0]
     return replace(found, hint=cause.hint, where=tuple(dict.fromkeys((*cause.where[:1], *found.where))))
 
 

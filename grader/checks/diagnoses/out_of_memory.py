@@ -36,6 +36,11 @@ _HINT = (
     "evaluate under `torch.no_grad()`."
 )
 
+_KEPT = (
+    "Keep a number there, `.item()` of what is kept, or leave the line out: a kept tensor holds its memory, and that "
+    "of the graph which it comes from, until the end."
+)
+
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of memory: a GPU's, one allocation, or the sum of all ranks."""
@@ -69,12 +74,13 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
         else f"{ranks(f.rank for f in run.failures) if run.failures else 'A rank'} was killed because the machine had "
         f"no memory left ({by_rank})"
     )
+    kept = lines(run.evidence.script, kept_tensors(run.evidence.script)) if grown else ()
     return run.parting(
         title="The run needed more memory than it may",
         what=what,
         why=f"Each rank has its own copy of the model, its batch and its loader's workers{grown}",
-        hint=_HINT,
-        where=lines(run.evidence.script, kept_tensors(run.evidence.script)) if grown else (),
+        hint=_KEPT if kept else _HINT,
+        where=kept,
         ranks=tuple(f.rank for f in run.failures),
         details={"peak_bytes": {str(r): size for r, size in peaks.items()}},
     )

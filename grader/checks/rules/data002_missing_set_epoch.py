@@ -72,7 +72,7 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
 from grader.checks.source.missed_epochs import may_mean, missed_epochs, tells
 from grader.checks.source.script import UNKNOWN, Script
-from grader.checks.source.share_causes import loader_at, own_cuts, own_seeds, seeded_by_epoch
+from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -189,8 +189,7 @@ def _dealt_hit(script: Script, stream: Stream, *, asked: bool) -> Hit:
             "deals the samples out once, and only their order within a share changes. Samples of two shares never meet "
             "in other batches."
         ),
-        hint="Cut the shares anew in each epoch from one permutation of all samples that every rank draws alike, with "
-        "the epoch as its seed. `DistributedSampler` does so once `sampler.set_epoch(epoch)` is called.",
+        hint=dealt_anew(script, stream.site),
         where=(*lines(script, own_cuts(script, stream.site)), *place(stream.site)),
         ranks=tuple(stream.ranks),
         # Local shuffling is a known way, where nobody asks for more.

@@ -42,7 +42,7 @@ deadlock in which the stacks show ranks in different https://pytorch.org/docs/st
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from grader.checks.evidence import Evidence
@@ -272,9 +272,25 @@ def _crash_hit(evidence: Evidence, crashed: list[tuple[RankRecord, str]]) -> Hit
             f"collectives did not fit together: “{words.strip().splitlines()[0][:160]}”. "
             "What one rank sends another must expect, in kind, order and size."
         ),
-        hint="Let all ranks call the same collectives in the same order, with tensors of the same shape and type.",
+        hint=_gathered(evidence.script, sites)
+        or "Let all ranks call the same collectives in the same order, with tensors of the same shape and type.",
         where=places(sites),
         ranks=tuple(who),
         details={"messages": {str(r.rank): w[:400] for r, w in crashed}},
         evidence=EvidenceKind.OUTSIDE,
     )
+
+
+def _gathered(script: Script, sites: Sequence[Frame | Site | None]) -> str:
+    """For tensors of unequal length that are gathered: how objects are, which may differ."""
+    for site in sites:
+        calls = (c for t in script.trees if site and t.path == site.path for c in t.called("all_gather"))
+        for call in calls:
+            if site is not None and call.lineno == site.line and len(call.args) > 1:
+                parts, own = (script.quote(part).strip("`") for part in call.args[:2])
+                return (
+                    f"`{own}` is longer on some ranks, and `all_gather` takes tensors of one shape alone. Gather "
+                    f"objects, which may differ: `{parts} = [None] * dist.get_world_size()`, "
+                    f"`dist.all_gather_object({parts}, {own})`."
+                )
+    return ""

@@ -72,7 +72,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.validation_passes import combining, divided_passes
 from grader.checks.source import rank_dependent_shares as unequal
 from grader.checks.source.loader_sharding import Shared
-from grader.checks.source.node_text import node_text
+from grader.checks.source.ratio_fixes import reduced_first
 from grader.checks.source.reduction_results import undivided
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import end, name_of, start, walk
@@ -131,27 +131,9 @@ def _hit(script: Script, loader: ast.Call, ratio: ast.expr, reduction: ast.Call,
         message=f"{script.at(reduction)} averages {script.quote(ratio)} over the ranks, but each rank worked it out "
         f"over its own share of the validation set, and the shares that {script.at(loader)} cuts {sizes}: a small "
         "share weighs as much as a large one.",
-        hint=_hint(script, ratio),
+        hint=reduced_first(script, ratio, reduction),
         where=(script.location(reduction),),
         severity=None if sure else Severity.HINT,
-    )
-
-
-def _hint(script: Script, ratio: ast.expr) -> str:
-    """The two counts of a ratio, reduced in its place."""
-    if not isinstance(ratio, ast.BinOp) or not isinstance(ratio.op, ast.Div):
-        return (
-            "Reduce numerator and denominator, and divide afterwards: `counts = torch.tensor([correct, total])`, "
-            "`dist.all_reduce(counts)`, `counts[0] / counts[1]`."
-        )
-    tree = script.names.tree(ratio)
-    scopes = (tree.scope(ratio), tree.root)
-    on = ", device=device" if any("device" in tree.definitions.get(s, {}) for s in scopes) else ""
-    left, right = node_text(script, ratio.left), node_text(script, ratio.right)
-    return (
-        f"Reduce numerator and denominator, and divide afterwards: above {script.at(ratio)} write `counts = "
-        f"torch.tensor([{left}, {right}], dtype=torch.float64{on})`, `dist.all_reduce(counts)`, and report `counts[0] "
-        f"/ counts[1]` instead of the average of {script.quote(ratio)}."
     )
 
 

@@ -180,6 +180,10 @@ def check_run(evidence: Evidence) -> Observation:
     delivered = sum(
         s.num_batches for stream in evidence.ledger.training for s in stream.shards(ranks[0].rank)
     )
+    if any(
+        s.exhausted is False for stream in evidence.ledger.training for e in stream.epochs for s in e.shards
+    ):
+        return not_observable("Epochs were broken off: how many steps were meant, nothing says.")
     steps = max(len(first.steps), delivered)
     moved = sum(1 for a, b in pairwise(first.rates) if a != b)
     if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):

@@ -81,8 +81,9 @@ class FirstDifference:
                 )
                 return f"Let all ranks run {line}{sent}."
             case Manner.OTHERWISE:
-                other = f"send one rank's afterwards: {send}" if weights else "do it before they are averaged"
-                return f"Let {line} use the same numbers on all ranks, or {other}."
+                if weights:
+                    return f"Right after {line} give all ranks what rank {self.ranks[0]} has: {send}."
+                return f"Let {line} use the same numbers on all ranks, or do it before they are averaged."
             case Manner.IN_VAIN if self.num_equal:
                 return f"Bring the gradients of all parameters together: {line} leaves out {self._names}."
             case Manner.UNUSED:

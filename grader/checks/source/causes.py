@@ -164,7 +164,13 @@ def warm_up_lengths(script: Script) -> Iterable[ast.AST]:
 
 
 def kept_tensors(script: Script) -> Iterable[ast.AST]:
-    """Lists that grow by a computed value in every training step: `losses.append(2 * loss)`."""
+    """Lists that grow by a computed value in every training step, `losses.append(2 * loss)`, else in every epoch."""
+    found = list(_kept_tensors(script))
+    steps = {draw.loop for draw in script.training.draws}
+    return [call for call in found if steps.intersection(script.updates.loops_around(call))] or found
+
+
+def _kept_tensors(script: Script) -> Iterable[ast.AST]:
     for call in script.called("append"):
         loops = script.updates.loops_around(call)
         if not call.args or not any(

@@ -163,7 +163,9 @@ def above_own_test(script: Script, call: ast.Call, branch: ast.If) -> str:
     for earlier in branch.body[: branch.body.index(statement)]:
         if used & {n.id for n in walk(earlier) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
             return ""
-    return (
-        f"Move {script.quote(statement)} above the test at {script.at(branch)}: all ranks call it then, and decide by "
-        "what it gives them."
+    rest = (
+        "all ranks call it then, and decide by what it gives them."
+        if branch.orelse or len(branch.body) > 1
+        else "all ranks call it then. The test has nothing left to decide, so leave it out."
     )
+    return f"Move {script.quote(statement)} above the test at {script.at(branch)}: {rest}"

@@ -79,7 +79,7 @@ def rate_once(script: Script, times: int) -> tuple[str, Fix | None]:
     "" where the text multiplies less often.
     """
     found = (n for n in rates_by_world(script) if isinstance(n, ast.AugAssign | ast.BinOp))
-    nodes = sorted((n for n in found if isinstance(n.op, ast.Mult)), key=start)
+    nodes = sorted(dict.fromkeys(n for n in found if isinstance(n.op, ast.Mult)), key=start)
     return without_world(script, nodes[:times]) if len(nodes) >= times else ("", None)
 
 

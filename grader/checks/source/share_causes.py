@@ -117,6 +117,23 @@ def own_cuts(script: Script, site: Site | None) -> Iterable[ast.AST]:
                 yield script.names.tree(function).statement(node)
 
 
+def dealt_anew(script: Script, site: Site | None) -> str:
+    """What to write in place of shares that a loader's sampler cuts once for all epochs."""
+    loader = loader_at(script, site) if any(own_cuts(script, site)) else None
+    data = script.argument(loader, "dataset") if loader is not None else None
+    batches = script.argument(loader, "batch_sampler") if loader is not None else None
+    if data is None or data is UNKNOWN or batches is not None:
+        return (
+            "Cut the shares anew in each epoch from one permutation of all samples that every rank draws alike, with "
+            "the epoch as its seed. `DistributedSampler` does so once `sampler.set_epoch(epoch)` is called."
+        )
+    return (
+        "Let one permutation of all samples be dealt out anew in each epoch, in place of shares of your own: "
+        f"`sampler = DistributedSampler({script.quote(data).strip('`')})` as the loader's `sampler=`, without "
+        "`shuffle=`, and `sampler.set_epoch(epoch)` at the beginning of each epoch."
+    )
+
+
 def orders_of(script: Script, loader: ast.Call | None) -> Iterable[ast.FunctionDef]:
     """The `__iter__` methods of the submission's own samplers that a loader is given."""
     if loader is None:
