@@ -97,7 +97,9 @@ def _led(found: Diagnosis, findings: Iterable[Finding]) -> Diagnosis:
     if not sure:
         return found
     cause = sure[0]
-    return replace(found, hint=cause.hint, where=tuple(dict.fromkeys((*cause.where[:1], *found.where))))
+    first = cause.where[:1]
+    rest = (w for w in found.where if all((w.path, w.line) != (f.path, f.line) for f in first))
+    return replace(found, hint=cause.hint, where=(*first, *rest))
 
 
 @lru_cache(maxsize=4)
