@@ -49,6 +49,15 @@ def test_passes_of_a_single_batch_train_when_a_step_follows_each(tell: Any) -> N
     assert [(s.kind, len(s.epochs)) for s in ledger.streams] == [("training", 3), ("validation", 3)]
 
 
+def test_validation_between_batches_made_by_hand_stays_validation(tell: Any) -> None:
+    story = tell.Story()
+    for _ in range(3):
+        for rank in (0, 1):
+            story.step(rank, (1.0, 2.0))
+        story.validate({0: range(15), 1: range(15, 30)}, batch=15, num_replicas=None)
+    assert [(s.kind, len(s.epochs)) for s in story.evidence().ledger.streams] == [("validation", 3)]
+
+
 def test_accumulation_over_several_batches_is_training(tell: Any) -> None:
     story = tell.Story()
     story.epoch(tell.strided(96, 2), every=4)

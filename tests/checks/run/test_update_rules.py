@@ -218,6 +218,33 @@ def test_a_sum_that_is_divided_by_samples_and_ranks(tell: Any, loss: str, factor
     assert look.hits[0].hint.startswith(advice)
 
 
+WEIGHED_LOSS = """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+loader = torch.utils.data.DataLoader(train_set, batch_size=16 // dist.get_world_size())
+for images, labels in loader:
+    size = torch.tensor(float(len(labels)))
+    dist.all_reduce(size)
+    (torch.nn.functional.cross_entropy(model(images), labels, reduction="sum") / size).backward()
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+    optimizer.step()
+"""
+
+
+def test_a_sum_that_all_ranks_samples_divide_is_averaged_once(tell: Any) -> None:
+    story = tell.Story()
+    story.text = WEIGHED_LOSS
+    story.group()
+    for r in story.ranks:
+        for _ in range(4):
+            r.event("backward", 9, function="NllLoss", reduction="sum", factor=1 / 16)
+            story.step(r.rank, (1.0, 2.0), samples=8, backwards=1)
+    assert story.observation("GRAD008").state is not FLAGGED
+
+
 # ---- GRAD009 -----------------------------------------------------------------------------------------------------
 
 
