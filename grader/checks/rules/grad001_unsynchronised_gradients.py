@@ -77,7 +77,7 @@ from grader.checks.run.replica_comparison import (
     incomparable,
     trainers,
 )
-from grader.checks.run.sharded_exchanges import unreduced
+from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
 from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
@@ -200,7 +200,7 @@ def check_run(evidence: Evidence) -> Observation:
     if idle is not None:
         return flagged(idle)
     if incomparable(evidence.trace):
-        lone = unreduced(evidence, withheld(evidence.script))
+        lone = unreduced(evidence, withheld(evidence.script)) or whole_tensors_apart(evidence)
         if lone is not None:
             return flagged(lone)
         return not_observable(no_copies(evidence, "gradients differ by design"))

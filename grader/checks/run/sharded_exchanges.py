@@ -1,5 +1,6 @@
-"""Whether the last backward pass before a step of sharded weights sent its gradients to the ranks that hold the shards.
+"""Whether gradients of a sharded model met: those of its shards, and those of tensors that were left whole.
 
+The first: whether the last backward pass before a step sent its gradients to the ranks that hold the shards.
 The gradients of shards can't be compared among ranks; that nothing was reduced between the last backward pass and the
 step can be seen. Only the first steps are told call by call, and only those are read.
 """
@@ -7,17 +8,20 @@ step can be seen. Only the first steps are told call by call, and only those are
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf
+from math import inf, isclose
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, place, ranks
 from grader.checks.rule import Hit
+from grader.checks.run.model_memory import model_memory
 from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.withheld_exchanges import Withheld
 from grader.model.trace import Collective, RankTrace, Site
 
 _MIN_STEPS = 2
+_OFF = 1e-4
+_SHARDING = ("fsdp", "fsdp2")
 
 
 def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
@@ -40,6 +44,72 @@ def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
         ranks=tuple(r.rank for r in active),
         details={"steps": [n for n, _ in seen[0]][:8]},
     )
+
+
+def whole_tensors_apart(evidence: Evidence) -> Hit | None:
+    """Tensors that a sharded model left whole on every rank, stepped with gradients that nobody averaged."""
+    active = trainers(evidence.trace)
+    if len(active) < 2 or not any(w.kind in _SHARDING for r in active for w in r.wraps):
+        return None
+    first, *others = active
+    whole = set.intersection(*(_whole(rank) for rank in active))
+    for name in sorted(whole):
+        apart = [
+            step.n
+            for step in first.steps
+            for other in others
+            if (theirs := _gradient(other, step.n, name)) is not None
+            if (mine := _gradient(first, step.n, name)) is not None
+            if not isclose(mine, theirs, rel_tol=_OFF, abs_tol=_OFF * 1e-3)
+        ]
+        if len(apart) < _MIN_STEPS or not _weights_apart(active, name):
+            continue
+        held = next(iter(model_memory(evidence.trace).values()), None)
+        left = (
+            f": {held.num_tensors - held.num_sharded} of {held.num_tensors} tensors are whole" if held else ""
+        )
+        sharded_at = tuple(
+            dict.fromkeys(p for w in first.wraps if w.kind in _SHARDING for p in place(w.site))
+        )
+        return Hit(
+            message=f"{ranks(r.rank for r in active)} stepped with different gradients of a tensor that is not sharded "
+            f"({name}), in {count(len(apart), 'step')} of those compared{left}. Sharding exchanges the gradients of "
+            "what it was called for; each rank trains the rest by itself, and the ranks' models part.",
+            hint="Shard the whole model after its parts: `fully_shard(model)` behind the last call for a part of it.",
+            where=sharded_at,
+            ranks=tuple(r.rank for r in active),
+            details={"tensor": name, "steps": apart[:8]},
+        )
+    return None
+
+
+def _whole(rank: RankTrace) -> set[str]:
+    """Of the tensors that stand for all, those that are not split among ranks, by the names in its steps."""
+    told = ((e.fields.get("names"), e.fields.get("of")) for e in rank.events("placed"))
+    return {
+        str(name)
+        for names, of in told
+        if isinstance(names, list) and isinstance(of, list)
+        for name, split in zip(names, of, strict=False)
+        if split == []
+    }
+
+
+def _gradient(rank: RankTrace, n: int, name: str) -> float | None:
+    step = next((s for s in rank.steps if s.n == n), None)
+    if step is None or step.grads is None or name not in step.grad_names:
+        return None
+    return step.grads[step.grad_names.index(name)]
+
+
+def _weights_apart(active: tuple[RankTrace, ...], name: str) -> bool:
+    """Whether the tensor itself ended with different numbers, so that nothing evened it out after the steps."""
+    last = []
+    for rank in active:
+        sums = [p.sums[p.names.index(name)] for p in rank.params if name in p.names]
+        last.append(sums[-1] if sums else None)
+    known = [one for one in last if one is not None]
+    return len(known) == len(active) and not all(isclose(one, known[0], rel_tol=_OFF) for one in known)
 
 
 def _steps(rank: RankTrace) -> list[tuple[int, bool]]:
