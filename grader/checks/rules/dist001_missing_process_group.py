@@ -187,16 +187,20 @@ def _run_hit(evidence: Evidence, guilty: list[RankTrace], joined: list[int]) -> 
     others = f", though {ranks(joined).lower()} did" if joined else ""
     trained = sum(1 for r in guilty if r.steps)
     worked = f"{at(steps)} trained on {count(trained, 'rank')} all the same. " if steps else ""
+    script = evidence.script
+    # Who wraps only where there is a group already, and forms none, trains as if nothing were distributed.
+    asked = () if joined else tuple(script.location(n) for n in script.mentioned("is_initialized"))
+    if asked:
+        line = f"`{asked[0].path}:{asked[0].line}`"
+        worked += f"{line} asks for a group that nothing forms, and is told that there is none. "
+    wrap = "" if script.training.wraps else ", then wrap the model in `DistributedDataParallel`"
     return Hit(
         message=(
             f"{ranks(r.rank for r in guilty)} of {evidence.trace.world_size} never joined a process group{others}. "
             f"{worked}Without a group ranks know nothing of each other: each is a training run of its own."
         ),
-        hint=(
-            f"Call `{START_GROUP}` at the start of the script on every rank, "
-            "then wrap the model in `DistributedDataParallel`."
-        ),
-        where=place(steps),
+        hint=f"Call `{START_GROUP}` at the start of the script on every rank{wrap}.",
+        where=(*asked[:1], *place(steps)),
         ranks=tuple(r.rank for r in guilty),
         details={
             "joined": joined,
