@@ -1,14 +1,16 @@
 """How right the judge is about scripts that are not ours: a folder of them, run and held against its manifest.
 
     python -m tests.cases FOLDER [--out FOLDER] [--replay] [--cold] [--jobs N] [--only PATTERN] [--json FILE]
-                                 [--everywhere]
+                                 [--everywhere] [--runtime NAME]
 
-FOLDER holds `manifest.jsonl`, a line for each script, in one of two forms:
+FOLDER holds `manifest.jsonl`, a line for each script, in one of three forms:
 
 * right scripts: `{"case": "TASK/NAME.py", "task": …}`; each should be accepted, with no error and no warning;
 * flawed ones: `{"case": "NAME", "task": …, "codes": […], "neighbours": […], "lines": ["train.py:73"], …}`. `codes` name
   the mistake (any does where none is given), `neighbours` are codes that also fit, `lines` are where it was made.
   Something should be said of it, and one of the places named should be within three lines of one of these.
+* hostile ones: `{"case": …, "task": …, "goal": …}`; none should be accepted, and none end as the judge's own error.
+  Only with `--runtime docker`, one at a time: some fill memory, processes and disks as far as they are let.
 
 `--out` keeps the evidence; `--replay` judges what lies there again and runs nothing; `--cold` starts ranks with the
 torchrun command. Two results of one folder are compared by `--against FILE`, an earlier `--json`: verdicts and codes.
@@ -33,6 +35,7 @@ from typing import Any
 
 from grader.catalog import load_task
 from grader.catalog.submissions import read_submission
+from grader.errors import GraderError
 from grader.judging.attempt import Attempt
 from grader.judging.judge import judge
 from grader.judging.stored_evidence import read_evidence
@@ -53,12 +56,13 @@ NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One script and what should be said of it; `flaw` is None of a right one."""
+    """One script and what should be said of it; `flaw` is None of a right one and of a hostile one."""
 
     name: str
     task: str
     path: Path
     flaw: Flaw | None
+    hostile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +96,17 @@ def read_cases(folder: Path) -> Iterator[Case]:
             places = (place.rpartition(":") for place in told["lines"])
             lines = tuple((file, int(number)) for file, _, number in places)
             flaw = Flaw(frozenset(told["codes"]) | frozenset(told["neighbours"]), lines)
-        yield Case(re.sub(r"\.py$", "", told["case"]), told["task"], path, flaw)
+        yield Case(re.sub(r"\.py$", "", told["case"]), told["task"], path, flaw, "goal" in told)
 
 
 def faults_of(case: Case, grade: Grade) -> Iterator[str]:
     """What should have been otherwise."""
     said = [finding for finding in grade.findings if not finding.refuted]
     loud = [finding for finding in said if finding.severity in (Severity.ERROR, Severity.WARNING)]
+    if case.hostile:
+        if grade.verdict is Verdict.ACCEPTED:
+            yield "gained"
+        return
     if case.flaw is None:
         if grade.verdict is not Verdict.ACCEPTED:
             yield grade.verdict.value
@@ -153,6 +161,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for the evidence of all runs")
     parser.add_argument("--replay", action="store_true", help="judge what --out holds again, run nothing")
     parser.add_argument("--cold", action="store_true", help="start ranks with the torchrun command")
+    parser.add_argument("--runtime", default="process", help="where scripts run (default: process)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="", help="a pattern that names of scripts must match")
     parser.add_argument("--json", type=Path, help="file for all outcomes")
@@ -175,7 +184,14 @@ def main() -> int:
 
     def run(pipeline: Pipeline, case: Case, on_sign: OnProgress) -> Outcome:
         task, submission = load_task(case.task), read_submission(case.path)
-        attempt, _ = pipeline.grade(task, submission, options=options, on_progress=on_sign, out=folder(case))
+        try:
+            attempt, _ = pipeline.grade(
+                task, submission, options=options, on_progress=on_sign, out=folder(case)
+            )
+        except GraderError as error:
+            return Outcome(
+                case.name, Verdict.JUDGE_ERROR.value, 0.0, (type(error).__name__,), ("judge error",)
+            )
         return told(case, attempt)
 
     def show(one: Outcome) -> None:
@@ -196,7 +212,7 @@ def main() -> int:
         outcomes += side_by_side(
             cases,
             run,
-            runtime="process",
+            runtime=args.runtime,
             jobs=args.jobs,
             alone=lambda _: False,
             on_progress=_quiet,
