@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.run import Frame
-from grader.model.trace import Site
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from grader.model.trace import Site
+from grader.model.call_site import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from grader.model.trace import Site, Sums
+from grader.model.call_site import Site
+
+Sums: TypeAlias = tuple[float | None, ...]
+"""A fingerprint: one float64 sum per chosen tensor."""
 
 
 @dataclass(frozen=True, slots=True)

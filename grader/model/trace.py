@@ -7,22 +7,11 @@ process and can be forged with effort; `record` (from outside) is what it is hel
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
+from grader.model.call_site import Site
 from grader.model.file_write import FileWrite
-from grader.model.line_change import LineChange
-
-Sums: TypeAlias = tuple[float | None, ...]
-"""A fingerprint: one float64 sum per chosen tensor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A call site inside the submission; `path` relative to its folder."""
-
-    path: str
-    line: int
-    function: str
+from grader.model.line_change import LineChange, Sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from grader.model.trace import Site, Sums
+from grader.model.call_site import Site
+from grader.model.line_change import Sums
 
 MAX_WHOLE = 1 << 53
 """Whole numbers beyond what every JSON reader keeps exactly mean nothing here."""

@@ -16,6 +16,7 @@ from grader.evaluate.scale import ScaledItem
 from grader.evaluate.timing import Timing
 from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration, StyleTiming
+from grader.model.call_site import Site
 from grader.model.diagnosis import Diagnosis
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
@@ -23,7 +24,7 @@ from grader.model.grade import CheckResult, Grade, ItemState, RubricResult, Stat
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting, WrittenFile
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
-from grader.model.trace import Event, Loader, RankTrace, Site, Start, Step, Trace
+from grader.model.trace import Event, Loader, RankTrace, Start, Step, Trace
 from tests.attempt_facts import attempt_facts
 
 SOURCE = '''\

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from grader.model.trace import RankTrace, Site
+from grader.model.call_site import Site
+from grader.model.trace import RankTrace
 from grader.run.trace_reader import read_trace
 
 START = {

@@ -54,10 +54,11 @@ from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.unset_variables import unset_variables
 from grader.checks.source.written_ranks import in_group
+from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.run import Ending
-from grader.model.trace import Loader, Site
+from grader.model.trace import Loader
 
 SEVERITY = Severity.WARNING
 _MEANT = {"RANK": "rank", "WORLD_SIZE": "number of ranks"}

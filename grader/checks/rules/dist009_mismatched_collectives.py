@@ -56,10 +56,10 @@ from grader.checks.source.ranks import Strength
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.uneven_dicts import UnevenDicts
+from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending, Frame, RankRecord
-from grader.model.trace import Site
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP

@@ -71,8 +71,8 @@ from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import data_of
 from grader.checks.source.syntax_nodes import name_of
+from grader.model.call_site import Site
 from grader.model.finding import Severity
-from grader.model.trace import Site
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("DATA007",)

@@ -75,9 +75,10 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.unsent_weights import seeds_by_rank, shards_of_different_models, to_send
 from grader.checks.source.weight_changes import changed_apart, weight_changes
+from grader.model.call_site import Site
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace, Site
+from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP

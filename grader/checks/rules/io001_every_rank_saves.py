@@ -65,11 +65,12 @@ from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.shared_appends import added, added_by_all, in_turn
 from grader.checks.source.syntax_nodes import start
+from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
-from grader.model.trace import RankTrace, Save, Site
+from grader.model.trace import RankTrace, Save
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS

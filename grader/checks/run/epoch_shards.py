@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from grader.model.trace import Loader, Site
+from grader.model.call_site import Site
+from grader.model.trace import Loader
 
 Samples: TypeAlias = tuple[int | str, ...]
 """Indices into the root data set, or hashes of the samples themselves."""

@@ -6,7 +6,8 @@ Facts for the rules about evaluation; none of them is right or wrong here.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.model.trace import Event, RankTrace, Site
+from grader.model.call_site import Site
+from grader.model.trace import Event, RankTrace
 
 
 def begun_evaluations(rank: RankTrace) -> list[Event]:

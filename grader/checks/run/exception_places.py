@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from grader.model.trace import Event, Site
+from grader.model.call_site import Site
+from grader.model.trace import Event
 
 
 def exception_places(event: Event) -> tuple[Site, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from grader.model.trace import RankTrace, Site
+from grader.model.call_site import Site
+from grader.model.trace import RankTrace
 
 _MEETINGS = ("barrier", "monitored_barrier")
 

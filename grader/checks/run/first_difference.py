@@ -8,9 +8,9 @@ from enum import Enum
 from grader.checks.phrases import at, listed, places
 from grader.checks.run.stuck_ranks import rank_test
 from grader.checks.source.script import Script
+from grader.model.call_site import Site
 from grader.model.finding import Location
 from grader.model.line_change import LineChange
-from grader.model.trace import Site
 
 WEIGHTS, GRADIENTS = "weights", "gradients"
 SEEN_AGAIN = "In a second run, looked at line by line,"

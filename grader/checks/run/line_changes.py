@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from grader.checks.evidence import Evidence
 from grader.checks.run.first_difference import GRADIENTS, WEIGHTS, FirstDifference, Manner
 from grader.checks.run.replica_comparison import equal
+from grader.model.call_site import Site
 from grader.model.line_change import LineChange
-from grader.model.trace import RankTrace, Site
+from grader.model.trace import RankTrace
 
 _MAX_STATES = 256
 _SAME_FACTOR = 0.01

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from grader.model.trace import Site, Trace
+from grader.model.call_site import Site
+from grader.model.trace import Trace
 
 _LOOKED_AT = 8
 

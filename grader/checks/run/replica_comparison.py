@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from grader.checks.run.parallel_layout import Layout
-from grader.model.trace import Final, RankTrace, Sums, Trace
+from grader.model.line_change import Sums
+from grader.model.trace import Final, RankTrace, Trace
 
 TOLERANCE = 1e-5
 

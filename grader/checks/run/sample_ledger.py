@@ -18,7 +18,8 @@ from typing import cast
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch, cut
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
-from grader.model.trace import Site, Trace
+from grader.model.call_site import Site
+from grader.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

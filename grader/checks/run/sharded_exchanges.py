@@ -17,7 +17,8 @@ from grader.checks.run.model_memory import model_memory
 from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.withheld_exchanges import Withheld
-from grader.model.trace import Collective, RankTrace, Site
+from grader.model.call_site import Site
+from grader.model.trace import Collective, RankTrace
 
 _MIN_STEPS = 2
 _OFF = 1e-4

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from grader.checks.run.loader_passes import RankPass, passes_of
 from grader.checks.run.parallel_layout import Layout, Ranks
-from grader.model.trace import RankTrace, Site, Trace
+from grader.model.call_site import Site
+from grader.model.trace import RankTrace, Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from grader.checks.evidence import Evidence
 from grader.checks.run.replica_comparison import compare_gradients, equal, sharded, trainers
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
+from grader.model.line_change import Sums
 from grader.model.run import Ending, RankRecord
-from grader.model.trace import RankTrace, Sums
+from grader.model.trace import RankTrace
 
 MIN_STEP_S = 30e-6
 """Python alone needs more than this for one backward pass and one optimizer step of the smallest model (measured about

@@ -19,8 +19,9 @@ from grader.checks.source.causes import stands_at
 from grader.checks.source.rank_files import read_by_one
 from grader.checks.source.rank_messages import is_turn
 from grader.checks.source.script import Script
+from grader.model.call_site import Site
 from grader.model.file_write import FileWrite
-from grader.model.trace import Collective, RankTrace, Save, Site, Trace
+from grader.model.trace import Collective, RankTrace, Save, Trace
 
 COMBINING = (
     "all_reduce",

@@ -14,8 +14,8 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
 from grader.checks.source.syntax_nodes import walk
 from grader.checks.source.written_ranks import in_group
+from grader.model.call_site import Site
 from grader.model.fix import Fix
-from grader.model.trace import Site
 
 _WORLD = "torch.distributed.get_world_size"
 _DEVICES = ("torch.cuda.device_count", "torch.accelerator.device_count")

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
+from grader.model.call_site import Site
 from grader.model.finding import Location
-from grader.model.trace import Site
 
 
 def lines(script: Script, nodes: Iterable[ast.AST]) -> tuple[Location, ...]:

@@ -12,8 +12,9 @@ from grader.checks.source.reduction_fixes import in_the_foreground, on_what_is_k
 from grader.checks.source.reduction_results import reductions
 from grader.checks.source.script import Script
 from grader.checks.source.temporary_tensors import lost
+from grader.model.call_site import Site
 from grader.model.fix import Fix
-from grader.model.trace import Collective, Site
+from grader.model.trace import Collective
 
 
 def unwaited(script: Script, call: ast.Call) -> bool:

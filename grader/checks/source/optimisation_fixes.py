@@ -10,8 +10,8 @@ from grader.checks.source.edits import Edits
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import batch_size_of, loader_at
 from grader.checks.source.syntax_nodes import end, start
+from grader.model.call_site import Site
 from grader.model.fix import Fix
-from grader.model.trace import Site
 
 _WORLD = "torch.distributed.get_world_size"
 _ROUNDING = ("math.ceil", "math.floor", "int", "round")

@@ -12,7 +12,7 @@ from grader.checks.source.causes import by_world, names_rank, stands_at
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.checks.source.training_loops import SAMPLER
-from grader.model.trace import Site
+from grader.model.call_site import Site
 
 _BY_POSITION = {
     f"torch.utils.data.{where}{name}"

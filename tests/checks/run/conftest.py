@@ -17,6 +17,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.rule import Observation, load_rules
 from grader.checks.source.script import parse
 from grader.model.calibration import Calibration
+from grader.model.call_site import Site
 from grader.model.evaluation import Evaluation
 from grader.model.file_write import FileWrite
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting
@@ -34,7 +35,6 @@ from grader.model.trace import (
     Pass,
     RankTrace,
     Save,
-    Site,
     Start,
     Step,
     Trace,

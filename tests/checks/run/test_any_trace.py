@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from grader.checks.diagnosis import diagnose
 from grader.checks.policy import apply_rules
 from grader.checks.rule import load_rules
+from grader.model.call_site import Site
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.file_write import FileWrite
 from grader.model.finding import Severity
@@ -28,7 +29,6 @@ from grader.model.trace import (
     Pass,
     RankTrace,
     Save,
-    Site,
     Start,
     Step,
     Trace,

@@ -14,8 +14,8 @@ from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.script import Script, parse
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.checks.source.weight_changes import changed_apart
+from grader.model.call_site import Site
 from grader.model.submission import SourceFile, Submission
-from grader.model.trace import Site
 
 HEAD = """
 import torch
