@@ -15,6 +15,7 @@ from grader.checks.source.node_text import lines_of_texts, node_lines, node_text
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, start
 from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.touched_statements import touched_alone
 from grader.model.fix import Edit, Fix, mended
 from grader.model.syntax_tree import parse_text
 
@@ -43,7 +44,7 @@ class Edits:
             return None
         fix = Fix(summary, edits)
         try:
-            changed = mended(self._script.submission, [fix])
+            changed = mended(touched_alone(self._script, edits), [fix])
             for path in {edit.path for edit in edits}:
                 parse_text(changed.text(path) or "")
         except (SyntaxError, ValueError):
