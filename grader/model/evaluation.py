@@ -122,6 +122,10 @@ class Evaluation:
         return target is not None and hidden < target
 
 
+_MOST_TIMES = 16
+"""How often a fraction is counted at most: once on each rank."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedMetrics:
     """`metrics.json` as the script wrote it; for display and cross-checks only. Values are finite floats."""
@@ -130,9 +134,14 @@ class ReportedMetrics:
 
     @property
     def accuracies(self) -> tuple[float, ...]:
-        """Validation accuracies, 0–1, of the epochs that have one; what is above 1 was written in percent."""
-        values = (epoch["val_accuracy"] for epoch in self.epochs if "val_accuracy" in epoch)
-        return tuple(value / 100 if value > 1 else value for value in values)
+        """Validation accuracies, 0–1, of the epochs that have one; a curve that rises above 1 was written in percent.
+
+        One that rises from below 1 to a few times 1 is a fraction that was counted more than once, and stays as it is.
+        """
+        values = tuple(epoch["val_accuracy"] for epoch in self.epochs if "val_accuracy" in epoch)
+        highest, lowest = max(values, default=0.0), min(values, default=0.0)
+        percent = highest > (_MOST_TIMES if lowest <= 1 else 1)
+        return tuple(value / 100 for value in values) if percent else values
 
     @property
     def claims(self) -> tuple[float, ...]:

@@ -37,8 +37,8 @@ _HINT = (
 )
 
 _KEPT = (
-    "Keep a number there, `.item()` of what is kept, or leave the line out: a kept tensor holds its memory, and that "
-    "of the graph which it comes from, until the end."
+    "Leave the line out, or keep a number there (`loss.item()`): a kept tensor holds its memory, and that of the graph "
+    "which it comes from, until the end."
 )
 
 

@@ -172,6 +172,10 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
             "prepares them. EVAL011 tells of those that are scored.",
             EvidenceKind.EVALUATION,
         )
+    claimed_raw = {epochs[i]["val_accuracy"] for i in claimed | saved}
+    ranks = len(evidence.trace.ranks)
+    if ranks > 1 and any(abs(one - ranks * trusted) <= ranks * tolerance for one in claimed_raw):
+        return flagged(_counted_hit(evidence, trusted))
     said = _older(evaluation, closest) if fits else _contradicted(evaluation, tolerance)
     older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
     change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
@@ -188,6 +192,20 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
             severity=Severity.HINT if fits and max(values) - trusted < _SLIGHTLY else None,
             evidence=EvidenceKind.EVALUATION,
         )
+    )
+
+
+def _counted_hit(evidence: Evidence, trusted: float) -> Hit:
+    """The right answers of all ranks, divided by the samples of one."""
+    ranks = len(evidence.trace.ranks)
+    return Hit(
+        message=f"`metrics.json` reports a validation accuracy that is {ranks} times the {trusted:.4f} which the saved "
+        f"weights score: the right answers of {ranks} ranks were added up, and divided by the samples of one.",
+        hint="Count the samples where the right answers are counted, add up both over the ranks in one `all_reduce`, "
+        "and divide by that number instead.",
+        where=told_once(evidence.script.location(n) for n in computed_at(evidence.script)),
+        details={"measured": trusted, "times": ranks},
+        evidence=EvidenceKind.EVALUATION,
     )
 
 
