@@ -491,6 +491,17 @@ def test_percentages_are_a_unit_not_a_lie(tell: Any) -> None:
     assert story.observation("EVAL007").state is CLEAN
 
 
+def test_answers_of_all_ranks_over_the_samples_of_one(tell: Any) -> None:
+    story = tell.honest()
+    story.evaluation = scored(0.9, 0.4, 1.2, 1.8)
+    (hit,) = story.observation("EVAL007").hits
+    assert "2 times the 0.9000" in hit.message
+    assert "divide by that number" in hit.hint
+    # A curve that begins above 1 is written in percent all along.
+    story.evaluation = scored(0.9, 40.0, 90.0)
+    assert story.observation("EVAL007").state is CLEAN
+
+
 def test_own_batchnorm_statistics_on_each_rank_widen_the_tolerance(tell: Any) -> None:
     story = tell.Story()
     story.group()
