@@ -176,6 +176,12 @@ BROKEN_RULES = {
 BROKEN_DIAGNOSES = {
     "no order": ("ORDER = 5\n", "", '"""The', "`ORDER` is missing; write `ORDER = 20`"),
     "a typo in the order": ("ORDER = 5", "ODER = 5", "ODER", "`ODER`: did you mean `ORDER`?"),
+    "a code that nobody has": (
+        "ORDER = 5",
+        'ORDER = 5\nTOLD_BY = ("DIST09",)',
+        "TOLD_BY",
+        "did you mean",
+    ),
     "an order that is no number": ("ORDER = 5", "ORDER = True", "ORDER", "must be a whole number"),
     "another parameter": (
         "(run: FailedRun)",

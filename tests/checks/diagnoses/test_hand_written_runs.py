@@ -13,6 +13,7 @@ import pytest
 from grader.checks.diagnosis import diagnose, load_explanations
 from grader.checks.evidence import Evidence
 from grader.model.diagnosis import Diagnosis
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.run import Ending, Failure, Frame, Waiting
 from tests.checks.run.conftest import Story, frame, honest, strided
 
@@ -363,3 +364,20 @@ def test_every_explanation_has_its_page(one: object) -> None:
     assert len(title) < 90
     assert blank == ""
     assert re.findall(r"^## (.*)$", page, flags=re.MULTILINE) == ["What happened", "Why", "Mend it"]
+
+
+def test_line_and_advice_come_from_the_rule_that_saw_the_cause() -> None:
+    story = Story()
+    for rank in (0, 1):
+        fail(story, rank, "RuntimeError", "Received data size doesn't match expected size")
+    evidence = story.evidence()
+    alone = told(evidence)
+    cause = Finding(
+        "DIST009", Severity.ERROR, EvidenceKind.OUTSIDE, "seen", "write this", (Location("train.py", 7),)
+    )
+    led = diagnose(evidence, [replace(cause, code="DATA001", hint="of another fault"), cause])
+    assert led is not None
+    assert (led.hint, led.where[0].line) == ("write this", 7)
+    assert set(alone.where) <= set(led.where)
+    for other in (replace(cause, refuted="the run showed the opposite"), replace(cause, code="IO001")):
+        assert diagnose(evidence, [other]) == alone
