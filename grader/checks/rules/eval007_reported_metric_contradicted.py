@@ -172,9 +172,9 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
             "prepares them. EVAL011 tells of those that are scored.",
             EvidenceKind.EVALUATION,
         )
-    claimed_raw = {epochs[i]["val_accuracy"] for i in claimed | saved}
-    ranks = len(evidence.trace.ranks)
-    if ranks > 1 and any(abs(one - ranks * trusted) <= ranks * tolerance for one in claimed_raw):
+    # As written: what is above 1 is no fraction, and whether it is a percentage the measured one decides.
+    written, ranks = {epochs[i]["val_accuracy"] for i in claimed | saved}, len(evidence.trace.ranks)
+    if any(one > 1 and abs(one - ranks * trusted) <= ranks * tolerance for one in written):
         return flagged(_counted_hit(evidence, trusted))
     said = _older(evaluation, closest) if fits else _contradicted(evaluation, tolerance)
     older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
