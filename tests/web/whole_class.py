@@ -35,7 +35,7 @@ def hold_for_class(left: Sequence[Left], folder: Path) -> None:
     # What staff read of each alone is the web's own tests'.
     hold(school, logins, readers=("learner",))
     # Judged again each is what its neighbour was: whatever still told the old number would be seen.
-    again = judge_again(school, dict(zip(logins, [*left[1:], left[0]], strict=True)))
+    again = judge_again(school, dict(zip(logins, [*left[1:], *left[:1]], strict=True)))
     regraded = dict(zip(again, logins.values(), strict=True))
     for number in regraded:
         points = 40 + number % 60

@@ -20,7 +20,8 @@ Line: TypeAlias = tuple[str, Ranks]
 """A mesh dimension's name, and ranks along it."""
 
 _FIRST = 4
-_SHARDING = ("fsdp", "fsdp2")
+SHARDING = ("fsdp", "fsdp2")
+"""Kinds of wrappers that split parameters among ranks."""
 _SENDING = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
 _EXCHANGING = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", *_SENDING)
 
@@ -155,7 +156,7 @@ def _given(rank: RankTrace) -> Iterator[tuple[str, Line]]:
 
 def _splits(rank: RankTrace, world: int) -> Iterator[tuple[str, Line]]:
     """Dimensions along which parameters are split, other than by wrappers that put them together for each use."""
-    wraps = [w for w in rank.wraps if w.kind in _SHARDING]
+    wraps = [w for w in rank.wraps if w.kind in SHARDING]
     known = {w.parts or tuple(range(world)) for w in wraps} | {line[1] for _, line in _given(rank)}
     for event in rank.events("placed"):
         for line in lines_told(event.fields.get("splits")):
@@ -181,7 +182,7 @@ def lines_told(told: Any) -> list[Line]:
 
 def _copies(trace: Trace, models: tuple[Ranks, ...]) -> Iterator[Ranks]:
     """Ranks at the same place in their models; of these, under a wrapper that shards, those which it makes equal."""
-    across = {r.rank: (w.replicas or (r.rank,)) for r in trace.ranks for w in r.wraps if w.kind in _SHARDING}
+    across = {r.rank: (w.replicas or (r.rank,)) for r in trace.ranks for w in r.wraps if w.kind in SHARDING}
     sizes = {len(model) for model in models}
     places = zip(*models, strict=True) if len(sizes) == 1 else ((r,) for model in models for r in model)
     for ranks in places:
@@ -198,7 +199,7 @@ def _by_hand(trace: Trace) -> str:
     if given and any(c.name in _SENDING for c in calls):
         return "Ranks send one another what goes forward and backward, as the stages of a pipeline do"
     wraps = [w for r in trace.ranks for w in r.wraps]
-    if any(w.kind in _SHARDING or w.num_sync_batchnorm for w in wraps):
+    if any(w.kind in SHARDING or w.num_sync_batchnorm for w in wraps):
         return ""
     if any(c.forward and c.name.startswith(_EXCHANGING) for c in calls):
         return "The ranks' models exchange values within their forward passes, as the parts of one model do"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from grader.checks.run.parallel_layout import Layout
+from grader.checks.run.parallel_layout import SHARDING, Layout
 from grader.model.line_change import Sums
 from grader.model.trace import Final, RankTrace, Trace
 
@@ -60,7 +60,7 @@ def trainers(trace: Trace) -> tuple[RankTrace, ...]:
 
 def sharded(trace: Trace) -> bool:
     """True where parameters are split among ranks, so that fingerprints differ by design."""
-    return any(w.kind in ("fsdp", "fsdp2") for r in trace.ranks for w in r.wraps) or any(
+    return any(w.kind in SHARDING for r in trace.ranks for w in r.wraps) or any(
         f.sharded for r in trace.ranks for f in r.finals
     )
 

@@ -14,6 +14,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.model_memory import model_memory
+from grader.checks.run.parallel_layout import SHARDING
 from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.withheld_exchanges import Withheld
@@ -22,7 +23,6 @@ from grader.model.trace import Collective, RankTrace
 
 _MIN_STEPS = 2
 _OFF = 1e-4
-_SHARDING = ("fsdp", "fsdp2")
 
 
 def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
@@ -50,28 +50,25 @@ def unreduced(evidence: Evidence, told: Iterable[Withheld]) -> Hit | None:
 def whole_tensors_apart(evidence: Evidence) -> Hit | None:
     """Tensors that a sharded model left whole on every rank, stepped with gradients that nobody averaged."""
     active = trainers(evidence.trace)
-    if len(active) < 2 or not any(w.kind in _SHARDING for r in active for w in r.wraps):
+    if len(active) < 2 or not any(w.kind in SHARDING for r in active for w in r.wraps):
         return None
     first, *others = active
     whole = set.intersection(*(_whole(rank) for rank in active))
     for name in sorted(whole):
-        apart = [
-            step.n
-            for step in first.steps
+        own = _gradients(first, name)
+        apart = sorted(
+            n
             for other in others
-            if (theirs := _gradient(other, step.n, name)) is not None
-            if (mine := _gradient(first, step.n, name)) is not None
-            if not isclose(mine, theirs, rel_tol=_OFF, abs_tol=_OFF * 1e-3)
-        ]
+            for n, theirs in _gradients(other, name).items()
+            if n in own and not isclose(own[n], theirs, rel_tol=_OFF, abs_tol=_OFF * 1e-3)
+        )
         if len(apart) < _MIN_STEPS or not _weights_apart(active, name):
             continue
         held = next(iter(model_memory(evidence.trace).values()), None)
         left = (
             f": {held.num_tensors - held.num_sharded} of {held.num_tensors} tensors are whole" if held else ""
         )
-        sharded_at = tuple(
-            dict.fromkeys(p for w in first.wraps if w.kind in _SHARDING for p in place(w.site))
-        )
+        sharded_at = tuple(dict.fromkeys(p for w in first.wraps if w.kind in SHARDING for p in place(w.site)))
         return Hit(
             message=f"{ranks(r.rank for r in active)} stepped with different gradients of a tensor that is not sharded "
             f"({name}), in {count(len(apart), 'step')} of those compared{left}. Sharding exchanges the gradients of "
@@ -96,11 +93,14 @@ def _whole(rank: RankTrace) -> set[str]:
     }
 
 
-def _gradient(rank: RankTrace, n: int, name: str) -> float | None:
-    step = next((s for s in rank.steps if s.n == n), None)
-    if step is None or step.grads is None or name not in step.grad_names:
-        return None
-    return step.grads[step.grad_names.index(name)]
+def _gradients(rank: RankTrace, name: str) -> dict[int, float]:
+    """Step → sum of a tensor's gradient, where it was looked at."""
+    found: dict[int, float] = {}
+    for step in rank.steps:
+        known = dict(zip(step.grad_names, step.grads or (), strict=False))
+        if (gradient := known.get(name)) is not None:
+            found[step.n] = gradient
+    return found
 
 
 def _weights_apart(active: tuple[RankTrace, ...], name: str) -> bool:
