@@ -70,7 +70,7 @@ from grader.checks.run.early_leavers import EarlyLeaver, early_leavers
 from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
 from grader.checks.source.script import Script
 from grader.checks.source.shared_stops import decided_together
-from grader.checks.source.syntax_nodes import LOOPS
+from grader.checks.source.syntax_nodes import loop_above
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
@@ -107,7 +107,7 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _severity(script: Script, parting: EarlyExit) -> Severity | None:
     """None: nothing to say. The whole rule's where ranks surely part, a hint where they only might."""
-    in_loop = _loop_around(script, parting.node) is not None
+    in_loop = loop_above(script.names.tree(parting.node).parent, parting.node) is not None
     if parting.fails:
         # An error code ends all ranks under torchrun: a rough way to stop, not a way to hang.
         return Severity.HINT if in_loop and parting.apart.kind == "batch" else None
@@ -130,13 +130,6 @@ def _runs_dry_alone(script: Script) -> bool:
     return bool(script.mentioned("Join")) or any(
         isinstance(n, ast.Attribute) and script.training.wrapped(n.value) for n in script.mentioned("join")
     )
-
-
-def _loop_around(script: Script, node: ast.AST) -> ast.AST | None:
-    above = script.names.tree(node).parent.get(node)
-    while above is not None and not isinstance(above, LOOPS):
-        above = script.names.tree(node).parent.get(above)
-    return above
 
 
 def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:

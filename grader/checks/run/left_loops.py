@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, Loop
+from grader.checks.source.syntax_nodes import LOOPS, Loop, loop_above
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.model.run import Frame, RankRecord
 
@@ -68,10 +68,7 @@ def uneven_loop(evidence: Evidence) -> UnevenLoop | None:
 
 def _belongs(script: Script, node: ast.AST, loop: Loop) -> bool:
     """Whether a place decides how often that very loop is gone through."""
-    parent = script.names.tree(node).parent
-    around: ast.AST | None = node
-    while around is not None and not isinstance(around, LOOPS):
-        around = parent.get(around)
+    around = node if isinstance(node, LOOPS) else loop_above(script.names.tree(node).parent, node)
     return around is loop
 
 

@@ -15,7 +15,7 @@ from grader.checks.run.rank_position import Fate, RankPosition
 from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.round_fixes import equal_rounds
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, Loop
+from grader.checks.source.syntax_nodes import Loop, loop_above
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.model.finding import Location
@@ -92,7 +92,7 @@ def exits(
     for node in ast.walk(loop):
         if isinstance(node, ast.Return) and tree.function(node) is tree.function(loop):
             leaving.append(node)
-        if isinstance(node, ast.Break) and _loop_of(tree, node) is loop:
+        if isinstance(node, ast.Break) and loop_above(tree.parent, node) is loop:
             leaving.append(node)
     guards = run.evidence.script.guards
     return tuple(sorted(leaving, key=lambda n: (guards.partial(n) is None, n.lineno)))
@@ -137,13 +137,6 @@ def _loop(run: FailedRun, stand: RankPosition, *, innermost: bool) -> tuple[Tree
 
 def _holds(node: ast.AST, line: int) -> bool:
     return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
-
-
-def _loop_of(tree: Tree, node: ast.AST) -> ast.AST | None:
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, LOOPS):
-        above = tree.parent.get(above)
-    return above
 
 
 def shorter_loop(script: Script) -> tuple[tuple[Location, ...], str]:

@@ -6,7 +6,7 @@ Small records and functions over single nodes; nothing here looks at a whole fil
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -126,6 +126,14 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         current = stack.pop()
         yield current
         stack += children(current)
+
+
+def loop_above(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> Loop | None:
+    """The innermost loop that a node is written in, whatever functions lie between; `parent`: a tree's."""
+    above = parent.get(node)
+    while above is not None and not isinstance(above, LOOPS):
+        above = parent.get(above)
+    return above
 
 
 def literal(node: ast.AST) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.rank_dependent_shares import differs
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS
+from grader.checks.source.syntax_nodes import loop_above
 from grader.checks.source.training_loops import Draw
 
 
@@ -28,7 +28,7 @@ def _unequal_steps(script: Script, draw: Draw) -> Iterable[tuple[ast.AST, str]]:
             guard is None
             or not inside
             or not guard.condition.sure
-            or _loop_of(script, leave) is not draw.loop
+            or loop_above(tree.parent, leave) is not draw.loop
         ):
             continue
         if any(script.sharding.by_rank(n) for n in ast.walk(guard.test)):
@@ -61,11 +61,3 @@ def _unequal_rounds(script: Script) -> Iterable[tuple[ast.AST, str]]:
             if told is not None and script.guards.partial(loop) is None:
                 text = f"{script.at(loop)} goes on for more rounds on some ranks than on others: {script.quote(told)}."
                 yield told, text
-
-
-def _loop_of(script: Script, node: ast.AST) -> ast.AST | None:
-    tree = script.names.tree(node)
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, LOOPS):
-        above = tree.parent.get(above)
-    return above
