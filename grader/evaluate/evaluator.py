@@ -119,4 +119,5 @@ def _request(
         outputs=str(outputs.absolute()) if outputs is not None else "",
         wall_s=wall_s,
         artifacts={artifact.name: dict(artifact.columns) for artifact in task.artifacts},
+        questions=[item.answer for item in task.rubric if item.answer],
     )

@@ -37,8 +37,8 @@ class ScoringRequest:
 
     `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
     are any. `model_size`: what `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with
-    the columns of a table and their kinds; `run`: facts of the run that the task's `examine()` is told; `target`:
-    hidden accuracy that the task asks for.
+    the columns of a table and their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`:
+    facts of the run that it is told; `target`: hidden accuracy that the task asks for.
     """
 
     op: str
@@ -50,6 +50,7 @@ class ScoringRequest:
     wall_s: float = 60.0
     model_size: str = ""
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
+    questions: list[str] = field(default_factory=list)
     run: dict[str, float] = field(default_factory=dict)
     target: float | None = None
 
@@ -122,7 +123,7 @@ def score_run(
             model.load_state_dict(weights)
             found = _scored(module, model, request, cache, found)
         if request.artifacts:
-            found = replace(found, answers=_answers(module, results, request.run))
+            found = replace(found, answers=_answers(module, results, request))
     except TaskFaultError as error:
         return {"task_error": str(error)}
     return {"evaluation": asdict(found), "unexplained": found.unexplained(request.target)}
@@ -158,17 +159,45 @@ def _weights(
 def _scored(
     module: ModuleType, model: Any, request: ScoringRequest, cache: ScoringCache, found: Evaluation
 ) -> Evaluation:
-    hidden, num_hidden = metrics_of(module, model, cache.split(request.hidden, request.data_version))
-    validation, num_validation = metrics_of(module, model, cache.split(request.visible, request.data_version))
+    """With the metrics of both splits, or why these weights have none.
+
+    Raises:
+        TaskFaultError: the task's `evaluate()` fails on a fresh network, too, so the weights are not to blame.
+    """
+    splits = [cache.split(folder, request.data_version) for folder in (request.hidden, request.visible)]
+    try:
+        (hidden, num_hidden), (validation, num_validation) = (
+            metrics_of(module, model, one) for one in splits
+        )
+    except TaskFaultError as error:
+        for split in splits:
+            metrics_of(module, fresh_network(module, request.model_size), split)
+        detail = f"{found.artifact} cannot be scored: with these weights the task's {error}."
+        return replace(found, problem=ArtifactProblem.REFUSED, detail=detail)
     return replace(
         found, hidden=hidden, validation=validation, num_hidden=num_hidden, num_validation=num_validation
     )
 
 
 def _answers(
+    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], request: ScoringRequest
+) -> dict[str, Answer]:
+    """What the task's `examine()` says, in its own words; where these files make it fail, a person has to look.
+
+    Raises:
+        TaskFaultError: it fails without any files, too, so the files are not to blame.
+    """
+    try:
+        return _examined(module, results, request.run)
+    except TaskFaultError as error:
+        _examined(module, {}, request.run)
+        said = f"What the run left makes the task's {error}."
+        return {name: Answer(None, said) for name in request.questions}
+
+
+def _examined(
     module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], run: dict[str, float]
 ) -> dict[str, Answer]:
-    """What the task's `examine()` says, in its own words."""
     found = _author(lambda: module.examine(results, run), "`examine()`")
     if not isinstance(found, dict):
         raise TaskFaultError(f"{_NO_ANSWERS} {found!r:.80}")

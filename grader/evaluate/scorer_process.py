@@ -41,6 +41,8 @@ _FAILED = "failed with an exception"
 Work: TypeAlias = Callable[[ScoringRequest, ScoringCache, Callable[[bytes], object]], dict[str, Any]]
 """What a child does with a request; its answer is data for JSON."""
 
+READ_CPU_S = 15
+"""Processor time for reading a stranger's files; the largest takes a second or two."""
 READ_BYTES = 3 << 30
 """Memory that a child may take beyond what it was born with: room for the largest file, its copy and a network."""
 
@@ -138,7 +140,12 @@ def _be_child(
     try:
         os.close(receiving)
         _limit(request.wall_s)
-        answer = work(request, cache, lambda mark: os.write(sending, mark))
+
+        def mark(progress: bytes) -> None:
+            os.write(sending, progress)
+            _limit_reading(progress == READING)
+
+        answer = work(request, cache, mark)
         # No line break at its end: the last line is the answer, and a mark alone leaves it empty.
         with os.fdopen(sending, "wb") as pipe:
             pipe.write(json.dumps(answer, allow_nan=False).encode())
@@ -170,9 +177,20 @@ def _listen(receiving: int, pid: int, deadline: float, parent: int) -> tuple[byt
     code = os.waitstatus_to_exitcode(status)
     if why:
         return said, why
-    return said, {0: "", 1: _FAILED, _OUT_OF_MEMORY: "took more memory than it may"}.get(
-        code, f"ended the process (exit code {code})"
-    )
+    known = {
+        0: "",
+        1: _FAILED,
+        _OUT_OF_MEMORY: "took more memory than it may",
+        -signal.SIGXCPU: "took too long",
+    }
+    return said, known.get(code, f"ended the process (exit code {code})")
+
+
+def _limit_reading(reads: bool) -> None:
+    """A shorter processor time while strangers' files are read, in which one that keeps the reader busy is given up."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = min(hard, math.ceil(time.process_time()) + READ_CPU_S) if reads else hard
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _limit(wall_s: float) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.evaluate.plain_files import RefusedError, read_plain_file
+from grader.evaluate.plain_tensors import plain_tensors, shown
 from grader.model.evaluation import ArtifactProblem
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ MAX_HEADER_BYTES = 8 << 20
 MAX_MEMBERS = 20_000
 MAX_SUMS = 512
 _WRAPPERS = ("module.", "_orig_mod.", "_forward_module.")
+_MAX_WRAPPERS = 8
 _SAVE = "`torch.save(model.module.state_dict(), path)`"
 
 
@@ -71,19 +73,19 @@ def load_checkpoint(content: bytes, name: str, expected: dict[str, Tensor]) -> W
     """
     loaded, first = _loaded(content, name), next(iter(expected), "")
     for value in loaded.values() if isinstance(loaded, dict) else ():
-        if isinstance(value, dict) and any(str(key).endswith(first) for key in value):
+        if isinstance(value, dict) and any(isinstance(key, str) and key.endswith(first) for key in value):
             loaded = value
             break
-    return _fitting(_named_tensors(loaded, name), name, len(content), expected)
+    return _fitting(plain_tensors(loaded, name), name, len(content), expected)
 
 
 def load_tensors(content: bytes, name: str) -> dict[str, Tensor]:
-    """Dense CPU tensors by name, of a file written by `torch.save` or by safetensors, whichever its name says.
+    """Plain tensors by name, of a file written by `torch.save` or by safetensors, whichever its name says.
 
     Raises:
         RefusedError: it holds anything else.
     """
-    return _named_tensors(_loaded(content, name), name)
+    return plain_tensors(_loaded(content, name), name)
 
 
 def fingerprint(tensors: dict[str, Tensor]) -> tuple[float, ...]:
@@ -196,38 +198,12 @@ def _check_archive(content: bytes, name: str) -> None:
         raise _refuse(f"{name} describes more objects than a state dict has.")
 
 
-def _named_tensors(loaded: Any, name: str) -> dict[str, Tensor]:
-    import torch
-
-    if isinstance(loaded, torch.Tensor) or not isinstance(loaded, dict):
-        raise _mismatch(f"{name} holds a {type(loaded).__name__}, not a state dict. Save with {_SAVE}.")
-    odd = [key for key, value in loaded.items() if not isinstance(key, str) or not _is_plain(value)]
-    if odd:
-        keys = ", ".join(f"`{_shown(key)}`" for key in list(loaded)[:6])
-        raise _mismatch(
-            f"{name} holds a dictionary with the keys {keys}; `{_shown(odd[0])}` is no tensor. The file must be the "
-            f"network's state dict itself: {_SAVE}."
-        )
-    return dict(loaded)
-
-
-def _is_plain(value: Any) -> bool:
-    """A dense CPU tensor whose memory is really there."""
-    import torch
-
-    return (
-        type(value) in {torch.Tensor, torch.nn.Parameter}
-        and value.layout is torch.strided
-        and value.device.type == "cpu"
-        and not value.is_quantized
-        and not value.is_complex()
-    )
-
-
 def _strip(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
     """Take off what wrappers put before every name."""
     prefix = ""
-    while tensors and tensors.keys() != expected.keys():
+    for _ in range(_MAX_WRAPPERS):
+        if not tensors or tensors.keys() == expected.keys():
+            break
         wrapper = next((w for w in _WRAPPERS if all(name.startswith(w) for name in tensors)), None)
         if wrapper is None:
             break
@@ -244,7 +220,7 @@ def _compare(tensors: dict[str, Tensor], expected: dict[str, Tensor], name: str)
         if missing:
             parts.append(f"{len(missing)} of {len(expected)} names are missing, such as `{missing[0]}`")
         if extra:
-            parts.append(f"{len(extra)} are not the network's, such as `{_shown(extra[0])}`")
+            parts.append(f"{len(extra)} are not the network's, such as `{shown(extra[0])}`")
         raise _mismatch(f"{name} does not fit the task's network: {'; '.join(parts)}.")
     for key, want in expected.items():
         got = tensors[key]
@@ -259,9 +235,5 @@ def _compare(tensors: dict[str, Tensor], expected: dict[str, Tensor], name: str)
             )
 
 
-def _shown(key: object) -> str:
-    return re.sub(r"[^ -~]", "?", str(key))[:120]
-
-
 def _one_line(error: BaseException) -> str:
-    return _shown(str(error).strip().split("\n", 1)[0].rstrip("."))[:200] or type(error).__name__
+    return shown(str(error).strip().split("\n", 1)[0].rstrip("."))[:200] or type(error).__name__
