@@ -9,7 +9,6 @@ The other half is `interpreter_entry`, which runs in each of them.
 
 from __future__ import annotations
 
-import array
 import json
 import os
 import resource
@@ -17,13 +16,13 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from grader.launch import interpreter_entry
-from grader.launch.interpreter_entry import SECRET_BYTES
 from grader.launch.launcher import ForkLauncher
 from grader.launch.rank_process import RankProcess
+from grader.launch.run_key import RunKey
 from grader.launch.spec import LaunchSpec
 
 _READY_S = 120.0
@@ -32,8 +31,8 @@ _READY_S = 120.0
 class InterpreterLauncher(ForkLauncher):
     """Starts an interpreter per rank, waits until all are ready, and turns each into its rank."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int) -> None:
-        super().__init__(spec, ranks, port)
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int, key: RunKey) -> None:
+        super().__init__(spec, ranks, port, key)
         self._calls: list[socket.socket] = []
         self._import_s: dict[int, tuple[float, float]] = {}
 
@@ -64,16 +63,13 @@ class InterpreterLauncher(ForkLauncher):
         """Let each become its rank."""
         for rank, environment, call in zip(self._ranks, self._environments, self._calls, strict=True):
             request: dict[str, Any] = {
-                "spec": asdict(replace(self._spec, secret=0)),
+                "spec": asdict(self._spec),
                 "rank": rank.rank,
                 "environment": environment,
                 "origin": origin,
                 "parent": os.getpid(),
             }
-            ends = rank.ends
-            rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
-            secret = self._spec.secret.to_bytes(SECRET_BYTES, "big")
-            call.sendmsg([secret], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            self._key.send(call, list(rank.ends))
             call.sendall(json.dumps(request).encode() + b"\n")
             call.close()
             rank.started_s = time.monotonic() - origin

@@ -5,25 +5,20 @@ Run as `python -u interpreter_entry.py <descriptor of a socket>`, never imported
 
 from __future__ import annotations
 
-import array
 import json
 import resource
 import socket
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
-
-_NUM_ENDS = 5
-SECRET_BYTES = 16
-"""The secret comes first and by itself, in memory that is wiped: no text that the script could search ever holds it."""
 
 
 def main() -> NoReturn:
     """Get ready, say so, become the rank; ends where nobody is there to say what to become."""
     # As a script this file's own folder comes first; the package does instead, until the rank has its own path.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
-    from grader.launch.rank import RankEnds, become_rank
+    from grader.launch.rank import NUM_ENDS, RankEnds, become_rank
+    from grader.launch.run_key import RunKey
     from grader.launch.spec import LaunchSpec
     from grader.launch.warm_imports import import_everything
 
@@ -31,28 +26,15 @@ def main() -> NoReturn:
     used = resource.getrusage(resource.RUSAGE_SELF)
     with socket.socket(fileno=int(sys.argv[1])) as call:
         call.sendall(json.dumps({"user_s": used.ru_utime, "system_s": used.ru_stime}).encode())
-        secret, ends = _receive_secret(call)
+        try:
+            key, ends = RunKey.receive(call, NUM_ENDS)
+        except EOFError as error:
+            sys.exit(str(error))
         request = _receive(call)
-    spec = replace(LaunchSpec.from_json(json.dumps(request.pop("spec"))), secret=secret)
-    del secret
+    spec = LaunchSpec.from_json(json.dumps(request.pop("spec")))
     rank, environment = request["rank"], request["environment"]
     origin, parent = request["origin"], request["parent"]
-    become_rank(spec, rank, RankEnds(*ends), environment, origin, parent)
-
-
-def _receive_secret(call: socket.socket) -> tuple[int, list[int]]:
-    """The secret, and the rank's descriptors that come with it."""
-    buffer, ends = bytearray(SECRET_BYTES), array.array("i")
-    num, rights, _flags, _address = call.recvmsg_into(
-        [buffer], socket.CMSG_SPACE(_NUM_ENDS * ends.itemsize), socket.MSG_WAITALL
-    )
-    if num < SECRET_BYTES:
-        sys.exit("nobody is there to say which rank to become")
-    for _level, _kind, data in rights:
-        ends.frombytes(data)
-    secret = int.from_bytes(buffer, "big")
-    buffer[:] = bytes(SECRET_BYTES)
-    return secret, list(ends)
+    become_rank(spec, rank, RankEnds(*ends), environment, origin, parent, key)
 
 
 def _receive(call: socket.socket) -> dict[str, Any]:

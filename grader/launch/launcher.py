@@ -14,6 +14,7 @@ from typing import Protocol
 from grader.launch.environment import rank_environment
 from grader.launch.rank import become_rank
 from grader.launch.rank_process import RankProcess
+from grader.launch.run_key import RunKey
 from grader.launch.spec import LaunchSpec
 
 
@@ -60,8 +61,9 @@ class Launcher(Protocol):
 class ForkLauncher:
     """Forks every rank from the warm process that the supervisor itself was forked from."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int, key: RunKey) -> None:
         self._spec = spec
+        self._key = key
         self._port = port
         self._ranks = ranks
         self._environments: list[dict[str, str]] = []
@@ -88,7 +90,7 @@ class ForkLauncher:
         for rank, environment in zip(self._ranks, self._environments, strict=True):
             pid = os.fork()
             if pid == 0:
-                become_rank(self._spec, rank.rank, rank.ends, environment, origin, parent)
+                become_rank(self._spec, rank.rank, rank.ends, environment, origin, parent, self._key)
             rank.pid = pid
             rank.started_s = time.monotonic() - origin
             rank.hand_over()

@@ -15,12 +15,13 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
 from grader.launch.processes import die_with_parent
+from grader.launch.run_key import KEY_BYTES, RunKey
 from grader.launch.script import run_as_main
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import STACK_SIGNAL
@@ -36,13 +37,19 @@ _NUM_FILES = 4096
 
 @dataclass(frozen=True, slots=True)
 class RankEnds:
-    """The rank's ends of everything that leads to the supervisor: descriptors."""
+    """The rank's ends of everything that leads to the supervisor: descriptors, in the order in which they are sent."""
 
     out: int
     err: int
     trace: int
     trouble: int
     stacks: int
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(astuple(self))
+
+
+NUM_ENDS = len(fields(RankEnds))
 
 
 def rank_seed(seed: int, rank: int) -> int:
@@ -51,7 +58,13 @@ def rank_seed(seed: int, rank: int) -> int:
 
 
 def become_rank(
-    spec: LaunchSpec, rank: int, ends: RankEnds, environment: dict[str, str], origin: float, parent: int
+    spec: LaunchSpec,
+    rank: int,
+    ends: RankEnds,
+    environment: dict[str, str],
+    origin: float,
+    parent: int,
+    key: RunKey,
 ) -> NoReturn:
     """Turn a freshly forked child into a rank and run the script; never returns, never raises.
 
@@ -64,6 +77,7 @@ def become_rank(
         environment: the whole environment of the rank.
         origin: `time.monotonic()` of the ranks' start.
         parent: process id of the process that forked it.
+        key: of the run; forgotten before the script begins.
     """
     trouble = ends.trouble
     try:
@@ -77,8 +91,8 @@ def become_rank(
             yield_to_supervisor()
             drop_to(spec.rank_uid, spec.rank_uid)
             die_with_parent(parent)
-        finished = _settle(spec, rank, environment, origin)
-        spec.forget_secret()
+        finished = _settle(spec, rank, environment, origin, key)
+        key.wipe()
         _leave_no_module()
     except BaseException:  # noqa: BLE001
         os.write(trouble, traceback.format_exc().encode(errors="replace"))
@@ -95,7 +109,7 @@ def _leave_no_module() -> None:
 
 
 def _settle(
-    spec: LaunchSpec, rank: int, environment: dict[str, str], origin: float
+    spec: LaunchSpec, rank: int, environment: dict[str, str], origin: float, key: RunKey
 ) -> Callable[[BaseException | None], None]:
     _default_signals()
     _limit(resource.RLIMIT_CORE, 0)
@@ -111,7 +125,7 @@ def _settle(
     faulthandler.register(STACK_SIGNAL, file=_STACKS_FD, all_threads=True, chain=False)
     seed = rank_seed(spec.seed, rank)
     _reseed(seed)
-    return _install_probe(spec, rank, origin, seed) if spec.probe else _nothing
+    return _install_probe(spec, rank, origin, seed, key) if spec.probe else _nothing
 
 
 def _keep_only(ends: RankEnds) -> None:
@@ -164,7 +178,7 @@ def _nothing(error: BaseException | None) -> None:
 
 
 def _install_probe(
-    spec: LaunchSpec, rank: int, origin: float, seed: int
+    spec: LaunchSpec, rank: int, origin: float, seed: int, key: RunKey
 ) -> Callable[[BaseException | None], None]:
     from grader.probe.install import ProbedRank, finish, install
 
@@ -177,5 +191,6 @@ def _install_probe(
         output_dir=spec.output_dir,
         traced_steps=spec.traced_steps,
     )
-    install(here, fd=_TRACE_FD, origin=origin, secret=spec.secret)
+    sampling_key = spec.sampling_seed.to_bytes(KEY_BYTES, "big") if spec.sampling_seed else b""
+    install(here, fd=_TRACE_FD, origin=origin, key=key.raw, sampling_key=sampling_key)
     return finish

@@ -14,6 +14,7 @@ from typing import Any
 
 from grader.launch.failure import LastWords, last_words
 from grader.launch.rank_process import RankProcess
+from grader.launch.run_key import RunKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import StackFrame, in_folder, operation
 from grader.launch.streams import safe_text
@@ -30,6 +31,7 @@ def write_run(
     wall_s: float,
     facts: dict[str, Any],
     loopback_bytes: int | None,
+    key: RunKey,
 ) -> None:
     """Write the logs, then `record.json`, whose presence says that all the rest is there.
 
@@ -40,6 +42,7 @@ def write_run(
         wall_s: start of the first rank to the exit of the last, seconds.
         facts: of the machine, taken at the start.
         loopback_bytes: sent by this node's ranks, None where not observable.
+        key: of the run.
     """
     for rank in ranks:
         for name, stream in (("out", rank.out), ("err", rank.err)):
@@ -54,7 +57,7 @@ def write_run(
         "ending_reason": ending[1],
         "wall_s": round(wall_s, 6),
         "deadline_s": spec.wall_s,
-        "ranks": [_rank_record(spec, rank) for rank in ranks],
+        "ranks": [_rank_record(spec, rank, key) for rank in ranks],
         "outputs": [],
         "phases_s": {},
         "environment": facts,
@@ -63,10 +66,10 @@ def write_run(
     write_json(Path(spec.record_dir, "record.json"), record)
 
 
-def _rank_record(spec: LaunchSpec, rank: RankProcess) -> dict[str, Any]:
+def _rank_record(spec: LaunchSpec, rank: RankProcess, key: RunKey) -> dict[str, Any]:
     """One `RankRecord`."""
     words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
-    foreign, gone = _unsealed(spec, rank)
+    foreign, gone = _unsealed(rank, key)
     exit_code = rank.exit_code
     if rank.killed_by_judge and exit_code is not None and exit_code < 0:
         # The judge's own signal says nothing about the rank.
@@ -95,12 +98,12 @@ def _rank_record(spec: LaunchSpec, rank: RankProcess) -> dict[str, Any]:
     }
 
 
-def _unsealed(spec: LaunchSpec, rank: RankProcess) -> tuple[int, int]:
+def _unsealed(rank: RankProcess, key: RunKey) -> tuple[int, int]:
     """Lines of a finished trace that its probe did not write, and lines of the probe's that are not in it."""
-    if not (spec.probe and spec.secret):
+    if not key.raw:
         return 0, 0
     with rank.trace.path.open("rb") as file:
-        return look_through((line.partition(b"\t")[2].rstrip(b"\n") for line in file), spec.secret, rank.rank)
+        return look_through((line.partition(b"\t")[2].rstrip(b"\n") for line in file), key.raw, rank.rank)
 
 
 def crash_reason(spec: LaunchSpec, rank: RankProcess) -> str:

@@ -1,6 +1,6 @@
 """What the supervisor is told: one frozen record per run, as JSON on its input.
 
-Its one secret is forgotten in every rank before the script begins; all else may be seen by the ranks' own machine.
+Nothing in it is secret: what seals the run's trace is drawn by the supervisor itself (`run_key`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class LaunchSpec:
             per rank.
         seed: base of the ranks' different seeds.
         probe: False runs the script without the probe (measurements and oracle tests).
-        secret: decides which steps the probe looks at closely and seals what it tells; scripts are not told, nor in any
-            variable.
+        sealed: the supervisor draws a key for the run, which seals what the probe tells and decides which steps it
+            looks at closely; False: nothing is sealed, and which steps are looked at can be foretold.
+        sampling_seed: of a run on several nodes, which have keys of their own and must look at the same steps.
         rank_uid: user and group that ranks become, once nothing of ours is open to them (0: they stay what we are).
         num_processes: processes and threads that the ranks' user may have (0: only the machine's own limit).
         contained: True where network and control group are this run's own, so that what they count is the run's.
@@ -59,7 +60,8 @@ class LaunchSpec:
     stack_gap_s: float = 5.0
     seed: int = 0
     probe: bool = True
-    secret: int = 0
+    sealed: bool = False
+    sampling_seed: int = 0
     rank_uid: int = 0
     num_processes: int = 0
     contained: bool = False
@@ -94,10 +96,6 @@ class LaunchSpec:
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(asdict(self))
-
-    def forget_secret(self) -> None:
-        """Take the secret out of this process's memory, wherever this spec is held."""
-        object.__setattr__(self, "secret", 0)
 
     @classmethod
     def from_json(cls, text: str) -> LaunchSpec:

@@ -30,6 +30,7 @@ from grader.launch.processes import adopt_orphans
 from grader.launch.progress import progress_event
 from grader.launch.rank_process import RankProcess, take_stacks
 from grader.launch.record import write_run
+from grader.launch.run_key import RunKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import write_all
 from grader.launch.torchrun import TorchrunLauncher
@@ -66,7 +67,8 @@ class Supervisor:
         for folder in ("trace", "logs", "stacks"):
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
         self._ranks = [RankProcess(spec, rank) for rank in spec.ranks]
-        self._launcher = _launcher(spec, self._ranks, store_port)
+        self._key = RunKey.draw() if spec.sealed and spec.probe else RunKey.none()
+        self._launcher = _launcher(spec, self._ranks, store_port, self._key)
         self._memory = MemoryWatch(contained=spec.contained)
         self._origin = 0.0
         self._interrupted = False
@@ -127,7 +129,7 @@ class Supervisor:
             )
         if spec.contained:
             facts["memory_peak_bytes"] = self._memory.peak_bytes
-        write_run(spec, self._ranks, (ending, reason), wall_s, facts, traffic.moved_bytes())
+        write_run(spec, self._ranks, (ending, reason), wall_s, facts, traffic.moved_bytes(), self._key)
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -274,12 +276,11 @@ class Supervisor:
         self._report(progress_event(self._ranks, now))
 
 
-def _launcher(spec: LaunchSpec, ranks: list[RankProcess], store_port: int) -> Launcher:
+def _launcher(spec: LaunchSpec, ranks: list[RankProcess], store_port: int, key: RunKey) -> Launcher:
     if spec.launcher == "torchrun":
-        return TorchrunLauncher(spec, ranks)
-    if spec.launcher == "interpreter":
-        return InterpreterLauncher(spec, ranks, store_port)
-    return ForkLauncher(spec, ranks, store_port)
+        return TorchrunLauncher(spec, ranks, key)
+    launcher = InterpreterLauncher if spec.launcher == "interpreter" else ForkLauncher
+    return launcher(spec, ranks, store_port, key)
 
 
 def supervise(spec: LaunchSpec, store_port: int, events: int, orders: int | None = None) -> None:

@@ -12,7 +12,6 @@ those of torchrun's own failure table, processor time is what `/proc` said last,
 
 from __future__ import annotations
 
-import array
 import contextlib
 import functools
 import json
@@ -25,7 +24,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ from grader.launch import torchrun_entry
 from grader.launch.environment import job_environment
 from grader.launch.processes import usage
 from grader.launch.rank_process import RankProcess
+from grader.launch.run_key import RunKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import Capture, open_pipe
 from grader.launch.user import as_user
@@ -46,8 +45,9 @@ _FAILED = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?
 class TorchrunLauncher:
     """Starts ranks through `python -m torch.distributed.run`."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess]) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], key: RunKey) -> None:
         self._spec = spec
+        self._key = key
         self._ranks = ranks
         self.own_pids: set[int] = set()
         self._agent_pid = 0
@@ -86,8 +86,7 @@ class TorchrunLauncher:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
         command += [f"--rdzv-id={spec.attempt}", *_rendezvous(spec)]
         if spec.probe:
-            # Command lines may be read by anybody; the secret goes to the entry processes with the descriptors.
-            command += [torchrun_entry.__file__, self._address, replace(spec, secret=0).to_json()]
+            command += [torchrun_entry.__file__, self._address, spec.to_json()]
         else:
             command += [f"--log-dir={self._log_dir}", "--redirects=3", spec.entry_point, *spec.argv]
         with open(os.devnull, "rb") as null:
@@ -175,10 +174,9 @@ class TorchrunLauncher:
             if rank.pid:
                 raise ValueError("a second process claims this rank")
             self._callers[descriptor] = rank
-            ends = rank.ends
-            rights = array.array("i", [ends.out, ends.err, ends.trace, ends.trouble, ends.stacks])
-            hello = json.dumps({"origin": self._origin, "secret": self._spec.secret}).encode()
-            self._connections[descriptor].sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            # Command lines may be read by anybody: the key goes to the entry processes with the descriptors.
+            self._key.send(self._connections[descriptor], list(rank.ends))
+            self._connections[descriptor].sendall(json.dumps({"origin": self._origin}).encode() + b"\n")
             rank.hand_over()
             rank.started_s = rank.last_moved_s = now_s
             rank.pid = -1

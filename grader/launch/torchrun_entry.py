@@ -6,14 +6,13 @@ no torch and touches nothing of the rank: it forwards signals, reaps, reports, a
 
 from __future__ import annotations
 
-import array
 import json
 import os
 import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 
 def main() -> NoReturn:
@@ -21,7 +20,8 @@ def main() -> NoReturn:
     # As a script this file's own folder comes first; the package does instead, until the rank has its own path.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     from grader.launch.processes import die_with_parent
-    from grader.launch.rank import RankEnds, become_rank
+    from grader.launch.rank import NUM_ENDS, RankEnds, become_rank
+    from grader.launch.run_key import RunKey
     from grader.launch.spec import LaunchSpec
 
     address, told = sys.argv[1], sys.argv[2]
@@ -30,7 +30,9 @@ def main() -> NoReturn:
     call = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     call.connect(f"\0{address}")
     call.sendall(json.dumps({"rank": rank}).encode() + b"\n")
-    hello, ends = _receive(call)
+    key, ends = RunKey.receive(call, NUM_ENDS)
+    with call.makefile("rb", buffering=0) as lines:
+        origin = json.loads(lines.readline())["origin"]
     environment = dict(os.environ)
     waiting = os.getpid()
     pid = os.fork()
@@ -39,9 +41,8 @@ def main() -> NoReturn:
         import numpy  # noqa: F401
         import torch  # noqa: F401
 
-        spec = LaunchSpec.from_json(json.dumps({**json.loads(told), "secret": hello.pop("secret")}))
-        become_rank(spec, rank, RankEnds(*ends), environment, hello["origin"], waiting)
-    hello.clear()
+        become_rank(LaunchSpec.from_json(told), rank, RankEnds(*ends), environment, origin, waiting, key)
+    key.wipe()
     die_with_parent(agent)
     for end in ends:
         os.close(end)
@@ -62,15 +63,6 @@ def main() -> NoReturn:
         signal.signal(-exit_code, signal.SIG_DFL) if -exit_code != signal.SIGKILL else None
         os.kill(os.getpid(), -exit_code)
     os._exit(exit_code & 0xFF)
-
-
-def _receive(call: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    ends = array.array("i", [0] * 5)
-    text, rights, _flags, _address = call.recvmsg(4096, socket.CMSG_SPACE(len(ends) * ends.itemsize))
-    ends = array.array("i")
-    for _level, _kind, data in rights:
-        ends.frombytes(data)
-    return json.loads(text), list(ends)
 
 
 if __name__ == "__main__":

@@ -67,20 +67,27 @@ class ProbedRank:
     traced_steps: tuple[int, int] | None = None
 
 
-def install(here: ProbedRank, *, fd: int, origin: float, secret: int = 0) -> None:
+def install(
+    here: ProbedRank,
+    *,
+    fd: int,
+    origin: float,
+    key: bytes | bytearray = b"",
+    sampling_key: bytes | bytearray = b"",
+) -> None:
     """Begin to write down what this process does.
 
     Args:
         here: the rank that this process is.
         fd: descriptor of the rank's own pipe to the supervisor.
         origin: the ranks' start on the system's monotonic clock, seconds.
-        secret: of this run, the same on all its ranks: decides which steps are looked at (see `sampling`) and seals
-            what is told (see `seals`); 0: neither.
+        key: of this run: seals what is told (see `seals`); empty: nothing does.
+        sampling_key: the same on all ranks: decides which steps are looked at (see `sampling`); empty: `key` does.
     """
     try:
-        writer.open(fd, origin, Sealer(secret, here.rank) if secret else None)
+        writer.open(fd, origin, Sealer(key, here.rank) if key else None)
         code_locations.set_root(here.submission_dir)
-        sampling.install(secret)
+        sampling.install(sampling_key or key)
         version = _torch_version()
         writer.write(
             events.START,

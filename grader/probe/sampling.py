@@ -1,21 +1,22 @@
 """Which steps are looked at more closely: sampled at random, so that no script can behave on those alone.
 
-All ranks of a run sample the same steps. Without a secret nothing is random: it is the first step of each window.
+All ranks of a run sample the same steps. Without a key nothing is random: it is the first step of each window.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
+from grader.probe.keyed_hash import keyed_hash
+
 _keyed: Any = None
-"""A hash that began with the secret: other code of this process can draw by it too, but not read the secret from it."""
+"""A hash that began with the key: other code of this process can draw by it too, but not read the key from it."""
 
 
-def install(secret: int) -> None:
-    """Sample by this secret from now on; 0: nothing is random."""
+def install(key: bytes | bytearray) -> None:
+    """Sample by this key from now on; empty: nothing is random."""
     global _keyed
-    _keyed = hashlib.blake2b(digest_size=8, key=str(secret).encode()[:64]) if secret else None
+    _keyed = keyed_hash(key, "sampling", 8) if key else None
 
 
 def is_random() -> bool:

@@ -1,19 +1,20 @@
 """A seal on every line of the trace: this run's probe wrote it, in this place of the order, and nobody else did.
 
-The key comes from the run's secret and stays inside hashlib's own object, where Python code of the same process cannot
-read it back. A story that was written down before, or made up beside the probe, bears no right seal, and what was taken
-out of the trace leaves a gap in the numbers. A script that finds the probe's own writer could still have lines sealed:
-the writer tells who called it, and the rules watch for what leads there.
+The run's key goes through hashlib's own object and is in no memory of this process afterwards (see `keyed_hash`). A
+story that was written down before, or made up beside the probe, bears no right seal, and what was taken out of the
+trace leaves a gap in the numbers. A script that finds the probe's own writer could still have lines sealed: the writer
+tells who called it, and the rules watch for what leads there.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import sys
 from collections.abc import Iterable
+
+from grader.probe.keyed_hash import keyed_hash
 
 _DIGEST_BYTES = 8
 _MOST_STRANGE = 10_000
@@ -28,10 +29,8 @@ class Sealer:
 
     __slots__ = ("_keyed", "_next")
 
-    def __init__(self, secret: int, rank: int) -> None:
-        self._keyed = hashlib.blake2b(
-            f"rank {rank}".encode(), digest_size=_DIGEST_BYTES, key=str(secret).encode()[:64]
-        )
+    def __init__(self, key: bytes | bytearray, rank: int) -> None:
+        self._keyed = keyed_hash(key, f"rank {rank}", _DIGEST_BYTES)
         self._next = 0
 
     def sealed(self, line: bytes) -> bytes:
@@ -55,19 +54,19 @@ class Sealer:
         return number if keyed.hexdigest().encode() == found[2] else None
 
 
-def look_through(lines: Iterable[bytes], secret: int, rank: int) -> tuple[int, int]:
+def look_through(lines: Iterable[bytes], key: bytes | bytearray, rank: int) -> tuple[int, int]:
     """Hold a rank's lines against its seals.
 
     Args:
         lines: as received, without stamps and newlines.
-        secret: of the run; rank: whose lines these are.
+        key: of the run; rank: whose lines these are.
 
     Returns:
         Number of lines that read as events and that the probe did not write in this place, and number of lines that it
         wrote and that are gone. What is no event, such as a line that a killed rank left unfinished, counts as neither,
         unless it comes in thousands.
     """
-    sealer = Sealer(secret, rank)
+    sealer = Sealer(key, rank)
     foreign = gone = due = strange = 0
     for line in lines:
         number = sealer.take(line)

@@ -32,8 +32,7 @@ class Job:
         launcher: `fork`, `interpreter` or `torchrun`, as `LaunchSpec` says.
         model_size: becomes $MODEL_SIZE; "": the variable is not there.
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
-        secret: decides which steps the probe looks at closely and seals what it tells; the same on all
-            nodes, unknown to scripts.
+        sampling_seed: of a run on several nodes, decides which steps the probe looks at closely.
         traced_steps: for a second look, see `LaunchSpec`; such a run is never scored.
     """
 
@@ -51,7 +50,7 @@ class Job:
     hidden_dir: Path | None = None
     gpus_per_node: int = 0
     model_size: str = ""
-    secret: int = field(default_factory=lambda: secrets.randbits(128))
+    sampling_seed: int = field(default_factory=lambda: secrets.randbits(128) | 1)
     traced_steps: tuple[int, int] | None = None
 
 

@@ -57,8 +57,6 @@ print(json.dumps([(b[0] - a[0], b[1] - a[1]) for a, b in zip(ends, ends[1:])]), 
 dist.destroy_process_group()
 """
 
-SECRET = 20
-"""Of all runs, so that all look at the same steps."""
 NUM_DRAWS = 1000
 
 
@@ -133,7 +131,6 @@ def _timed(runtime: Runtime, root: Path, pause_s: float, steps: int, *, probe: b
         limits=Limits(wall_s=120, memory_bytes=0, output_bytes=1 << 20, log_bytes=1 << 20),
         probe=probe,
         argv=(str(pause_s), str(steps)),
-        secret=SECRET,
     )
     runtime.run(job, workspace, lambda sign: None)
     wall_s, processor_s = zip(*json.loads(workspace.log(0, "out").read_text()), strict=True)

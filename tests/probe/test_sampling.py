@@ -1,4 +1,4 @@
-"""Which steps are looked at closely: some in each stretch, and nobody can tell which without the run's secret."""
+"""Which steps are looked at closely: some in each stretch, and nobody can tell which without the run's key."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from grader.probe import sampling
 
 
 @pytest.fixture(autouse=True)
-def without_secret() -> Iterator[None]:
+def without_key() -> Iterator[None]:
     yield
-    sampling.install(0)
+    sampling.install(b"")
 
 
 def drawn(secret: int, steps: range, every: int = 32) -> tuple[int, ...]:
-    sampling.install(secret)
+    sampling.install(secret.to_bytes(32, "big") if secret else b"")
     return tuple(step for step in steps if sampling.is_sampled(step, every))
 
 
