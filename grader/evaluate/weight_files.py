@@ -28,6 +28,8 @@ MAX_PICKLE_BYTES = 8 << 20
 MAX_HEADER_BYTES = 8 << 20
 MAX_MEMBERS = 20_000
 MAX_SUMS = 512
+DOUBLED = 61
+"""Every so many-th element counts twice, as the probe counts (`grader.probe.fingerprints`)."""
 _WRAPPERS = ("module.", "_orig_mod.", "_forward_module.")
 _MAX_WRAPPERS = 8
 _SAVE = "`torch.save(model.module.state_dict(), path)`"
@@ -95,6 +97,18 @@ def fingerprint(tensors: dict[str, Tensor]) -> tuple[float, ...]:
     floats = [tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()]
     # Summed as the probe sums: the order of additions decides the last bits.
     return tuple(float(tensor.sum(dtype=torch.float64).item()) for tensor in floats[:MAX_SUMS])
+
+
+def fingerprints(tensors: dict[str, Tensor]) -> dict[str, float]:
+    """By name, of floating-point tensors, at most 512: comparable to the probe's fingerprints of single parameters."""
+    import torch
+
+    floats = [name for name in sorted(tensors) if tensors[name].is_floating_point()][:MAX_SUMS]
+    flat = {name: tensors[name].reshape(-1) for name in floats}
+    return {
+        name: float((values.sum(dtype=torch.float64) + values[::DOUBLED].sum(dtype=torch.float64)).item())
+        for name, values in flat.items()
+    }
 
 
 def not_finite(tensors: dict[str, Tensor]) -> list[str]:

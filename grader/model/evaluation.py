@@ -81,12 +81,14 @@ class Evaluation:
         num_hidden, num_validation: samples scored, each once.
         sums: fingerprint of the weights, floats only, by sorted name without prefix, at most 512 tensors: comparable to
             the SAVE event's.
+        fingerprints: of single weights by name, comparable to those of the PARAMS event; empty in older evaluations.
         reported: parsed `metrics.json`, None when absent or invalid; reported_problem says why it is invalid.
         seconds: time of scoring.
         answers: by name, of the task's `examine()`; unread: artifacts that are missing or unreadable, each with the
             reason as a sentence.
         others: where the score is not what the script reports or far from the target: the task's own way first, then
             each with one thing changed. Empty where nothing had to be explained.
+        class_labels: label that each class had in this attempt, by its prepared one; empty: as prepared.
     """
 
     problem: ArtifactProblem | None
@@ -99,12 +101,14 @@ class Evaluation:
     num_hidden: int = 0
     num_validation: int = 0
     sums: tuple[float, ...] = ()
+    fingerprints: dict[str, float] = field(default_factory=dict)
     reported: ReportedMetrics | None = None
     reported_problem: str = ""
     seconds: float = 0.0
     answers: dict[str, Answer] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     others: tuple[OtherScore, ...] = ()
+    class_labels: tuple[int, ...] = ()
 
     @property
     def tolerance(self) -> float:

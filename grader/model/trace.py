@@ -222,6 +222,8 @@ class Save:
     num_tensors: int
     sums: Sums
     t: float
+    live: bool = False
+    """It holds the trained model as it was at that moment: no copy, no average, nobody else's weights."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from grader.probe import code_locations, events, files
+from grader.probe import code_locations, events, files, models
 from grader.probe.fingerprints import sums
 from grader.probe.imports import once_imported
 from grader.probe.patches import outermost, replace
@@ -56,6 +56,7 @@ def _write(api: str, state: Any, target: Any, started_s: float) -> None:
     tensors = _tensors(state)
     prefix = common_prefix(list(tensors))
     floating = [tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()]
+    saved = sums(floating[:_MAX_SUMS])
     path = target if isinstance(target, (str, os.PathLike)) else getattr(target, "name", "")
     name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
     name = name if isinstance(name, str) else os.fsdecode(name)
@@ -72,9 +73,10 @@ def _write(api: str, state: Any, target: Any, started_s: float) -> None:
         api=api,
         prefix=prefix,
         num_tensors=len(tensors),
-        sums=sums(floating[:_MAX_SUMS]),
+        sums=saved,
         bytes=size,
         seconds=round(seconds, 6),
+        live=models.trained_now(saved),
     )
 
 

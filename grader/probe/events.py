@@ -99,7 +99,8 @@ FINAL
     loaded again, say), so that ranks may differ honestly.
 SAVE
     path, out, site, api (`torch.save`, `safetensors`, `dcp`), prefix (`module.`, `_orig_mod.`, both, or ""),
-    num_tensors, sums (over tensors by sorted name, floats only, at most 512), bytes, seconds.
+    num_tensors, sums (over tensors by sorted name, floats only, at most 512), bytes, seconds, live (it holds a trained
+    model as it is now).
 LOAD
     path, out, site, map_location (as text; "" where none was given, `callable` for a function), devices (of the tensors
     that came of it, sorted), seconds: `torch.load` as called by the script; the first 64.

@@ -5,6 +5,7 @@ Neither ever raises, and neither changes what the script computes.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
@@ -37,13 +38,15 @@ from grader.probe import (
     wrappers,
 )
 from grader.probe.counters import counters
-from grader.probe.patches import guarded, meet_compiler
+from grader.probe.patches import guarded, meet_compiler, replace
 from grader.probe.seals import Sealer
 from grader.probe.writer import writer
 
 OLDEST_TORCH = (2, 6)
 
 _MAX_MESSAGE = 2000
+
+_finished = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def install(
         )
     except Exception:  # noqa: BLE001  # without a pipe there is nobody to tell
         return
+    replace([os], "_exit", _tell_before)
     _try("files", lambda: files.install(here.output_dir))
     _try("processes", child_processes.install)
     if not _supported(version):
@@ -140,6 +144,10 @@ def finish(error: BaseException | None) -> None:
     Args:
         error: what the script raised, `SystemExit` included; None where it ran to its end.
     """
+    global _finished
+    if _finished:
+        return
+    _finished = True
     failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
     if failed and error is not None:
         _exception(error)
@@ -150,6 +158,18 @@ def finish(error: BaseException | None) -> None:
         # After an exception ranks stop at different places, so that their parameters can't be compared.
         _try("models", evaluation_passes.end if failed else models.write_finals)
     _end()
+
+
+def _tell_before(leave: Callable[[int], Any]) -> Callable[[int], Any]:
+    """Who leaves by `os._exit` has come to the end as well: a trace that just stops is another matter."""
+
+    @functools.wraps(leave)
+    def _exit(status: int) -> Any:
+        if writer.here():
+            finish(SystemExit(status))
+        return leave(status)
+
+    return _exit
 
 
 def _try(name: str, action: Callable[[], Any]) -> None:

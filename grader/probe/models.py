@@ -158,6 +158,12 @@ def write_finals() -> None:
         _write_final(known)
 
 
+def trained_now(held: list[float | None]) -> bool:
+    """Whether these sums of weights are those of a trained model as it is now, and perhaps of more."""
+    there = set(held)
+    return any(known.trained and there.issuperset(sums(p for _, p in known.trained)) for known in _finals)
+
+
 @guarded("final")
 def _write_final(known: TrackedModel) -> None:
     writer.write(

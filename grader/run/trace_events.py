@@ -206,6 +206,7 @@ def save(f: Fields, t: float) -> model.Save:
         num_tensors=f.whole("num_tensors"),
         sums=f.sums("sums"),
         t=t,
+        live=f.maybe("live", f.flag) or False,
     )
 
 

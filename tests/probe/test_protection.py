@@ -215,6 +215,15 @@ def test_leaving_by_sys_exit(ranks: Callable[..., Ran], code: str, told: int) ->
     assert len(ran.ranks[0].finals) == 1 - told
 
 
+@pytest.mark.parametrize(("code", "told"), [(0, 0), (3, 1)])
+def test_who_leaves_at_once_is_heard_first(ranks: Callable[..., Ran], code: int, told: int) -> None:
+    ran = ranks(LOOP + f"step(2); import os; os._exit({code})", nproc=1, expect=code)
+    assert ran.ranks[0].ended
+    assert len(ran.events(events.END)) == 1
+    assert len(ran.events(events.EXCEPTION)) == told
+    assert len(ran.ranks[0].finals) == 1 - told
+
+
 def test_the_model_may_be_gone_when_the_script_ends(ranks: Callable[..., Ran]) -> None:
     ran = ranks(
         """

@@ -66,7 +66,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.run.exchanges import sent_nothing
 from grader.checks.run.first_difference import FirstDifference
 from grader.checks.run.line_changes import first_difference
-from grader.checks.run.lone_steps import alone, twins
+from grader.checks.run.lone_steps import alone, scored_alone, twins
 from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
 from grader.checks.run.replica_comparison import (
     Comparison,
@@ -222,9 +222,9 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
     if all(sent_nothing(r) for r in active):
         return flagged(twins(active, found, held))
-    mixed = mixed_parts(evidence)
-    if mixed is not None:
-        return flagged(mixed)
+    lone = scored_alone(evidence) or mixed_parts(evidence)
+    if lone is not None:
+        return flagged(lone)
     return verified(
         f"{held.capitalize()} of {copies(evidence, active)} were equal {when} {every(found.num_steps, 'step')} "
         f"compared, the last being step {found.last}."

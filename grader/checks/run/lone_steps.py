@@ -8,7 +8,7 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit
-from grader.checks.run.replica_comparison import Comparison
+from grader.checks.run.replica_comparison import Comparison, contains, trainers
 from grader.model.trace import RankTrace
 
 
@@ -24,6 +24,33 @@ def alone(evidence: Evidence, only: RankTrace) -> Hit:
         hint="Let every rank run the training loop on its share of the data; keep only printing and saving to rank 0.",
         where=place(site),
         ranks=(only.rank,),
+        details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
+    )
+
+
+def scored_alone(evidence: Evidence) -> Hit | None:
+    """One rank took steps that no other did, on a model of its own, and that model is what was scored."""
+    active = trainers(evidence.trace)
+    scored = evidence.evaluation.sums if evidence.evaluation is not None else ()
+    holders = [r for r in active if any(contains(scored, f.sums) for f in r.finals if f.sums)]
+    if len(active) < 2 or len(holders) != 1:
+        return None
+    [holder] = holders
+    others = [r for r in active if r is not holder]
+    shared = {step.optimizer for r in others for step in r.steps}
+    own = [step for step in holder.steps if step.optimizer not in shared]
+    if not own:
+        return None
+    site = first_known([s.site for s in own]) or first_known([s.site for s in holder.saves])
+    return Hit(
+        message=(
+            f"Rank {holder.rank} took {count(len(own), 'step')} on a model that no other rank trains, and that model "
+            f"is what was scored. Of the {count(len(others[0].steps), 'step')} that the ranks took together nothing is "
+            "in it but perhaps its start."
+        ),
+        hint="Train the model that you save on all ranks, through the wrapper, and let one of them save it.",
+        where=place(site),
+        ranks=(holder.rank,),
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
     )
 

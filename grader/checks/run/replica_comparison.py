@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -128,6 +129,17 @@ def compare_finals(
 def equal(a: Sums, b: Sums) -> bool:
     """True when two fingerprints agree within the tolerance."""
     return len(a) == len(b) and not _different(a, b)
+
+
+def contains(whole: Sums, part: Sums) -> bool:
+    """True when (nearly) all sums of one fingerprint are found in another that may hold more tensors, in any order."""
+    left = Counter(_rounded(x) for x in whole if x is not None)
+    wanted = Counter(_rounded(x) for x in part if x is not None)
+    return sum((wanted & left).values()) >= 0.9 * sum(wanted.values())
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.4e}"
 
 
 def _same_shape(a: Final, b: Final) -> bool:

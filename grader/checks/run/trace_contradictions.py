@@ -1,18 +1,17 @@
 """What the trace claims against what was seen from outside: each disagreement as one fact, with how sure it is.
 
-For staff. `held` marks what honest code cannot produce; everything else may have an honest reason (`os._exit`, a file
-copied by hand) and is only worth a look. Nothing here is a judgement of a person.
+For staff. `held` marks what honest code cannot produce; everything else may have an honest reason (a file copied by
+hand) and is only worth a look. Nothing here is a judgement of a person.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.run.replica_comparison import compare_gradients, equal, sharded, trainers
+from grader.checks.run.replica_comparison import compare_gradients, contains, equal, sharded, trainers
+from grader.checks.run.told_path import off_path
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
-from grader.model.line_change import Sums
 from grader.model.run import Ending, RankRecord
 from grader.model.trace import RankTrace
 
@@ -59,7 +58,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
     for trace in evidence.trace.ranks:
         record = records.get(trace.rank)
         if record is not None:
-            found += _silence(evidence, trace, record)
+            found += _silence(trace, record)
             found += _unsealed(record)
             found += _flood(trace, record)
             found += _pace(trace, record)
@@ -73,7 +72,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
     return tuple(found)
 
 
-def _silence(evidence: Evidence, trace: RankTrace, record: RankRecord) -> list[Contradiction]:
+def _silence(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
     """A trace that is missing or stops early. A run that was killed truncates it honestly, and so does the cap."""
     if record.exit_code != 0 or record.killed_by_judge or record.trace_cut or _unsupported(trace):
         return []
@@ -87,11 +86,9 @@ def _silence(evidence: Evidence, trace: RankTrace, record: RankRecord) -> list[C
             )
         ]
     if not trace.ended:
-        # `os._exit` and `exec` skip the end of the script, and with it the last event.
-        leaves = any(word in f.text for f in evidence.script.submission.files for word in ("_exit", "exec"))
-        why = "; the script has a call that leaves at once" if leaves else ""
-        fact = f"Rank {trace.rank} ended well, but its trace stops before the end{why}."
-        return [Contradiction(fact, not leaves, (trace.rank,))]
+        # Who leaves by `os._exit` is heard first. What comes of a process that becomes another one is not.
+        fact = f"Rank {trace.rank} ended well, but its trace stops before the end."
+        return [Contradiction(fact, True, (trace.rank,))]
     if trace.problems:
         fact = f"Rank {trace.rank}'s trace holds lines that could not be read: {trace.problems[0]}"
         return [Contradiction(fact, False, (trace.rank,), outside=False)]
@@ -149,39 +146,38 @@ def _pace(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
 
 
 def _weights(evidence: Evidence) -> list[Contradiction]:
-    """Weights that no rank saved, and that are not those with which training ended."""
+    """Weights that no rank saved and that are not those with which training ended, or that no training led to."""
     evaluation = evidence.evaluation
     whole = bool(evidence.trace.ranks) and all(r.ended and not r.problems for r in evidence.trace.ranks)
     cut = any(r.trace_cut for r in evidence.record.ranks)
     if evaluation is None or not evaluation.sums or not whole or cut or sharded(evidence.trace):
         return []
-    if any(r.events("process") for r in evidence.trace.ranks):
-        # What other processes of the script do is not told: they may have trained and saved.
+    finals = [f.sums for r in evidence.trace.ranks for f in r.finals]
+    if any(contains(evaluation.sums, sums) for sums in finals if sums):
         return []
     saves = [s for r in evidence.trace.ranks for s in r.saves]
-    if any(not s.sums or s.api == "dcp" for s in saves) or any(equal(s.sums, evaluation.sums) for s in saves):
-        # A save without a fingerprint (weights two levels deep, a sharded checkpoint) could be this file.
+    same = [s for s in saves if equal(s.sums, evaluation.sums)]
+    if any(s.live for s in same):
         return []
-    finals = [f.sums for r in evidence.trace.ranks for f in r.finals]
-    if any(_contains(evaluation.sums, sums) for sums in finals if sums):
+    if off := off_path(evidence.trace, evaluation.fingerprints):
+        fact = (
+            f"The weights in `{evaluation.artifact}` are none that training went through: in its steps the number "
+            f"that stands for `{off.name}` lay between {off.lowest:.4g} and {off.highest:.4g}; here it is "
+            f"{off.value:.4g}."
+        )
+        return [Contradiction(fact, True)]
+    if any(r.events("process") for r in evidence.trace.ranks):
+        # What other processes of the script do is not told: they may have saved.
+        return []
+    if same or any(not s.sums or s.api == "dcp" for s in saves):
+        # A save without a fingerprint (weights two levels deep, a sharded checkpoint) could be this file.
         return []
     fact = (
         f"The weights in `{evaluation.artifact}` are none of the {len(saves)} checkpoints that the ranks saved, "
         "nor those with which training ended."
     )
     # With no save seen at all, a library that writes files in a way of its own may have made it.
-    return [Contradiction(fact, bool(saves), ())]
-
-
-def _contains(whole: Sums, part: Sums) -> bool:
-    """True when (nearly) all sums of one fingerprint are found in another that may hold more tensors, in any order."""
-    left = Counter(_rounded(x) for x in whole if x is not None)
-    wanted = Counter(_rounded(x) for x in part if x is not None)
-    return sum((wanted & left).values()) >= 0.9 * sum(wanted.values())
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.4e}"
+    return [Contradiction(fact, bool(saves))]
 
 
 def _file_times(evidence: Evidence) -> list[Contradiction]:

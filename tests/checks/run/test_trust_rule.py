@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,11 +56,11 @@ def test_a_trace_that_stops_before_the_end(tell: Any) -> None:
     assert holds(story.observation("TRUST002"))
 
 
-def test_a_script_that_leaves_at_once_by_itself(tell: Any) -> None:
+def test_a_trace_that_stops_is_held_whatever_the_text_says(tell: Any) -> None:
     story = tell.honest()
-    story.text = "import os\ntrain()\nos._exit(0)\n"
+    story.text = "import os\ntrain()  # executed once\nos._exit(0)\n"
     story.ranks[1].ended = False
-    assert not holds(story.observation("TRUST002"))
+    assert holds(story.observation("TRUST002"))
 
 
 def test_ranks_that_were_killed_stop_honestly(tell: Any) -> None:
@@ -104,6 +105,43 @@ def test_weights_that_nobody_saved(tell: Any) -> None:
     observation = story.observation("TRUST002")
     assert holds(observation)
     assert "none of the 1 checkpoints" in observation.hits[0].details["facts"][0]
+
+
+def through(tell: Any, *values: float) -> Any:
+    """A run whose looks at `fc.bias` found these values, one after the other, and which ended with the last of them."""
+    story = tell.honest()
+    for r in story.ranks:
+        r.fields["params"] = []
+        for n, value in enumerate(values):
+            story.params(r.rank, n, (1.0, 2.0, value))
+        r.fields["finals"] = []
+        story.final(r.rank, (1.0, 2.0, values[-1]))
+    return story
+
+
+@pytest.mark.parametrize("value", [0.2, 0.9, 1.3])
+def test_weights_that_training_went_through_may_be_scored_whatever_was_made_of_them(
+    tell: Any, value: float
+) -> None:
+    """The best epoch's, an average of several, one between two looks."""
+    story = through(tell, 0.0, 0.3, 0.5, 0.7, 0.9, 1.0, 1.1)
+    story.evaluation = replace(scored(1.0, 2.0, value), fingerprints={"model.fc.bias": value})
+    story.ranks[0].fields["saves"] = []
+    story.save(0, "model.pt", sums=(1.0, 2.0, value))
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_weights_that_no_training_led_to_hold_the_run_although_they_were_saved(tell: Any) -> None:
+    story = through(tell, 0.0, 0.3, 0.5, 0.7, 0.9, 1.0, 1.1)
+    story.evaluation = replace(scored(1.0, 2.0, 4.0), fingerprints={"fc.bias": 4.0})
+    story.ranks[0].fields["saves"] = []
+    story.save(0, "model.pt", sums=(1.0, 2.0, 4.0))
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert "`fc.bias` lay between 0 and 1.1; here it is 4." in observation.hits[0].details["facts"][0]
+    # Another process of the script may have saved; it can't have trained.
+    story.ranks[0].event("process", op="fork", target="")
+    assert holds(story.observation("TRUST002"))
 
 
 def test_weights_written_by_a_library_that_the_probe_does_not_know(tell: Any) -> None:
