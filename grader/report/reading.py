@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from grader.checks.limited_reading import read_within
 from grader.checks.lint import lint_script, without_collections
 from grader.checks.readiness import steps_for
 from grader.checks.rubric_step import RubricStep
 from grader.checks.rule_failures import parted
-from grader.checks.source.script import parse
+from grader.checks.source.script import SyntaxProblem, parse
 from grader.evaluate.foresight import Foresight, foresee
 from grader.model.finding import Finding
 from grader.model.submission import Submission
 from grader.model.task import Task
+from grader.readers import Limits
 from grader.report.cards import COSTS, costs_of, weigh
 
 
@@ -51,6 +53,19 @@ def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
         shown = tuple(replace(one.item, points=one.points) for one in seen.items if not one.left_out)
         steps = steps_for(script, submission, replace(task, rubric=shown), findings)
         return Reading(findings, steps, failures)
+
+
+def read_within_limits(limits: Limits, task: Task, submission: Submission, profile: str = "") -> Reading:
+    """As `read_for`; of a text that cannot be read within limits that alone.
+
+    Raises:
+        BusyError: the machine has too much else to do.
+    """
+    return read_within(limits, submission, read_for, task, submission, profile, otherwise=_unread)
+
+
+def _unread(problem: SyntaxProblem) -> Reading:
+    return Reading((problem.finding(),), ())
 
 
 def _weighed(finding: Finding, seen: Foresight) -> Finding:

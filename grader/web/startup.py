@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import gc
 
-from grader.checks.lint import lint
 from grader.errors import InfraError
 from grader.model.submission import SourceFile, Submission
+from grader.readers import prepare
 from grader.store.submissions import NewSubmission, submit_all
 from grader.store.tokens import check_tokens
+from grader.web.learner.source_findings import source_findings, warm_reader
 from grader.web.service import WebService
+
+_READERS = 2
+"""Ready from the start; more are started as they are needed."""
 
 
 def warm_up(service: WebService) -> None:
     """Load the rules, ask the database something, and set aside what will live for as long as the process does."""
     script = Submission("warm", (SourceFile("train.py", "import torch\n"),))
-    lint(script)
+    prepare(warm_reader, _READERS)
+    # Pages show rules, too.
+    warm_reader()
+    source_findings(script)
     try:
         # Two connections are open afterwards: tokens are shown while others' submissions are taken.
         with service.store.read():

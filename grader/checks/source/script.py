@@ -10,7 +10,6 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from grader.checks.source.accumulation_rounds import AccumulationRounds
 from grader.checks.source.call_sites import Calls
@@ -30,52 +29,21 @@ from grader.checks.source.rank_tests import Conditions
 from grader.checks.source.ranks import Ranks
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import UNKNOWN
+from grader.checks.source.syntax_problem import SYNTAX, SyntaxProblem
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
 from grader.checks.source.value_sources import Values
 from grader.checks.source.wrapped_models import Replicas
-from grader.model.finding import EvidenceKind, Finding, Location, Severity
+from grader.model.finding import Location
 from grader.model.submission import SourceFile, Submission
 from grader.model.syntax_tree import parse_text, refuse_uncompilable
+from grader.readers import reads
 
-__all__ = ["UNKNOWN", "Script", "SyntaxProblem", "parse"]
+__all__ = ["SYNTAX", "UNKNOWN", "Script", "SyntaxProblem", "parse"]
 
-SYNTAX = "SYNTAX"
 _NEWLINE = re.compile(r"\r\n|\r|\n")
-_COMMENT = re.compile(r" # [^\"']*$")
 _QUOTE_LENGTH = 110
-
-
-@dataclass(frozen=True, slots=True)
-class SyntaxProblem:
-    """Why a file cannot be read as Python; `column` is 1-based."""
-
-    path: str
-    line: int
-    column: int
-    message: str
-    quote: str
-
-    @property
-    def refusal(self) -> str:
-        """Why such a submission is not taken, and what to do instead."""
-        return (
-            f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column}). Nothing of "
-            "it can run, so nothing was handed in and no attempt is spent. Mend that line, then hand in again."
-        )
-
-    def finding(self) -> Finding:
-        """The one finding that such a submission gets."""
-        return Finding(
-            code=SYNTAX,
-            severity=Severity.ERROR,
-            evidence=EvidenceKind.SOURCE,
-            message=f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column}). "
-            "Nothing of it can run, so nothing else was judged.",
-            hint="Run `python -m py_compile` on the file, mend the line it names and hand the file in again.",
-            where=(Location(self.path, self.line, self.column),),
-            details={"quote": self.quote},
-        )
+_LOOKED_AT_BYTES = 4096
 
 
 class Script:
@@ -224,10 +192,16 @@ class Script:
         cut = line[
             getattr(node, "col_offset", 0) : getattr(node, "end_col_offset", None) if last == first else None
         ]
-        text = " ".join(cut.decode(errors="replace").split()).replace("`", "'")
+        text = " ".join(cut[:_LOOKED_AT_BYTES].decode(errors="replace").split()).replace("`", "'")
         if last > first:
-            text = _COMMENT.sub("", text) + " …"
+            text = _without_comment(text) + " …"
         return f"`{text[: _QUOTE_LENGTH - 1]}…`" if len(text) > _QUOTE_LENGTH else f"`{text}`"
+
+
+def _without_comment(line: str) -> str:
+    """A line without the comment at its end, if it is one for certain: quotes may hold a `#`."""
+    place = line.find(" # ", max(line.rfind('"'), line.rfind("'")) + 1)
+    return line if place < 0 else line[:place]
 
 
 def parse(submission: Submission, *, launched: bool = True) -> Script:
@@ -236,18 +210,24 @@ def parse(submission: Submission, *, launched: bool = True) -> Script:
     problems: list[SyntaxProblem] = []
     for file in submission.files:
         if file.path.endswith(".py"):
+            reads(file.path)
             parsed = _parsed(file)
             if isinstance(parsed, SyntaxProblem):
                 problems.append(parsed)
             else:
                 trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
+    reads("")
     return Script(submission, () if problems else tuple(trees), tuple(problems), launched)
 
 
 def syntax_problem(submission: Submission) -> SyntaxProblem | None:
     """Why nothing of a submission can run, and no more than that; None where every file parses."""
-    parsed = (_parsed(file) for file in submission.files if file.path.endswith(".py"))
-    return next((one for one in parsed if isinstance(one, SyntaxProblem)), None)
+    for file in submission.files:
+        if file.path.endswith(".py"):
+            reads(file.path)
+            if isinstance(parsed := _parsed(file), SyntaxProblem):
+                return parsed
+    return None
 
 
 def _parsed(file: SourceFile) -> ast.Module | SyntaxProblem:

@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from grader.checks.lint import lint
+from grader.checks.limited_reading import WAITED_FOR
 from grader.model.submission import Submission
 from grader.report.readiness import steps_out
-from grader.report.reading import read_for
+from grader.report.reading import read_within_limits
 from grader.store.attempts import attempt
 from grader.store.limits import Limit, Refusal
 from grader.store.submissions import Receipt
@@ -29,7 +29,7 @@ from grader.web.documents.schemas import ERRORS, AcceptedOut, FindingsOut, Readi
 from grader.web.error_responses import error_response
 from grader.web.learner.attempts_left import attempts_left_at
 from grader.web.learner.open_task import open_task
-from grader.web.learner.source_findings import findings_of_attempt
+from grader.web.learner.source_findings import findings_of, findings_of_attempt
 from grader.web.security.access import (
     V1,
     Id,
@@ -150,7 +150,7 @@ async def _read(request: Request) -> Submission:
 def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> _ReceiptExtras:
     facts = attempt(service.store, taken.attempt_id)
     if facts is None:
-        return _place(service, taken), findings_out(lint(submission)), None
+        return _place(service, taken), findings_out(findings_of(submission)), None
     left = attempts_left_at(service.store, facts.course_id, facts.person_id, facts.course_task_id)
     return _place(service, taken), findings_out(findings_of_attempt(submission, facts)), left
 
@@ -191,9 +191,9 @@ def _reading(visitor: Visitor, found: TaskInCourse, submission: Submission) -> d
     task = open_task(visitor, found)
     if task is None:
         return {"findings": _findings(submission), "steps": []}
-    reading = read_for(task, submission, found.task.profile)
+    reading = read_within_limits(WAITED_FOR, task, submission, found.task.profile)
     return {"findings": findings_out(reading.findings), "steps": steps_out(reading.steps)}
 
 
 def _findings(submission: Submission) -> list[dict[str, Any]]:
-    return findings_out(lint(submission))
+    return findings_out(findings_of(submission))

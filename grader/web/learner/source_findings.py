@@ -1,6 +1,6 @@
 """What a script's text gives away, ready to be shown: what a task asks for beyond it, findings as cards, the source.
 
-Runs nothing of the script; the same files are read once for each version of a task.
+Runs nothing of the script, and reads it within limits; the same files are read once for each version of a task.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
+from grader.checks.limited_reading import WAITED_FOR, lint_within, read_within
 from grader.checks.lint import lint
 from grader.checks.rubric_step import RubricStep
 from grader.model.finding import Finding
-from grader.model.submission import Submission
+from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.report import cards, wording
 from grader.report.highlight import highlighted
 from grader.report.pages import rule_titles
 from grader.report.readiness import ReadinessView, readiness_view
-from grader.report.reading import read_for
+from grader.report.reading import Reading, read_for, read_within_limits
 from grader.store.attempts import StoredAttempt
 from grader.web.lookups.catalog import cached_task
 
@@ -69,17 +70,49 @@ def source_findings(submission: Submission, task: Task | None = None, profile: s
 def findings_of_attempt(submission: Submission, facts: StoredAttempt) -> tuple[Finding, ...]:
     """What an attempt's text gives away, as grave as what it comes to in its task."""
     task = cached_task(facts.task)
-    return lint(submission) if task is None else read_for(task, submission, facts.profile).findings
+    if task is None:
+        return findings_of(submission)
+    return _read_for(submission, task.name, task.version, facts.profile).findings
+
+
+@lru_cache(maxsize=64)
+def findings_of(submission: Submission) -> tuple[Finding, ...]:
+    """What a text gives away, whatever task it is for."""
+    return lint_within(WAITED_FOR, submission)
 
 
 @lru_cache(maxsize=64)
 def _read(submission: Submission, task_name: str, _version: str, profile: str = "") -> SourceFindings:
     # By its name, as a task is nothing that a cache could know again.
     task = cached_task(task_name) if task_name else None
+    return read_within(
+        WAITED_FOR,
+        submission,
+        _look,
+        submission,
+        task,
+        profile,
+        otherwise=lambda problem: _shown(submission, (problem.finding(),), ()),
+    )
+
+
+@lru_cache(maxsize=64)
+def _read_for(submission: Submission, task_name: str, _version: str, profile: str) -> Reading:
+    task = cached_task(task_name)
+    assert task is not None
+    return read_within_limits(WAITED_FOR, task, submission, profile)
+
+
+def _look(submission: Submission, task: Task | None, profile: str) -> SourceFindings:
     if task is None:
         return _shown(submission, lint(submission), ())
     reading = read_for(task, submission, profile)
     return _shown(submission, reading.findings, reading.steps)
+
+
+def warm_reader() -> None:
+    """Import and load what a reader needs for a script."""
+    _look(Submission("warm", (SourceFile("train.py", "import torch\n"),)), None, "")
 
 
 def _shown(

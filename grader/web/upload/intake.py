@@ -7,7 +7,7 @@ from datetime import UTC
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from grader.checks.source.script import syntax_problem
+from grader.checks.limited_reading import WAITED_FOR, problem_within
 from grader.model.submission import Submission
 from grader.report.safe_text import one_line
 from grader.store.limits import Limit, Refusal
@@ -29,10 +29,11 @@ async def hand_in(
     """Hand a submission in for a task of a course, together with whatever others hand in just now.
 
     Raises:
-        UploadRefusedError: nothing of it can run.
+        UploadRefusedError: nothing of it can run, or it cannot be read within limits.
+        InfraError: the machine has too much else to do to read it.
         HTTPException: 429, too often within the last minute.
     """
-    problem = await run_in_threadpool(syntax_problem, submission)
+    problem = await run_in_threadpool(problem_within, WAITED_FOR, submission)
     if problem is not None:
         raise UploadRefusedError(one_line(problem.refusal))
     for rate, whose in (

@@ -1,0 +1,57 @@
+"""Why a file cannot be read as Python, in words for whoever hands it in and for a grade."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.model.finding import EvidenceKind, Finding, Location, Severity
+
+SYNTAX = "SYNTAX"
+_SHORTER = "Hand in a file that holds your training code alone: no generated code, and no data written into the text."
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxProblem:
+    """Why a file cannot be read as Python; `column` is 1-based.
+
+    `limit`: what was not enough to read it, such as `3 s of processor time`; "" where Python says that it is none.
+    """
+
+    path: str
+    line: int
+    column: int
+    message: str
+    quote: str
+    limit: str = ""
+
+    @property
+    def refusal(self) -> str:
+        """Why such a submission is not taken, and what to do instead."""
+        if self.limit:
+            return f"{self._told}, so nothing was handed in and no attempt is spent. {_SHORTER}"
+        return (
+            f"{self._told}. Nothing of it can run, so nothing was handed in and no attempt is spent. Mend that line, "
+            "then hand in again."
+        )
+
+    def finding(self) -> Finding:
+        """The one finding that such a submission gets."""
+        return Finding(
+            code=SYNTAX,
+            severity=Severity.ERROR,
+            evidence=EvidenceKind.SOURCE,
+            message=f"{self._told}, so nothing else was judged."
+            if self.limit
+            else f"{self._told}. Nothing of it can run, so nothing else was judged.",
+            hint=_SHORTER
+            if self.limit
+            else "Run `python -m py_compile` on the file, mend the line it names and hand the file in again.",
+            where=(Location(self.path, self.line, self.column),),
+            details={"quote": self.quote},
+        )
+
+    @property
+    def _told(self) -> str:
+        if self.limit:
+            return f"`{self.path}` could not be read within {self.limit}: {self.message}"
+        return f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column})"

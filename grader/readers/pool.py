@@ -1,0 +1,123 @@
+"""The readers of this process: few, kept warm, lent to one asker at a time, replaced when they end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from grader.readers.limits import BusyError, Limits
+from grader.readers.reader import Reader, ReaderGoneError, in_fork
+
+MOST = 4
+"""Readers at once: more than most machines have cores to spare, so that slow texts of some do not hold up all."""
+WAIT_S = 20.0
+"""For a free one. As long as a few texts that reach their limits take."""
+_MOST_TRIES = MOST + 2
+
+_T = TypeVar("_T")
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self._change = threading.Condition()
+        self._idle: list[Reader] = []
+        self._num = 0
+        self._first = ""
+        self._environment = _environment()
+
+    def prepare(self, first: str, number: int) -> None:
+        with self._change:
+            if first != self._first:
+                self.forget()
+            self._first = first
+            while self._num < number:
+                self._idle.append(self._new())
+
+    def read(self, work: Callable[..., _T], given: tuple[Any, ...], limits: Limits) -> _T:
+        for _ in range(_MOST_TRIES):
+            reader = self._take()
+            try:
+                return reader.ask(work, given, limits)
+            except ReaderGoneError:
+                continue
+            finally:
+                self._give_back(reader)
+        raise RuntimeError("no reader starts on this machine")
+
+    def forget(self) -> None:
+        """What is idle knows other modules or settings than are wanted now, or nobody wants anything any more."""
+        idle, self._idle = self._idle, []
+        self._num -= len(idle)
+        for reader in idle:
+            reader.close()
+
+    def _take(self) -> Reader:
+        deadline = time.monotonic() + WAIT_S
+        with self._change:
+            if (now := _environment()) != self._environment:
+                self._environment = now
+                self.forget()
+            while not self._idle:
+                if self._num < MOST:
+                    return self._new()
+                if not self._change.wait(deadline - time.monotonic()):
+                    raise BusyError("other texts are being read")
+            return self._idle.pop()
+
+    def _new(self) -> Reader:
+        reader = Reader(self._first, self._environment)
+        self._num += 1
+        return reader
+
+    def _give_back(self, reader: Reader) -> None:
+        with self._change:
+            if reader.alive and reader.environment == self._environment:
+                self._idle.append(reader)
+            else:
+                reader.close()
+                self._num -= 1
+                # Imports while nobody waits for it, and is the last to be taken.
+                self._idle.insert(0, self._new())
+            self._change.notify()
+
+
+def prepare(first: Callable[[], object], number: int) -> None:
+    """Start readers before anybody waits for one; each calls `first`, a module's function, to import what it needs."""
+    _pool.prepare(f"{first.__module__}:{first.__qualname__}", number)
+
+
+def read(work: Callable[..., _T], *given: Any, limits: Limits) -> _T:
+    """What `work(*given)` gives, done elsewhere; with threads about, all of it must be fit to be pickled.
+
+    Raises:
+        OverLimitError: it took more than the limits allow.
+        BusyError: no reader was free in time, or it had too little processor time in `limits.wall_s`.
+        Exception: what the work raised.
+    """
+    if threading.active_count() == 1:
+        return in_fork(lambda: work(*given), limits)
+    return _pool.read(work, given, limits)
+
+
+def _environment() -> dict[str, str]:
+    """Settings that a reader was born with; a process changes them in tests alone."""
+    return {name: value for name, value in os.environ.items() if name.startswith("GRADER_")}
+
+
+def _begin_anew() -> None:
+    # A fork's readers are its parent's.
+    global _pool
+    _pool = _Pool()
+
+
+def _end() -> None:
+    _pool.forget()
+
+
+_pool = _Pool()
+os.register_at_fork(after_in_child=_begin_anew)
+atexit.register(_end)

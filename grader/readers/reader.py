@@ -1,0 +1,180 @@
+"""One reader as its parent sees it: started, asked, and explained where it ended instead of answering."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn, TypeVar
+
+from grader.readers import serving
+from grader.readers.limits import BusyError, Limits, OverLimitError
+
+_START_S = 60.0
+"""Imports take a second; on a machine that is short of everything, many."""
+_MARGIN_S = 5.0
+
+_T = TypeVar("_T")
+
+
+class Reader:
+    """A reader of its own, imported anew: for processes with threads, which must not fork.
+
+    `first`: what it calls before it takes work, `module:function`, or "".
+    """
+
+    def __init__(self, first: str, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "grader.readers", str(theirs.fileno()), *filter(None, [first])],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        self._connection = Connection(ours.detach())
+        self._used = self._owes = False
+
+    def ask(self, work: Callable[..., _T], given: tuple[Any, ...], limits: Limits) -> _T:
+        """What the work gives.
+
+        Raises:
+            OverLimitError: it took too much; this reader is dead then.
+            BusyError: the machine had too little processor time for it; dead, too.
+            ReaderGoneError: it ended before it took the work.
+            Exception: what the work raised.
+        """
+        wait_s = limits.wall_s + (_MARGIN_S if self._used else _START_S)
+        self._used = self._owes = True
+        try:
+            self._connection.send_bytes(pickle.dumps((work, given, limits), pickle.HIGHEST_PROTOCOL))
+            answer = _heard(self._connection, time.monotonic() + wait_s, limits)
+        except OSError:
+            self.close()
+            raise ReaderGoneError from None
+        except _EndedError as ended:
+            code = self.close()
+            if ended.at is None:
+                raise ReaderGoneError from None
+            raise OverLimitError(_why(code, limits), ended.at) from None
+        self._owes = False
+        given_back: _T = answer.value_within(limits)
+        return given_back
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked: one that has grown large ends after its work, one that owes an answer is lost."""
+        return not self._owes and self._process.poll() is None
+
+    def close(self) -> int:
+        """End it; how it ended, as `subprocess` says it."""
+        self._connection.close()
+        # What has ended by itself stays as it ended.
+        self._process.kill()
+        return self._process.wait()
+
+
+class ReaderGoneError(Exception):
+    """The reader had ended before it was asked; another one may do it."""
+
+
+class _EndedError(Exception):
+    """`at`: what was being read, "" where unsaid; None: nothing yet."""
+
+    def __init__(self, at: str | None) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    kind: int
+    value: Any
+    at: str
+
+    def value_within(self, limits: Limits) -> Any:
+        if self.kind == serving.ANSWER:
+            return self.value
+        if self.kind == serving.FAILURE:
+            raise self.value
+        reached = {
+            serving.MEMORY: f"{limits.memory_bytes >> 20:,} MiB of memory",
+            serving.DEPTH: "the depth that Python follows",
+            serving.TOO_LONG: f"{limits.answer_bytes >> 20:,} MiB of what there is to say about it",
+        }
+        raise OverLimitError(reached[self.kind], self.at)
+
+
+def in_fork(work: Callable[[], _T], limits: Limits) -> _T:
+    """What the work gives, done by a copy of this process, which must have one thread.
+
+    Raises:
+        OverLimitError: it took too much.
+        BusyError: the machine had too little processor time for it.
+        Exception: what the work raised.
+    """
+    receiving, sending = os.pipe()
+    begun = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        _be_fork(work, limits, (receiving, sending))
+    os.close(sending)
+    with Connection(receiving, writable=False) as connection:
+        try:
+            answer = _heard(connection, begun + limits.wall_s + _MARGIN_S, limits)
+        except _EndedError as ended:
+            raise OverLimitError(_why(_reap(pid), limits), ended.at or "") from None
+        except BaseException:
+            _reap(pid)
+            raise
+    _reap(pid)
+    given_back: _T = answer.value_within(limits)
+    return given_back
+
+
+def _be_fork(work: Callable[[], Any], limits: Limits, ends: tuple[int, int]) -> NoReturn:
+    code = 1
+    try:
+        os.close(ends[0])
+        serving.become_reader()
+        serving.do(Connection(ends[1], readable=False), work, limits)
+        code = 0
+    finally:
+        # Nothing that this process had open or planned is the copy's business.
+        os._exit(code)
+
+
+def _reap(pid: int) -> int:
+    # What has ended by itself stays as it ended.
+    os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _heard(connection: Connection, deadline: float, limits: Limits) -> _Answer:
+    at: str | None = None
+    while True:
+        try:
+            if not connection.poll(max(0.0, deadline - time.monotonic())):
+                raise _EndedError(at)
+            kind, value = pickle.loads(connection.recv_bytes(limits.answer_bytes + (1 << 16)))
+        except (EOFError, OSError):
+            raise _EndedError(at) from None
+        if kind != serving.AT:
+            return _Answer(kind, value, at or "")
+        at = value
+
+
+def _why(code: int, limits: Limits) -> str:
+    if code == -signal.SIGPROF:
+        return f"{limits.cpu_s:g} s of processor time"
+    if code == -signal.SIGALRM:
+        raise BusyError(f"{limits.wall_s:g} s were not enough on a machine with so much else to do")
+    return "the memory that there is" if code == -signal.SIGKILL else "what Python's own parser bears"
