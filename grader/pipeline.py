@@ -17,7 +17,7 @@ from typing import Self
 from grader.catalog import find_dataset
 from grader.checks.diagnosis import load_explanations
 from grader.checks.rule import load_rules
-from grader.checks.source.script import parse
+from grader.checks.limited_reading import BEFORE_RUN, problem_within
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
@@ -162,10 +162,11 @@ class Pipeline:
         load_explanations()
         if out is not None:
             check_out(out)
-        runs = not parse(submission).syntax_errors
+        problem = problem_within(BEFORE_RUN, submission)
+        runs = problem is None
         calibration = self._reference(setting, on_progress) if runs else None
         workspace = new_workspace(task.name, submission, out)
-        facts = self._facts(setting, submission)
+        facts = replace(self._facts(setting, submission), unread=problem.unread if problem else None)
         write_facts(facts, workspace)
         if runs:
             if calibration is not None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from grader.checks.lint import lint
+from grader.catalog.scripts import NamedScript
+from grader.checks.lint import LintedScript, lint
 from grader.checks.source.script import syntax_problem
 from grader.checks.source.syntax_problem import SyntaxProblem
 from grader.model.finding import Finding
-from grader.model.submission import Submission
+from grader.model.submission import SourceFile, Submission
 from grader.readers import Limits, OverLimitError, read
 
 WAITED_FOR = Limits(cpu_s=3.0, wall_s=4.5)
@@ -65,6 +66,30 @@ def lint_within(limits: Limits, submission: Submission) -> tuple[Finding, ...]:
     return read_within(limits, submission, lint, submission, otherwise=lambda problem: (problem.finding(),))
 
 
+def lint_script_within(
+    limits: Limits, lint_one: Callable[[NamedScript], LintedScript], source: NamedScript
+) -> LintedScript:
+    """What `lint_one` finds in a script; of one that cannot be read within limits that alone.
+
+    Raises:
+        BusyError: the machine has too much else to do.
+    """
+    if source.problem:
+        return lint_one(source)
+    return read_within(
+        limits,
+        source.submission,
+        lint_one,
+        source,
+        otherwise=lambda problem: LintedScript(source, (problem.finding(),)),
+    )
+
+
+def warm_reader() -> None:
+    """Load what a reader needs for a script."""
+    lint(Submission("warm", (SourceFile("train.py", "import torch\n"),)))
+
+
 def _problem_of(submission: Submission) -> SyntaxProblem | None:
     problem = syntax_problem(submission)
     if problem is None and sum(len(file.text) for file in submission.files) > LONG_BYTES:
@@ -79,4 +104,4 @@ def _problem(submission: Submission, error: OverLimitError) -> SyntaxProblem:
     lines = text.split("\n")
     longest = max(len(line) for line in lines)
     what = f"it has {len(text):,} characters in {len(lines):,} lines, the longest of {longest:,}"
-    return SyntaxProblem(path, 1, 1, what, "", error.limit)
+    return SyntaxProblem.of_unread(path, error.limit, what)

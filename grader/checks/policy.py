@@ -268,7 +268,7 @@ def _syntax(script: Script) -> Finding | None:
 
 
 def _silent(task: Task) -> tuple[CheckResult, ...]:
-    reason = "The submission is not valid Python, so nothing else was looked at."
+    reason = "The submission cannot be read as Python, so nothing else was looked at."
     return tuple(CheckResult(r.code, State.NOT_OBSERVABLE, (), reason) for r in applicable(task))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 PAGE = """\
-The script is not valid Python.
+Python cannot read the script.
 
 ## What it finds
 A file that Python cannot read: a bracket or a quote that is never closed, a line that is indented too far or too
-little, a word that is missing.
+little, a word that is missing. Or one that takes more time or memory to read than a script may: hundreds of kilobytes
+of generated code, or of data written into the text.
 
 ## Why it matters
 Python reads a file whole before it runs the first line. Nothing of this one can run, on no rank, so nothing else is
@@ -28,5 +29,5 @@ for epoch in range(EPOCHS):
 ## How it is seen
 In the source: Python's own parser and compiler refuse the file, and say where they stopped. The mistake is often a line
 above that place, at the bracket or quote that is still open there. `python -m py_compile train.py` says the same on
-your machine.
+your machine. Reading has limits of time and memory, too; a script of 300 lines takes a hundredth of them.
 """

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from grader.catalog.scripts import NamedScript
     from grader.checks.lint import LintedScript
     from grader.checks.mended_script import MendedScript
+
+_TIMES_READ = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,19 @@ def fix_scripts(
         UsageError: a file cannot be written; those before it are.
     """
     from grader.catalog.mended_files import write_back
-    from grader.checks.mended_script import mend
+    from grader.checks.limited_reading import AT_COMMAND
+    from grader.checks.mended_script import MendedScript, mend
+    from grader.readers import OverLimitError, read
 
+    # It is read several times, once for each fix that is made.
+    limits = replace(AT_COMMAND, cpu_s=_TIMES_READ * AT_COMMAND.cpu_s)
     done = []
     for one in linted:
-        found = mend(one, lint_again)
+        try:
+            found = read(mend, one, lint_again, limits=limits)
+        except OverLimitError as error:
+            print(f"grader: {one.source.name}: nothing was mended, {error}", file=sys.stderr)
+            found = MendedScript(one.source.submission, (), one)
         source = found.linted.source
         if found.changed and not fixing.only_shown and not source.from_stdin:
             write_back(source, found.before, found.changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence, SourceEvidence
-from grader.checks.source.script import parse
+from grader.checks.source.script import parse, unread
 from grader.evaluate.measurement_files import read_stored
 from grader.judging.attempt_folder import read_facts, read_logs
 from grader.model.calibration import Calibration
@@ -22,7 +22,8 @@ def read_evidence(workspace: Workspace) -> Evidence | SourceEvidence:
         InfraError: files of the judge's own are damaged.
     """
     facts = read_facts(workspace)
-    script = parse(facts.submission)
+    # Judged again it is no other than it was, on however fast a machine.
+    script = unread(facts.submission, facts.unread) if facts.unread else parse(facts.submission)
     if script.syntax_errors:
         return SourceEvidence(facts, script)
     record = read_record(workspace.record)

@@ -18,6 +18,7 @@ class AttemptFacts:
         dataset: name; num_train, num_validation, num_hidden: samples of its splits.
         submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
         timed: False where time targets were left out.
+        unread: what was not enough to read the submission, as (path, limit, how large it is); None: it could be read.
     """
 
     attempt: str
@@ -35,6 +36,7 @@ class AttemptFacts:
     submission: Submission
     timed: bool = True
     nnodes: int = 1
+    unread: tuple[str, str, str] | None = None
 
     @property
     def world_size(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 ENTRY_POINT = "train.py"
 
@@ -47,11 +48,17 @@ class Submission:
 
     def lines(self, path: str) -> tuple[str, ...]:
         """All lines of one file, counted as Python counts them; empty where there is no such file."""
-        # str.splitlines() also ends lines at form feeds and Unicode separators, which Python's parser does not.
-        lines = re.split(r"\r\n|\r|\n", self.text(path) or "")
-        return tuple(lines[:-1] if lines[-1] == "" else lines)
+        return _lines(self.text(path) or "")
 
     def line(self, path: str, line: int) -> str:
         """One source line without its newline; "" outside the file."""
         lines = self.lines(path)
         return lines[line - 1] if 1 <= line <= len(lines) else ""
+
+
+# Every finding asks for lines again, and there may be thousands of both.
+@lru_cache(maxsize=16)
+def _lines(text: str) -> tuple[str, ...]:
+    # str.splitlines() also ends lines at form feeds and Unicode separators, which Python's parser does not.
+    lines = re.split(r"\r\n|\r|\n", text)
+    return tuple(lines[:-1] if lines[-1] == "" else lines)

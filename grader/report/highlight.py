@@ -16,11 +16,15 @@ from grader.report.safe_text import visible
 
 _CLASSES = ((Comment, "c"), (String, "s"), (Number, "num-lit"), (Keyword, "k"), (Operator.Word, "k"))
 _MAX_LINES, _MAX_CHARACTERS = 5000, 200_000
+_LONGEST_LINE = 2000
 
 
 def highlighted(lines: Iterable[str]) -> list[Markup]:
-    """Each line as escaped HTML with `<span class=…>`: `c` comment, `s` string, `num-lit` number, `k` keyword."""
-    source = list(lines)
+    """Each line as escaped HTML with `<span class=…>`: `c` comment, `s` string, `num-lit` number, `k` keyword.
+
+    Of a line longer than 2,000 characters only the first are shown.
+    """
+    source = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in lines]
     text = "\n".join(source)
     if len(source) > _MAX_LINES or len(text) > _MAX_CHARACTERS:
         return [escape(visible(line)) for line in source]

@@ -11,6 +11,7 @@ from grader.model.submission import Submission
 
 _TAB = 4
 _MAX_MARKED = 6
+_LONGEST_LINE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +83,22 @@ def _quote(submission: Submission, places: tuple[Location, ...], context: int) -
     left_out = max(min(place.end_line, len(source)) for place in known) - last
     begin = max(1, min(place.line for place in known) - context)
     end = last if left_out else min(len(source), last + context)
-    block = dedent("\n".join(line.expandtabs(_TAB).rstrip() for line in source[begin - 1 : end])).split("\n")
+    quoted = [_cut(line) for line in source[begin - 1 : end]]
+    block = dedent("\n".join(line.expandtabs(_TAB).rstrip() for line in quoted)).split("\n")
     hits = {number for place in known for number in range(place.line, _shown_end(place) + 1)}
     columns = {place.line: place.column for place in reversed(known)}
     return Quote(
         places,
         tuple(
-            QuotedLine(number, text, number in hits, _caret(source[number - 1], columns.get(number, 0), text))
-            for number, text in enumerate(block, start=begin)
+            QuotedLine(number, text, number in hits, _caret(line, columns.get(number, 0), text))
+            for number, (line, text) in enumerate(zip(quoted, block, strict=True), start=begin)
         ),
         left_out,
     )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
 def _caret(line: str, column: int, shown: str) -> int | None:

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import structlog
 
+from grader.checks.limited_reading import warm_reader
 from grader.errors import GraderError, TaskError, UsageError
 from grader.pipeline import Pipeline
+from grader.readers import prepare
 from grader.store import attempt_endings, claims, outbox
 from grader.store.attempt_endings import AttemptEnding
 from grader.store.claims import Claimed, Idle
@@ -67,6 +69,7 @@ class AttemptProcessor:
 
     def open(self) -> None:
         """Start what is to be warm when the first message comes; what fails now is tried again then."""
+        prepare(warm_reader, 1)
         try:
             self._open_pipeline()
         except Exception:  # noqa: BLE001 - logged; nothing here ends its process

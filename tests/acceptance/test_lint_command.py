@@ -123,7 +123,7 @@ def test_file_that_does_not_parse_has_a_title_and_a_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text("def (:\n")
-    assert "SYNTAX The script is not valid Python" in _printed(capsys, "lint", str(tmp_path / "train.py"))
+    assert "SYNTAX Python cannot read the script" in _printed(capsys, "lint", str(tmp_path / "train.py"))
     assert "py_compile" in _printed(capsys, "rule", "SYNTAX")
 
 

@@ -47,9 +47,17 @@ def test_any_text_is_shown_as_it_is_and_harmless(lines: list[str]) -> None:
 
 
 def test_a_huge_file_is_shown_plain() -> None:
-    (line,) = highlighted(["x = 1 # <" + "y" * 300_000])
+    line, *others = highlighted(["x = 1 # <" + "y" * 1000] * 300)
+    assert len(others) == 299
     assert "<span" not in line
     assert "&lt;" in line
+
+
+def test_of_a_line_without_end_the_beginning_is_shown() -> None:
+    long, after = highlighted(["x = '" + "y" * 300_000, "z = 1"])
+    assert len(long) < 3000
+    assert "y…" in long
+    assert after.endswith('<span class="num-lit">1</span>')
 
 
 def test_every_skeleton_reads_as_before(repository: Path) -> None:

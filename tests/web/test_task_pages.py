@@ -194,7 +194,7 @@ def test_a_script_that_cannot_run_costs_no_attempt_and_is_still_in_the_form(scho
     assert "not valid Python" in refused.text
     assert "no attempt is spent" in refused.text
     assert "def main(:" in refused.text.split("<textarea")[1].split("</textarea>")[0]
-    assert "The script is not valid Python" in refused.text, "the finding has a title"
+    assert "Python cannot read the script" in refused.text, "the finding has a title"
     assert "2 of 2 left" in refused.text
     assert handed_in(school) == 0
 

@@ -220,6 +220,11 @@ def parse(submission: Submission, *, launched: bool = True) -> Script:
     return Script(submission, () if problems else tuple(trees), tuple(problems), launched)
 
 
+def unread(submission: Submission, problem: tuple[str, str, str]) -> Script:
+    """A submission that could not be read within limits; `problem`: `SyntaxProblem.unread`."""
+    return Script(submission, (), (SyntaxProblem.of_unread(*problem),))
+
+
 def syntax_problem(submission: Submission) -> SyntaxProblem | None:
     """Why nothing of a submission can run, and no more than that; None where every file parses."""
     for file in submission.files:

@@ -24,6 +24,16 @@ class SyntaxProblem:
     quote: str
     limit: str = ""
 
+    @classmethod
+    def of_unread(cls, path: str, limit: str, size: str) -> SyntaxProblem:
+        """Of a file that took more than `limit`; `size`: how large it is, in words."""
+        return cls(path, 1, 1, size, "", limit)
+
+    @property
+    def unread(self) -> tuple[str, str, str] | None:
+        """What `of_unread` makes the same problem of; None for a file that is no Python."""
+        return (self.path, self.limit, self.message) if self.limit else None
+
     @property
     def refusal(self) -> str:
         """Why such a submission is not taken, and what to do instead."""

@@ -35,7 +35,9 @@ from grader.cli.exports import OF_LINT, add_export_arguments, check_exports, wri
 
 if TYPE_CHECKING:
     from grader.catalog.scripts import NamedScript
+    from grader.checks.choice import Choice
     from grader.checks.lint import LintedScript
+    from grader.model.task import Task
 
 NAME = "lint"
 ORDER = 20
@@ -127,23 +129,28 @@ def run(args: argparse.Namespace) -> int:
 
 def _linter(args: argparse.Namespace) -> Callable[[NamedScript], LintedScript]:
     """Asks of a script what the command line asks: the chosen rules, against a task where one is named."""
-    from dataclasses import replace
+    from functools import partial
 
     from grader.checks.choice import parse_choice
+    from grader.checks.limited_reading import AT_COMMAND, lint_script_within
     from grader.checks.lint import lint_script_as_asked
 
     choice = parse_choice(args.select, args.ignore)
     if args.task is None:
-        return lambda source: lint_script_as_asked(source, choice)
+        return partial(lint_script_within, AT_COMMAND, partial(lint_script_as_asked, choice=choice))
     from grader.catalog import load_task
-    from grader.report.reading import Reading, read_for
     from grader.settings import settings
 
-    task = load_task(args.task)
+    for_task = partial(_lint_for_task, load_task(args.task), settings().profile, choice)
+    return partial(lint_script_within, AT_COMMAND, for_task)
 
-    def lint_for_task(source: NamedScript) -> LintedScript:
-        read = Reading((), ()) if source.problem else read_for(task, source.submission, settings().profile)
-        found = (*read.findings, *read.failures)
-        return replace(lint_script_as_asked(source, choice, found), steps=read.steps)
 
-    return lint_for_task
+def _lint_for_task(task: Task, profile: str, choice: Choice, source: NamedScript) -> LintedScript:
+    from dataclasses import replace
+
+    from grader.checks.lint import lint_script_as_asked
+    from grader.report.reading import Reading, read_for
+
+    read = Reading((), ()) if source.problem else read_for(task, source.submission, profile)
+    found = (*read.findings, *read.failures)
+    return replace(lint_script_as_asked(source, choice, found), steps=read.steps)

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     import secrets
 
     from grader.catalog import read_submission
-    from grader.checks.source.script import syntax_problem
+    from grader.checks.limited_reading import AT_COMMAND, problem_within
     from grader.cli import remote, remote_grade
     from grader.client import ReadingAnswer
     from grader.errors import EXIT_ACCEPTED, UsageError
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.check and args.wait:
         raise UsageError("--check hands nothing in, so there is nothing to --wait for")
     submission = read_submission(args.file)
-    problem = syntax_problem(submission)
+    problem = problem_within(AT_COMMAND, submission)
     if problem is not None:
         raise UsageError(problem.refusal)
     with remote.service() as service:

@@ -21,6 +21,7 @@ from grader.web.similarity.comparison import (
     SimilarPair,
 )
 from grader.web.similarity.comparison_process import MAX_SUBMISSIONS, compare_in_process
+from grader.web.staff.annotated_source import MOST_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _side(one: LastSubmission, passages: Sequence[Passage]) -> PairSide:
             file.path,
             tuple(
                 SideLine(number, text, marked.get((file.path, number), 0))
-                for number, text in enumerate(highlighted(file.text.split("\n")), start=1)
+                for number, text in enumerate(highlighted(file.text.split("\n")[:MOST_LINES]), start=1)
             ),
         )
         for file in one.files
