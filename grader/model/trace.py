@@ -183,6 +183,10 @@ class Step:
     """Tensors of the optimizer that require gradients; `num_missing` of them had none, `missing` names some."""
     num_missing: int | None = None
     missing: tuple[str, ...] = ()
+    own: Sums | None = None
+    """What the rank's own backward passes gave to the parameters of `grads`, before it was averaged; None unknown."""
+    own_last: Sums | None = None
+    """The last of what they gave, where it came in several parts."""
     empty: int | None = None
     """Backward passes since this optimizer's last step that began with all chosen gradients cleared; `full`: with none
     of them cleared. None where nobody looked."""

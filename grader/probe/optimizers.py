@@ -17,6 +17,7 @@ from grader.probe.fingerprints import choose, fingerprint, is_sharded
 from grader.probe.gradient_clearing import Watch, look_again, missing, watch, watches
 from grader.probe.layouts import report_placements
 from grader.probe.models import TrackedModel
+from grader.probe.own_gradients import OwnGradients
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
@@ -37,6 +38,7 @@ class _Optimizer:
             nothing but the parameters; looks: which ones.
         due: the step after which parameter sums are still to be written, or None.
         watch: what backward passes find of a fingerprinted step's gradients, until the next step.
+        own: what backward passes give, where the next step is fingerprinted.
         closure: whether its last step went forward and backward by itself.
         beside: whether it steps on tensors of its own (its part of a flat buffer, say) while a module is trained: what
             a rank has there need not be like another's, and `updates` looks at the module's weights instead.
@@ -44,7 +46,7 @@ class _Optimizer:
 
     __slots__ = (
         "_lr", "_lrs", "beside", "chosen", "closure", "due", "every", "head", "id", "looks", "models", "names",
-        "seconds", "steps", "watch",
+        "own", "seconds", "steps", "watch",
     )  # fmt: skip
 
     def __init__(self, number: int, optimizer: Any) -> None:
@@ -58,6 +60,7 @@ class _Optimizer:
         self.watch: Watch | None = None
         params = [p for group in optimizer.param_groups for p in group["params"]]
         self.models: list[TrackedModel] = models.owners_of(params)
+        self.own: OwnGradients | None = None
         self.closure = False
         self.beside = not self.models and counters.module_trained
         named: dict[int, str] = {}
@@ -139,7 +142,9 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
             "grad_names": known.names,
             "site": code_locations.here(),
             **missing(optimizer, known.models),
+            **(known.own.told() if known.own is not None else {}),
         }
+        known.own = None
     counters.beside = known.beside
     write_step(known, t, known.lr(optimizer), more)
     if not sampled:
@@ -167,6 +172,8 @@ def _after_step(optimizer: Any) -> None:
         known.seconds = f"{counters.step_ended - _running_from:.6f}"
         for model in known.models:
             models.note_versions(model)
+        if known.sampled() and not (known.closure or known.beside):
+            known.own = OwnGradients(p for _, p in known.chosen)
 
 
 def _write_params(known: _Optimizer) -> None:

@@ -175,6 +175,8 @@ def step(f: Fields, t: float) -> model.Step:
         num_params=f.maybe("num_params", f.whole),
         num_missing=f.maybe("num_missing", f.whole),
         missing=f.maybe("missing", f.texts) or (),
+        own=f.maybe("own", f.sums),
+        own_last=f.maybe("own_last", f.sums),
         empty=f.maybe("empty", f.whole),
         full=f.maybe("full", f.whole),
     )

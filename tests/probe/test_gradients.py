@@ -146,3 +146,52 @@ def test_other_ways_to_step_are_no_accumulation(ranks: Callable[..., Ran], wrap:
     assert len(first.steps) == 12
     assert all(s.full == 0 for s in first.steps if s.full is not None)
     assert {s.num_missing for s in first.steps if s.num_missing is not None} <= {0}
+
+
+@pytest.mark.parametrize(
+    ("train", "times"),
+    [
+        pytest.param(USUAL, 1, id="averaged"),
+        pytest.param(
+            "optimizer.zero_grad(); cross_entropy(model(x), y).backward()\n"
+            "nn.utils.clip_grad_value_(model.parameters(), 1e9); optimizer.step()",
+            1,
+            id="clipped by a limit that is never reached",
+        ),
+        pytest.param(
+            "optimizer.zero_grad(); (2 * cross_entropy(model(x), y)).backward()\n"
+            "[p.grad.div_(2) for p in model.parameters()]; optimizer.step()",
+            2,
+            id="scaled",
+        ),
+    ],
+)
+def test_what_ranks_step_on_is_the_mean_of_what_they_gave(
+    ranks: Callable[..., Ran], train: str, times: int
+) -> None:
+    ran = ranks(text(train=train))
+    first, second = (
+        {s.n: s for s in rank.steps if s.own is not None and s.grads is not None} for rank in ran.ranks
+    )
+    assert list(first) == list(second)
+    assert len(first) >= 7
+    assert 0 not in first, "nobody was there before the first step"
+    for n, step in first.items():
+        mean = [(a + b) / 2 / times for a, b in zip(step.own, second[n].own, strict=True)]
+        assert step.grads == pytest.approx(mean, rel=1e-4, abs=1e-6)
+        assert step.own == step.own_last != second[n].own
+    assert not any("hook" in str(event.fields) for event in ran.events(events.UNSUPPORTED))
+
+
+def test_a_gradient_that_a_script_asks_for_is_its_last_word(ranks: Callable[..., Ran]) -> None:
+    train = """
+optimizer.zero_grad(); cross_entropy(model(x), y).backward()
+for p, g in zip(net.parameters(), torch.autograd.grad(cross_entropy(net(x + 1), y), list(net.parameters()))): p.grad = g
+optimizer.step()
+"""
+    ran = ranks(text(train=train))
+    looked = [s for s in ran.ranks[0].steps if s.own is not None]
+    assert looked
+    for step in looked:
+        assert step.grads == pytest.approx(step.own_last)
+        assert step.own != step.own_last

@@ -2,7 +2,8 @@
 
 ## What it finds
 Runs in which several ranks join a group, compute, and end without one exchange: no wrapper that averages gradients, no
-collective that carries a tensor or an object. A barrier alone carries nothing.
+collective that carries a tensor or an object. A barrier alone carries nothing. Runs, too, in which one rank computes
+gradients and another never does: what it brings to an exchange is not its share of the work.
 
 ## Why it matters
 Ranks that never talk are so many single processes, each with results of its own. The group makes the script look
@@ -35,11 +36,13 @@ gradients are found to differ, that finding says it better.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
-from grader.checks.phrases import at, count, first_known, place
+from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 from grader.model.run import Ending
+from grader.model.trace import RankTrace
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -55,6 +58,9 @@ def check_run(evidence: Evidence) -> Observation:
     if not formed:
         return not_observable("No process group of several ranks was seen.")
     exchanges = [c for r in evidence.trace.ranks for c in r.collectives if c.name not in _CARRY_NOTHING]
+    idle = _idle(evidence)
+    if idle:
+        return flagged(_idle_hit(evidence, idle))
     if wraps := [w for r in evidence.trace.ranks for w in r.wraps]:
         return verified(f"{count(len(wraps), 'wrapper')} exchanged what the ranks computed.")
     if exchanges:
@@ -70,4 +76,32 @@ def check_run(evidence: Evidence) -> Observation:
             where=place(site),
             ranks=tuple(r.rank for r in evidence.trace.ranks),
         )
+    )
+
+
+def _passes(rank: RankTrace) -> int:
+    """Backward passes of a rank, and gradients that it asked for."""
+    told = (end.fields.get(name) for end in rank.events("end") for name in ("backwards", "derivatives"))
+    return sum(number for number in told if isinstance(number, int))
+
+
+def _idle(evidence: Evidence) -> list[int]:
+    """Ranks that never computed a gradient where others did; nothing where optimizers step, whose rules see more."""
+    if trainers(evidence.trace) or not all(r.ended for r in evidence.trace.ranks):
+        return []
+    passes = {r.rank: _passes(r) for r in evidence.trace.ranks}
+    return [rank for rank, number in passes.items() if not number] if any(passes.values()) else []
+
+
+def _idle_hit(evidence: Evidence, idle: list[int]) -> Hit:
+    busy = [r.rank for r in evidence.trace.ranks if r.rank not in idle]
+    return Hit(
+        message=(
+            f"{ranks(idle)} never computed a gradient: {ranks(busy)} did all of the work, and what the others brought "
+            "to the exchanges is no share of it."
+        ),
+        hint="Let each rank compute the gradient of its own share, and put the results together with a collective.",
+        where=(),
+        ranks=tuple(idle),
+        details={"passes_by_rank": {str(r.rank): _passes(r) for r in evidence.trace.ranks}},
     )

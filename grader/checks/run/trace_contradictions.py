@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
+from grader.checks.run.gradient_origin import made_up, not_of_own_samples
 from grader.checks.run.replica_comparison import compare_gradients, contains, equal, sharded, trainers
 from grader.checks.run.told_path import off_path
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
@@ -65,7 +66,12 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
     if evidence.record.ending is Ending.COMPLETED:
         found += _weights(evidence)
         found += [Contradiction(fact, True) for fact in (unlearned(evidence),) if fact]
-    told = (foreign_samples(evidence), pretended_samples(evidence))
+    told = (
+        foreign_samples(evidence),
+        pretended_samples(evidence),
+        made_up(evidence),
+        not_of_own_samples(evidence),
+    )
     found += [Contradiction(fact, True, outside=False) for fact in told if fact]
     found += _file_times(evidence)
     found += _traffic(evidence)

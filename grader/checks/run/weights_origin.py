@@ -29,8 +29,8 @@ _FIRST = 3
 _FEWEST_STEPS = 6
 SAME_SAMPLES = 0.3
 """Share of samples that two ranks may have in common where their indices have none; copies in the data are rarer."""
-FEW_SAMPLES = 0.7
-"""Share of samples with different indices that must really be different."""
+FEW_SAMPLES = 0.85
+"""Share of samples with different indices that must really be different: all are, but for copies in the data."""
 _SPOTS_NEEDED = 48
 _UNKNOWN = 1 << 30
 
@@ -113,14 +113,13 @@ def pretended_samples(evidence: Evidence) -> str:
                 "that were looked at are the same."
             )
     # Only of the task's own images is it known that they differ.
-    for look in ranks if evidence.num_train is not None else ():
-        drawn = sum(len(indices) for indices in look.drawn.values())
-        given = sum(len(samples) for samples in look.given.values())
-        if drawn >= _SPOTS_NEEDED and given < FEW_SAMPLES * drawn:
-            return (
-                f"Rank {look.rank} drew {drawn:,} different indices within single steps, and only {given:,} of the "
-                "samples that came for them are different."
-            )
+    drawn = len({index for rank in ranks for indices in rank.drawn.values() for index in indices})
+    given = len({sample for rank in ranks for samples in rank.given.values() for sample in samples})
+    if evidence.num_train is not None and drawn >= _SPOTS_NEEDED and given < FEW_SAMPLES * drawn:
+        return (
+            f"The ranks drew {drawn:,} different indices at the steps that were looked at, and only {given:,} of the "
+            "samples that came for them are different."
+        )
     return ""
 
 

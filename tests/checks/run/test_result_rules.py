@@ -296,6 +296,26 @@ def test_one_collective_or_a_wrapper_is_talk_enough(tell: Any) -> None:
     assert tell.Story(1).observation("DIST012").state is UNSEEN
 
 
+def test_a_rank_that_never_computes_a_gradient_brings_no_share(tell: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.collective(0, "all_reduce", 9)
+    for r in story.ranks:
+        r.event("end", backwards=1 - r.rank, derivatives=0)
+    look = story.observation("DIST012")
+    assert look.state is FLAGGED
+    assert look.hits[0].ranks == (1,)
+    assert "rank 0 did all of the work" in look.hits[0].message
+    # Gradients can be asked for one by one, and written down by hand on all ranks.
+    for passes in ((1, 0), (0, 1)), ((0, 0), (0, 0)):
+        story = tell.Story()
+        story.group()
+        story.collective(0, "all_reduce", 9)
+        for r, (backwards, derivatives) in zip(story.ranks, passes, strict=True):
+            r.event("end", backwards=backwards, derivatives=derivatives)
+        assert story.observation("DIST012").state is CLEAN
+
+
 @pytest.mark.parametrize(("bytes_there", "state"), [(0, FLAGGED), (1 << 20, CLEAN)])
 def test_a_gpu_that_holds_nothing_at_any_step(tell: Any, bytes_there: int, state: State) -> None:
     story = tell.Story(1)

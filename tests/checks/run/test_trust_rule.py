@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from grader.model.evaluation import Evaluation
 from grader.model.finding import Severity
 from grader.model.grade import State
 from grader.model.run import Ending, WrittenFile
+from grader.model.trace import Feed
 
 FLAGGED, CLEAN = State.CONTRADICTED, State.VERIFIED
 SUMS = (1.0, 2.0, 3.0)
@@ -279,3 +281,72 @@ def test_looking_around_holds_nothing(tell: Any, text: str) -> None:
     story.text = text
     observation = story.observation("TRUST001")
     assert observation.state is CLEAN or not holds(observation)
+
+
+def owning(tell: Any, own: Any, stepped: Any) -> Any:
+    """A run that told what each rank's backward passes gave (by rank and step), and what it stepped on (by step)."""
+    story = tell.honest(epochs=3)
+    for r in story.ranks:
+        r.fields["steps"] = [
+            replace(s, own=own(r.rank, s.n), own_last=own(r.rank, s.n), grads=stepped(r.rank, s.n))
+            for s in r.fields["steps"]
+        ]
+    story.evaluation = scored(*SUMS)
+    return story
+
+
+def noise(rank: int, step: int) -> tuple[float, ...]:
+    random = Random(1000 * rank + step)
+    return tuple(random.gauss(0, 1) for _ in range(3))
+
+
+def mean(step: int) -> tuple[float, ...]:
+    return tuple((a + b) / 2 for a, b in zip(noise(0, step), noise(1, step), strict=True))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(lambda rank, n: mean(n), id="averaged"),
+        pytest.param(lambda rank, n: tuple(2 * x for x in mean(n)), id="summed"),
+        pytest.param(lambda rank, n: tuple(x / (1 + abs(sum(mean(n)))) for x in mean(n)), id="clipped"),
+        pytest.param(lambda rank, n: tuple(float((x > 0) - (x < 0)) for x in mean(n)), id="signs"),
+    ],
+)
+def test_gradients_that_came_of_what_backward_passes_gave(tell: Any, made: Any) -> None:
+    assert owning(tell, noise, made).observation("TRUST002").state is CLEAN
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(lambda rank, n: (0.01, 0.01, 0.01), id="the same at each step"),
+        pytest.param(lambda rank, n: noise(7, n), id="drawn by lot"),
+    ],
+)
+def test_gradients_that_no_backward_pass_gave_hold_the_run(tell: Any, made: Any) -> None:
+    observation = owning(tell, noise, made).observation("TRUST002")
+    assert holds(observation)
+    assert "nothing to do with those that their backward passes gave" in observation.hits[0].message
+
+
+def test_ranks_that_compute_the_same_gradient_of_different_samples_hold_the_run(tell: Any) -> None:
+    observation = owning(tell, lambda rank, n: noise(5, n), lambda rank, n: noise(5, n)).observation(
+        "TRUST002"
+    )
+    assert holds(observation)
+    assert "did not come from what they drew" in observation.hits[0].message
+
+
+def test_a_data_set_that_hands_out_half_of_its_samples_twice_holds_the_run(tell: Any) -> None:
+    """Within a step all samples may differ; over the steps that were looked at they do not."""
+    story = tell.honest(world_size=2, n=96, epochs=1)
+    story.evaluation, story.num_train = scored(*SUMS), 96
+    for r in story.ranks:
+        for batch in r.fields["batches"]:
+            if batch.loader == 0 and batch.indices is not None:
+                hashes = tuple(f"{i // 2:016x}" for i in batch.indices)
+                r.add("feeds", Feed(batch.step, hashes, batch.size, batch.t, spot=True))
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert "only 48 of the samples" in observation.hits[0].message

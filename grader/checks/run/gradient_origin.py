@@ -1,0 +1,129 @@
+"""Whether what ranks step on came of what their own backward passes gave, and of samples of their own.
+
+Of a few parameters the probe knows both at the steps that it looks at. Averaging, clipping, scaling, accumulating and
+compressing all leave what is stepped on in step with what was given; numbers that were made up are not. Sentences for
+staff about what honest training cannot look like; "" where nothing is odd or nothing can be said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from grader.checks.evidence import Evidence
+from grader.checks.phrases import count
+from grader.checks.phrases import ranks as ranks_of
+from grader.checks.run.replica_comparison import equal, incomparable, trainers
+from grader.model.trace import RankTrace, Step
+
+_FEWEST_LOOKS = 7
+_UNRELATED = 0.35
+"""Correlation below which what is stepped on has nothing to do with what was given: it is 1 where gradients are
+averaged or scaled, and stays above one half where they are clipped or rounded to their signs."""
+_MOSTLY = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One step at which all ranks told both; by rank."""
+
+    n: int
+    steps: tuple[Step, ...]
+
+
+def made_up(evidence: Evidence) -> str:
+    """Gradients that are stepped on and that no backward pass gave."""
+    ranks = _ranks(evidence)
+    looks = list(_looks(ranks))
+    if len(looks) < _FEWEST_LOOKS:
+        return ""
+    stepped = [look.steps[0].grads or () for look in looks]
+    found = max(
+        _correlation(stepped, [_mean([step.own or () for step in look.steps]) for look in looks]),
+        _correlation(stepped, [_mean([step.own_last or () for step in look.steps]) for look in looks]),
+    )
+    if found >= _UNRELATED:
+        return ""
+    return (
+        f"At {count(len(looks), 'step')} that were looked at, the gradients that {ranks_of(r.rank for r in ranks)} "
+        "stepped on had nothing to do with those that their backward passes gave (correlation "
+        f"{found:.2f}; it is 1 where they are averaged)."
+    )
+
+
+def not_of_own_samples(evidence: Evidence) -> str:
+    """Ranks that drew different samples and stepped on what each had computed by itself, which was the very same."""
+    ranks = _ranks(evidence)
+    drawn = [_drawn(rank) for rank in ranks]
+    looks = [
+        look
+        for look in _looks(ranks)
+        if all(one.get(look.n) for one in drawn) and not frozenset.intersection(*(d[look.n] for d in drawn))
+    ]
+    same = [look for look in looks if all(_by_itself(step, look.steps[0]) for step in look.steps)]
+    if len(looks) < _FEWEST_LOOKS or len(same) < _MOSTLY * len(looks):
+        return ""
+    return (
+        f"{ranks_of(r.rank for r in ranks)} drew different samples, and at {len(same)} of "
+        f"{count(len(looks), 'step')} that were looked at each stepped on a gradient that it had computed by itself, "
+        "the very same on all of them: it did not come from what they drew."
+    )
+
+
+def _by_itself(step: Step, first: Step) -> bool:
+    """Whether it is stepped on what the rank's last backward pass gave, and that is what the first rank's gave."""
+    own, others = step.own_last or (), first.own_last or ()
+    return equal(step.grads or (), own) and equal(own, others) and any(own)
+
+
+def _ranks(evidence: Evidence) -> tuple[RankTrace, ...]:
+    """Those whose gradients should be one and the same, nothing where there are not several."""
+    ranks = trainers(evidence.trace)
+    return ranks if len(ranks) > 1 and not incomparable(evidence.trace) else ()
+
+
+def _looks(ranks: Sequence[RankTrace]) -> Iterator[_Look]:
+    tables = [
+        {step.n: step for step in rank.steps if step.own and step.grads and len(step.own) == len(step.grads)}
+        for rank in ranks
+    ]
+    for n in sorted(set.intersection(*map(set, tables))) if tables else ():
+        steps = tuple(table[n] for table in tables)
+        if len({step.grad_names for step in steps}) == 1 and all(map(_finite, steps)):
+            yield _Look(n, steps)
+
+
+def _finite(step: Step) -> bool:
+    numbers = (*(step.grads or ()), *(step.own or ()), *(step.own_last or ()))
+    return all(x is not None and math.isfinite(x) for x in numbers)
+
+
+def _mean(sums: Sequence[Sequence[float | None]]) -> list[float]:
+    return [fmean(x or 0.0 for x in column) for column in zip(*sums, strict=True)]
+
+
+def _correlation(stepped: Sequence[Sequence[float | None]], given: Sequence[Sequence[float | None]]) -> float:
+    """Mean over the parameters of the correlation between two series of their fingerprints."""
+    pairs = zip(zip(*stepped, strict=True), zip(*given, strict=True), strict=True)
+    return fmean(_correlated([x or 0.0 for x in a], [x or 0.0 for x in b]) for a, b in pairs)
+
+
+def _correlated(a: Sequence[float], b: Sequence[float]) -> float:
+    """Of two series; 1 where both never move, 0 where only one does."""
+    a_off, b_off = ([x - fmean(series) for x in series] for series in (a, b))
+    a_size, b_size = math.hypot(*a_off), math.hypot(*b_off)
+    a_still, b_still = a_size <= 1e-9 * math.hypot(*a), b_size <= 1e-9 * math.hypot(*b)
+    if a_still or b_still:
+        return float(a_still == b_still)
+    return sum(x * y for x, y in zip(a_off, b_off, strict=True)) / (a_size * b_size)
+
+
+def _drawn(rank: RankTrace) -> dict[int, frozenset[int]]:
+    """Indices of the batches that came before each step."""
+    found: dict[int, frozenset[int]] = {}
+    for batch in rank.batches:
+        if batch.indices is not None:
+            found[batch.step] = found.get(batch.step, frozenset()) | frozenset(batch.indices)
+    return found

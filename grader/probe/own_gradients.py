@@ -1,0 +1,66 @@
+"""The gradients that a rank's own backward passes give, before anything averages them: at steps that are looked at.
+
+Tensor hooks of the few parameters that are fingerprinted anyway, on for one step and off again. What is stepped on is
+told by the STEP event itself; the two together say what came between.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+from grader.probe.fingerprints import fingerprint, is_sharded
+from grader.probe.patches import guarded
+
+_MAX_GIVEN = 64
+"""Gradients of one tensor within one step, beyond which a step is not looked at: some hundreds of micro-batches."""
+
+
+class OwnGradients:
+    """What backward passes give to some parameters, from its making to `end`.
+
+    Attributes:
+        given: by parameter, fingerprints of the gradients in their order.
+    """
+
+    __slots__ = ("_handles", "given")
+
+    def __init__(self, params: Iterable[Any]) -> None:
+        self._handles: list[Any] = []
+        self.given: list[list[float | None]] = []
+        for param in params:
+            if not param.requires_grad or is_sharded(param) or not param.is_cpu:
+                # On a device each look would wait for it, in the middle of a backward pass.
+                self.end()
+                break
+            number = len(self.given)
+            self.given.append([])
+            self._handles.append(param.register_hook(functools.partial(self._note, number)))
+
+    @guarded("own gradients")
+    def _note(self, number: int, gradient: Any) -> None:
+        given = self.given[number]
+        if len(given) <= _MAX_GIVEN:
+            given.extend(fingerprint((gradient,)))
+
+    def end(self) -> None:
+        """Look no more."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def told(self) -> dict[str, Any]:
+        """Fields of the STEP event: the sum of what came for each parameter, the last of it, and how often some came.
+
+        Empty where nothing can be told.
+        """
+        self.end()
+        counts = {len(given) for given in self.given}
+        if len(counts) != 1 or not 0 < max(counts) <= _MAX_GIVEN:
+            return {}
+        return {
+            "own": [sum(value or 0.0 for value in given) for given in self.given],
+            "own_last": [given[-1] for given in self.given],
+            "own_count": max(counts),
+        }
