@@ -35,6 +35,7 @@ from grader.model.calibration import Calibration
 from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
 from grader.model.task import Task
+from grader.run.class_labels import draw_class_labels, label_files
 from grader.run.hash_order import may_follow_hash_order
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
@@ -53,6 +54,14 @@ def _launcher(facts: AttemptFacts) -> str:
     if facts.launcher == "fork" and may_follow_hash_order(facts.submission):
         return "interpreter"
     return facts.launcher
+
+
+def _relabelled(setting: Setting) -> Setting:
+    """The same for one attempt, whose classes have labels of its own unless the task says no."""
+    if not setting.task.permute_labels:
+        return setting
+    drawn = draw_class_labels(setting.dataset.visible_dir)
+    return replace(setting, dataset=replace(setting.dataset, class_labels=drawn))
 
 
 def _announce(on_progress: OnProgress, name: str, number: int, total: int) -> None:
@@ -156,7 +165,7 @@ class Pipeline:
             TaskError: a rule or a diagnosis of the course's own needs mending.
             InfraError: the machine or the grader failed; try again.
         """
-        setting = self.setting(task, options)
+        setting = _relabelled(self.setting(task, options))
         # What judges is looked at first: a rule that does not fit must not cost a run.
         load_rules()
         load_explanations()
@@ -224,6 +233,7 @@ class Pipeline:
         self, setting: Setting, on_progress: OnProgress, submission: Submission, num_ranks: int
     ) -> MeasuredRun:
         """One run of one of the task's own submissions, for calibration."""
+        setting = _relabelled(setting)
         if num_ranks != setting.world_size:
             setting = replace(setting, nproc_per_node=num_ranks, nnodes=1)
         facts = self._facts(setting, submission)
@@ -286,4 +296,5 @@ class Pipeline:
             # NCCL wants a device for every rank.
             gpus_per_node=facts.nproc_per_node if setting.profile.backend == "nccl" else 0,
             hidden_dir=setting.dataset.hidden_dir if setting.task.scored else None,
+            own_data=label_files(setting.dataset.visible_dir, setting.dataset.class_labels),
         )

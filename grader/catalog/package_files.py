@@ -35,6 +35,7 @@ _DECIDING = (
     "judging/second_look.py",
     "model/attempt_facts.py",
     "model/run_options.py",
+    "run/class_labels.py",
     "run/hash_order.py",
     "run/registry.py",
 )

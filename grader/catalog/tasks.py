@@ -195,6 +195,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         must=tuple(parsed.checks.must),
         costly=tuple(parsed.checks.costly),
         scored=parsed.data.scored,
+        permute_labels=parsed.data.permute_labels,
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
         targets=tuple(targets),
         artifacts=tuple(

@@ -6,7 +6,7 @@ that the runtime brings.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -94,7 +94,7 @@ class Evaluator:
             answer = _checked(self._local.ask(request, self.wall_s + 10), task, self._local.last_words())
         else:
             raise InfraError("The run left no scorer to ask.")
-        evaluation = read_value(Evaluation, answer["evaluation"])
+        evaluation = replace(read_value(Evaluation, answer["evaluation"]), class_labels=dataset.class_labels)
         write_stored(workspace.evaluation, evaluation)
         return evaluation
 
@@ -116,6 +116,7 @@ def _request(
         visible=str(dataset.visible_dir.resolve()) if task.scored else "",
         hidden=str(dataset.hidden_dir.resolve()) if task.scored else "",
         data_version=dataset.version,
+        class_labels=list(dataset.class_labels),
         outputs=str(outputs.absolute()) if outputs is not None else "",
         wall_s=wall_s,
         artifacts={artifact.name: dict(artifact.columns) for artifact in task.artifacts},

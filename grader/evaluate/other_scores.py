@@ -119,7 +119,7 @@ def other_scores(
     """
     last_start = time.monotonic() + _LAST_START_S
     module = cache.module(request.evaluate)
-    images, labels = cache.split(request.visible, request.data_version)
+    images, labels = cache.split(request.visible, request)
     step = -(-len(labels) // NUM_SAMPLES)
     network = fresh_network(module, request.model_size)
     expected, outputs = network.state_dict(), Path(request.outputs)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from grader.evaluate import reported_metrics
 from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.evaluate.results import Row, read_results
-from grader.evaluate.weight_files import fingerprint, load_weights, not_finite
+from grader.evaluate.weight_files import fingerprint, fingerprints, load_weights, not_finite
 from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ class ScoringRequest:
     """One run to be scored; folders are absolute. `wall_s` limits the child.
 
     `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
-    are any. `model_size`: what `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with
-    the columns of a table and their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`:
-    facts of the run that it is told; `target`: hidden accuracy that the task asks for.
+    are any. `class_labels`: label that each class has in this attempt, []: as prepared. `model_size`: what
+    `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with the columns of a table and
+    their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`: facts of the run that it is
+    told; `target`: hidden accuracy that the task asks for.
     """
 
     op: str
@@ -46,6 +47,7 @@ class ScoringRequest:
     visible: str
     hidden: str
     data_version: str
+    class_labels: list[int] = field(default_factory=list)
     outputs: str = ""
     wall_s: float = 60.0
     model_size: str = ""
@@ -81,14 +83,21 @@ class ScoringCache:
             self.modules[key] = module
         return self.modules[key]
 
-    def split(self, folder: str, version: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden."""
+    def split(self, folder: str, request: ScoringRequest) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden.
+
+        Labels, int64 (N,), are those of the request's attempt.
+        """
+        import numpy as np
+
         from grader.idx import read_split
 
-        key = (folder, version, "t10k")
+        key = (folder, request.data_version, "t10k")
         if key not in self.splits:
             self.splits[key] = read_split(Path(folder) / "FashionMNIST" / "raw", "t10k")
-        return self.splits[key]
+        images, labels = self.splits[key]
+        known = len(request.class_labels)
+        return images, np.array([*request.class_labels, *range(known, 256)], np.int64)[labels]
 
 
 def score_run(
@@ -153,7 +162,8 @@ def _weights(
             f"`{bad[0]}`: the training diverged."
         )
         return replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail), None
-    return replace(found, sums=fingerprint(weights.tensors)), weights.tensors
+    found = replace(found, sums=fingerprint(weights.tensors), fingerprints=fingerprints(weights.tensors))
+    return found, weights.tensors
 
 
 def _scored(
@@ -164,7 +174,7 @@ def _scored(
     Raises:
         TaskFaultError: the task's `evaluate()` fails on a fresh network, too, so the weights are not to blame.
     """
-    splits = [cache.split(folder, request.data_version) for folder in (request.hidden, request.visible)]
+    splits = [cache.split(folder, request) for folder in (request.hidden, request.visible)]
     try:
         (hidden, num_hidden), (validation, num_validation) = (
             metrics_of(module, model, one) for one in splits

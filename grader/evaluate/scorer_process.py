@@ -86,7 +86,7 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         request = ScoringRequest(**{k: v for k, v in message.items() if k in names})
         cache.module(request.evaluate)
         for folder in filter(None, (request.visible, request.hidden)):
-            cache.split(folder, request.data_version)
+            cache.split(folder, request)
         if request.op == "warm":
             return {"warm": True}
         answer = _in_child(score_run, request, cache, parent)

@@ -4,13 +4,15 @@
 
 Runs as root with the rights to change user and to signal, and nothing else; what a learner wrote becomes files, and
 then processes, only as another user. Speaks the protocol of `fork_server`, except that a request is
-`{"files": [{"path": …, "text": …}], "spec": {…}}`: the submission comes in on our input, before any rank exists. With
+`{"files": [{"path": …, "text": …}], "data": [{"path": …, "base64": …}], "spec": {…}}`: the submission and the run's own
+data come in on our input, before any rank exists. Without `"data"` the data folder is laid out already. With
 `"give_back": true` the ranks' folders become ours when all is over, which `{"event": "given_back"}` tells: where they
 are folders of the machine, nobody else there could read or remove what another user left.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -19,6 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from grader.launch.data_folder import files_below, lay_out_data
 from grader.launch.fork_server import ForkServer
 from grader.launch.network import LOOPBACK, meeting_place
 from grader.launch.spec import LaunchSpec
@@ -26,7 +29,9 @@ from grader.launch.syscalls import HIDE_CLONE3, hide_clone3
 from grader.launch.user import as_user
 
 DATA, OUT, RECORD, WORK, SCRATCH = "/data", "/out", "/record", "/work", "/jit"
-"""Where it finds the data, and where ranks, supervisor, script and libraries write."""
+"""Where the run finds its data, and where ranks, supervisor, script and libraries write."""
+PREPARED = "/prepared"
+"""Data that all runs share, read-only: what lies in `DATA` and is not the run's own is a link to here."""
 JUDGE_GID = 19998
 """Group that may read records and traces: the scorer's."""
 STORE_UID = 19999
@@ -55,6 +60,9 @@ class ContainerServer(ForkServer):
             spec = LaunchSpec.from_json(json.dumps(request.pop("spec")))
             texts = {str(file["path"]): str(file["text"]) for file in request["files"]}
             as_user(spec.rank_uid, lambda: lay_out(texts, Path(spec.submission_dir)))
+            if "data" in request:
+                own = {str(file["path"]): base64.b64decode(file["base64"]) for file in request["data"]}
+                lay_out_data(Path(spec.data_dir), files_below(Path(PREPARED)), PREPARED, own)
         except (KeyError, TypeError, ValueError, OSError) as error:
             self.report({"event": "failed", "reason": f"the job could not be laid out: {error}"})
             return

@@ -15,6 +15,7 @@ class PreparedDataset:
         visible_dir: becomes $DATA_DIR; `train-*` is the training split, `t10k-*` the validation split.
         hidden_dir: for the scorer only; `t10k-*` is the hidden split.
         num_train, num_validation, num_hidden: samples.
+        class_labels: label that each class has in one attempt, by its prepared one; empty: as prepared.
     """
 
     name: str
@@ -24,3 +25,4 @@ class PreparedDataset:
     num_train: int
     num_validation: int
     num_hidden: int
+    class_labels: tuple[int, ...] = ()

@@ -139,6 +139,7 @@ class Task:
         costly: hint-level codes that are warnings here once a run has shown them.
         scored: networks are scored on the data; otherwise the data is there for scripts that want it, and weights are
             held against the network alone, if there are any.
+        permute_labels: classes have other numbers in every attempt.
         artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
         second_look: a run that went wrong may be made again, line by line, to see which line is to blame.
     """
@@ -165,6 +166,7 @@ class Task:
     scored: bool = True
     artifacts: tuple[Artifact, ...] = ()
     second_look: bool = True
+    permute_labels: bool = True
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""

@@ -6,12 +6,13 @@ A runtime never judges; a submission that misbehaves is an ending in the record,
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from grader.launch.data_folder import files_below
 from grader.model.submission import Submission
 from grader.model.task import Limits
 from grader.run.runtime_scorer import RuntimeScorer
@@ -25,7 +26,9 @@ class Job:
     Attributes:
         attempt: unique name, letters, digits, dashes.
         submission: files to lay out; entry_point: script to launch; argv: its arguments.
-        data_dir: prepared training and validation splits in the data set's own layout, mounted read-only.
+        data_dir: prepared training and validation splits in the data set's own layout; no rank can write there.
+        own_data: contents by path below `data_dir` that this run finds in place of what lies there; what they replace
+            is nowhere to be found for it.
         gpus_per_node: devices that ranks of one node get to themselves; 0: none.
         hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
@@ -52,6 +55,12 @@ class Job:
     model_size: str = ""
     sampling_seed: int = field(default_factory=lambda: secrets.randbits(128) | 1)
     traced_steps: tuple[int, int] | None = None
+    own_data: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def shared_data(self) -> tuple[str, ...]:
+        """Paths below `data_dir` of what all runs on these data share."""
+        return tuple(name for name in files_below(self.data_dir) if name not in self.own_data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ START = ContainerOptions(
     evaluate_image=Path("/images/evaluate.sif"),
     settings=Path("/base"),
     folder=Path("/base/attempt-1"),
-    data=Path("/data/visible"),
+    data=Path("/data/shared"),
+    visible=Path("/data/visible"),
     hidden=Path("/data/hidden"),
     memory_bytes=1 << 30,
     maps_users=False,
@@ -54,11 +55,12 @@ TRAIN = (
     + "--mount type=bind,source=/base/attempt-1/work,destination=/work "
     + "--mount type=bind,source=/base/attempt-1/jit,destination=/jit "
     + "--mount type=bind,source=/base/attempt-1/tmp,destination=/tmp "
+    + "--mount type=bind,source=/base/attempt-1/data,destination=/data,ro "
     + "{data}"
     + HOSTS
     + "{options}/images/train.sif /opt/venv/bin/python -u -m grader.launch.container_server --hide-clone3"
 )
-DATA = "--mount type=bind,source=/data/visible,destination=/data,ro "
+DATA = "--mount type=bind,source=/data/shared,destination=/prepared,ro "
 LIMITS = "--memory 1879048192 --memory-swap 1879048192 --pids-limit 512 "
 
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.launch.container_server import DATA, OUT, RECORD, SCRATCH, WORK
+from grader.launch.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
 from grader.launch.syscalls import HIDE_CLONE3
 
 SECCOMP, HOSTS = "seccomp.json", "hosts"
@@ -29,8 +29,8 @@ class ContainerOptions:
     Attributes:
         program: apptainer's path.
         train_image, evaluate_image: files; settings: folder with `seccomp.json` and `hosts`.
-        folder: the attempt's own, with `out`, `record`, `work`, `jit`, `tmp` and `scorer`.
-        data, hidden: folders of the visible and the hidden splits, None where there are none.
+        folder: the attempt's own, with `out`, `record`, `work`, `jit`, `tmp`, `data` and `scorer`.
+        data: folder of what all runs on the data share; visible, hidden: of both sides for the scorer. None: nothing.
         memory_bytes: limit of the ranks.
         maps_users: users inside are mapped to the account's subordinate users.
         limits_groups: this account may limit control groups.
@@ -43,6 +43,7 @@ class ContainerOptions:
     settings: Path
     folder: Path
     data: Path | None
+    visible: Path | None
     hidden: Path | None
     memory_bytes: int
     maps_users: bool
@@ -53,8 +54,9 @@ class ContainerOptions:
 def train_command(options: ContainerOptions) -> list[str]:
     """Container A: the learner's code under the supervisor."""
     binds = [(options.folder / name, inside, "rw") for name, inside in _FOLDERS]
+    binds.append((options.folder / "data", DATA, "ro"))
     if options.data is not None:
-        binds.append((options.data, DATA, "ro"))
+        binds.append((options.data, PREPARED, "ro"))
     flags = _rights(options)
     if options.gpus:
         flags += ["--nv", "--env", f"CUDA_VISIBLE_DEVICES={','.join(options.gpus)}"]
@@ -77,8 +79,8 @@ def scorer_command(options: ContainerOptions) -> list[str]:
         (options.folder / "record", "/record/0", "ro"),
         (options.folder / "scorer", "/tmp", "rw"),
     ]
-    if options.data is not None:
-        binds.append((options.data, "/visible", "ro"))
+    if options.visible is not None:
+        binds.append((options.visible, "/visible", "ro"))
     if options.hidden is not None:
         binds.append((options.hidden, "/hidden", "ro"))
     server = ["-m", "grader.evaluate.container_server", HIDE_CLONE3]
@@ -103,7 +105,7 @@ def _limits(options: ContainerOptions) -> list[str]:
 
 
 _FOLDERS = (("out", OUT), ("record", RECORD), ("work", WORK), ("jit", SCRATCH), ("tmp", "/tmp"))
-FOLDERS = (*(name for name, _inside in _FOLDERS), "scorer")
+FOLDERS = (*(name for name, _inside in _FOLDERS), "data", "scorer")
 """Folders of an attempt."""
 
 

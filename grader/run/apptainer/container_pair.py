@@ -63,6 +63,8 @@ class ApptainerPair:
             # Nobody but the account gets past the folder above; inside, ranks are somebody else.
             for name in ("out", "work", "jit", "tmp"):
                 (self.folder / name).chmod(0o1777)
+        # Mounted read-only, and filled from here before the job is given.
+        (self.folder / "data").chmod(0o755)
 
     @property
     def usable(self) -> bool:

@@ -1,4 +1,4 @@
-"""The splits as containers of another account can read them: as they lie, or copied where they would be closed to it.
+"""The splits as containers can read them: as they lie, or copied where they would be closed or not all is for them.
 
 A copy lives as long as the runtime that made it.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from grader.errors import InfraError
+from grader.launch.data_folder import files_below
 from grader.run.apptainer.installation import Installation
 
 
@@ -20,21 +22,24 @@ class DataCopies:
         self._root = root
         self._installation = installation
 
-    def of(self, folder: Path) -> Path:
-        """Where containers find what is in a folder.
+    def of(self, folder: Path, files: Sequence[str] | None = None) -> Path:
+        """Where containers find these files of a folder and no others; None: all of them.
 
         Raises:
             InfraError: it cannot be copied.
         """
         source = folder.resolve()
-        if not self._installation.changes_user:
+        if files is None and not self._installation.changes_user:
             return source
+        names = files_below(source) if files is None else files
         try:
-            changed = max((path.stat().st_mtime_ns for path in (source, *source.rglob("*"))), default=0)
-            name = hashlib.sha256(f"{source}:{changed}".encode()).hexdigest()[:16]
-            copy = self._root / name
+            changed = [(name, (source / name).stat().st_mtime_ns) for name in names]
+            copy = self._root / hashlib.sha256(f"{source}:{changed}".encode()).hexdigest()[:16]
             if not copy.exists():
-                shutil.copytree(source, copy)
+                copy.mkdir(parents=True)
+                for name in names:
+                    (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source / name, copy / name)
                 for path in (copy, *copy.rglob("*")):
                     path.chmod(0o755 if path.is_dir() else 0o644)
         except OSError as error:

@@ -96,3 +96,28 @@ class EnvironmentConformance:
             print(os.getsid(0) == os.getpid(), os.read(0, 10))
         """)
         assert ran.out() == "[0, 1, 2]\n[True, True, True]\nTrue set()\nTrue b''\n"
+
+    def test_a_run_finds_its_own_data_in_place_of_the_prepared_and_the_rest_as_it_lies(
+        self, run: RunScript
+    ) -> None:
+        prepared = {
+            "set/images": b"shared images",
+            "set/labels": b"prepared labels",
+            "notes": b"shared notes",
+        }
+        script = """
+            import json, os
+            root = os.environ["DATA_DIR"]
+            found = {}
+            for folder, _, names in os.walk(root):
+                for name in names:
+                    path = os.path.join(folder, name)
+                    found[os.path.relpath(path, root)] = open(path).read()
+            print(json.dumps(found, sort_keys=True))
+        """
+        own = {"set/labels": b"labels of this run"}
+        rest = {"set/images": "shared images", "notes": "shared notes"}
+        for given, labels in ((own, "labels of this run"), ({}, "prepared labels")):
+            ran = run(script, data=prepared, own_data=given)
+            assert json.loads(ran.out()) == rest | {"set/labels": labels}, ran.err()
+            assert ran.out(0) == ran.out(1)

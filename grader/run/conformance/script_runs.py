@@ -49,17 +49,20 @@ def limits_with(**changes: Any) -> Limits:
 
 
 def make_job(root: Path, name: str, script: str | dict[str, str], **options: Any) -> Job:
-    """A job of two ranks without the probe, unless told otherwise."""
+    """A job of two ranks without the probe, unless told otherwise; `data`: what its data folder holds, by path."""
     texts = script if isinstance(script, dict) else {"train.py": script}
     files = tuple(SourceFile(path, textwrap.dedent(text)) for path, text in sorted(texts.items()))
-    data = root / "data"
-    data.mkdir(parents=True, exist_ok=True)
+    data_dir = root / "data"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    for path, content in options.pop("data", {}).items():
+        (data_dir / path).parent.mkdir(parents=True, exist_ok=True)
+        (data_dir / path).write_bytes(content)
     defaults: dict[str, Any] = {"nproc_per_node": 2, "limits": LIMITS, "probe": False}
     return Job(
         attempt=name,
         submission=Submission("test", files),
         entry_point="train.py",
-        data_dir=data,
+        data_dir=data_dir,
         **(defaults | options),
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
-from grader.launch.container_server import DATA, JUDGE_GID, ON_NETWORK, OUT, RECORD, SCRATCH, WORK
+from grader.launch.container_server import DATA, JUDGE_GID, ON_NETWORK, OUT, PREPARED, RECORD, SCRATCH, WORK
 from grader.settings import settings
 
 HOSTNAME = "job"
@@ -33,7 +33,8 @@ class PairKey:
 
     Attributes:
         train_image, evaluate_image: names with tags.
-        data_volume, hidden_volume: both sides of the data; "" where there is none.
+        data_volume: what all runs on these data share of the visible side.
+        visible_volume, hidden_volume: both sides for the scorer, "" where nothing is scored.
         memory_bytes, output_bytes: limits of one node.
         gpus: UUIDs of the devices of all nodes, as many for each.
         nnodes: containers that run ranks.
@@ -42,6 +43,7 @@ class PairKey:
     train_image: str
     evaluate_image: str
     data_volume: str
+    visible_volume: str
     hidden_volume: str
     memory_bytes: int
     output_bytes: int
@@ -92,7 +94,7 @@ def train_container(
     memory = key.memory_bytes + SUPERVISOR_BYTES
     mounts = {output: {"bind": OUT, "mode": "rw"}, record: {"bind": RECORD, "mode": "rw"}}
     if key.data_volume:
-        mounts[key.data_volume] = {"bind": DATA, "mode": "ro"}
+        mounts[key.data_volume] = {"bind": PREPARED, "mode": "ro"}
     own = f"uid={uid},gid={uid}"
     # Not `network_disabled`: that would empty /etc/hosts, and torchrun would look for names for minutes.
     wired: dict[str, Any] = {"network_mode": "none", "hostname": HOSTNAME}
@@ -120,6 +122,8 @@ def train_container(
             "shm_size": min(1 << 30, key.memory_bytes // 2),
             "tmpfs": {
                 "/tmp": "rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=1777",
+                # The supervisor's: it lays out the run's own files in there, and links to what is shared.
+                DATA: "rw,nosuid,nodev,noexec,size=64m,nr_inodes=20k,mode=0755",
                 WORK: f"rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=0755,{own}",
                 # torch.compile loads what it has compiled.
                 SCRATCH: f"rw,nosuid,nodev,exec,size=512m,nr_inodes=40k,mode=0700,{own}",
@@ -142,8 +146,8 @@ def scorer_container(key: PairKey, uid: int, volumes: tuple[str, ...]) -> dict[s
     mounts = {output: {"bind": "/out", "mode": "ro"}}
     for node, record in enumerate(records):
         mounts[record] = {"bind": f"/record/{node}", "mode": "ro"}
-    if key.data_volume:
-        mounts[key.data_volume] = {"bind": "/visible", "mode": "ro"}
+    if key.visible_volume:
+        mounts[key.visible_volume] = {"bind": "/visible", "mode": "ro"}
     if key.hidden_volume:
         mounts[key.hidden_volume] = {"bind": "/hidden", "mode": "ro"}
     room = key.output_bytes + _RECORD_BYTES * key.nnodes

@@ -11,6 +11,7 @@ import hashlib
 import io
 import secrets
 import tarfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from docker import DockerClient
 from docker.errors import NotFound
 from docker.models.containers import Container
 
+from grader.launch.data_folder import files_below
 from grader.run.engine.client import engine_errors, gone_is_fine
 from grader.run.engine.ownership import ROLE, STATE, Ownership
 
@@ -35,24 +37,25 @@ class DataVolumes:
         self._lock = state_dir / "owners" / ".volumes"
         self._known: dict[str, str] = {}
 
-    def of(self, folder: Path) -> str:
-        """Name of the volume that holds what a folder holds, filled if need be.
+    def of(self, folder: Path, files: Sequence[str] | None = None) -> str:
+        """Name of the volume that holds these files of a folder, filled if need be; None: all of them.
 
         Raises:
             InfraError: the engine refuses; OSError: the folder cannot be read.
         """
-        digest = folder_digest(folder)
+        files = tuple(files_below(folder) if files is None else files)
+        digest = files_digest(folder, files)
         if digest not in self._known:
             name = f"grader-data-{digest}"
             # One process at a time fills; the others find it full.
             with self._lock.open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with engine_errors("The data could not be put where containers find it"):
-                    self._fill(name, folder)
+                    self._fill(name, folder, files)
             self._known[digest] = name
         return self._known[digest]
 
-    def _fill(self, name: str, folder: Path) -> None:
+    def _fill(self, name: str, folder: Path, files: tuple[str, ...]) -> None:
         client = self._client
         labels = {STATE: self._ownership.state, ROLE: "data"}
         client.volumes.create(name, labels=labels)
@@ -67,7 +70,7 @@ class DataVolumes:
         )
         try:
             if not _is_complete(helper):
-                helper.put_archive(_AT, packed(folder))
+                helper.put_archive(_AT, packed(folder, files))
                 helper.put_archive(_AT, _mark())
         finally:
             with gone_is_fine():
@@ -82,11 +85,10 @@ def _is_complete(container: Container) -> bool:
     return True
 
 
-def folder_digest(folder: Path) -> str:
-    """A name for what is in a folder: names and contents of all its files."""
-    files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
-    sizes = tuple((str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns) for p in files)
-    return _content_digest(folder, sizes)
+def files_digest(folder: Path, files: Sequence[str]) -> str:
+    """A name for what is in a folder: names and contents of these files, sorted."""
+    stats = [(name, (folder / name).stat()) for name in files]
+    return _content_digest(folder, tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 
 
 @cache
@@ -100,11 +102,12 @@ def _content_digest(folder: Path, sizes: tuple[tuple[str, int, int], ...]) -> st
     return sha.hexdigest()[:16]
 
 
-def packed(folder: Path) -> bytes:
-    """A folder as a tar archive: owned by root, readable by everybody, writable by nobody."""
+def packed(folder: Path, files: Sequence[str]) -> bytes:
+    """Files of a folder as a tar archive: owned by root, readable by everybody, writable by nobody."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for path in sorted(folder.rglob("*")):
+        above = {folder / parent for name in files for parent in Path(name).parents[:-1]}
+        for path in sorted({*above, *(folder / name for name in files)}):
             info = archive.gettarinfo(path, str(path.relative_to(folder)))
             if not (info.isreg() or info.isdir()):
                 continue

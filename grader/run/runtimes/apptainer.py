@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Self
 
 from grader.errors import InfraError
-from grader.launch.container_server import DATA, OUT, RECORD, SCRATCH, WORK
+from grader.launch.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
+from grader.launch.data_folder import lay_out_data
 from grader.launch.spec import LaunchSpec
 from grader.run.apptainer.base_folder import DATA as COPIES
 from grader.run.apptainer.base_folder import make_base_folder, remove_stale_folders
@@ -100,6 +101,7 @@ class ApptainerRuntime:
             settings=base,
             folder=base,
             data=None,
+            visible=None,
             hidden=None,
             memory_bytes=1 << 30,
             maps_users=installation.maps_users,
@@ -171,6 +173,7 @@ class ApptainerRuntime:
             pair.wait_ready()
             if set(lease.cpus) != os.sched_getaffinity(0):
                 pair.train.pin(lease.cpus)
+            lay_out_data(pair.folder / "data", job.shared_data, PREPARED, job.own_data)
             ready = time.monotonic()
             self._drive(pair, job, on_progress)
             ran = time.monotonic()
@@ -226,7 +229,8 @@ class ApptainerRuntime:
         self._entered()
         return replace(
             self._plain,
-            data=self._data.of(job.data_dir),
+            data=self._data.of(job.data_dir, job.shared_data),
+            visible=self._data.of(job.data_dir) if job.hidden_dir is not None else None,
             hidden=self._data.of(job.hidden_dir) if job.hidden_dir is not None else None,
             memory_bytes=job.limits.memory_bytes,
             gpus=gpus,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import asdict
 from types import TracebackType
@@ -179,7 +180,11 @@ class DockerRuntime:
             tell.
         """
         files = [{"path": file.path, "text": file.text} for file in job.submission.files]
-        requests = [{"files": files, "spec": asdict(_spec(job, pair, node))} for node in range(job.nnodes)]
+        data = [{"path": path, "base64": b64encode(own).decode()} for path, own in job.own_data.items()]
+        requests = [
+            {"files": files, "data": data, "spec": asdict(_spec(job, pair, node))}
+            for node in range(job.nnodes)
+        ]
         coordinator = NodeCoordinator(pair.trains, job.nproc_per_node)
         try:
             if coordinator.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, on_progress):
@@ -195,7 +200,8 @@ class DockerRuntime:
         return PairKey(
             train_image=images.image_name("train"),
             evaluate_image=images.image_name("evaluate"),
-            data_volume=self._volumes.of(job.data_dir),
+            data_volume=self._volumes.of(job.data_dir, job.shared_data),
+            visible_volume=self._volumes.of(job.data_dir) if job.hidden_dir is not None else "",
             hidden_volume=self._volumes.of(job.hidden_dir) if job.hidden_dir is not None else "",
             memory_bytes=job.limits.memory_bytes,
             output_bytes=job.limits.output_bytes,

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError, UsageError
+from grader.launch.data_folder import lay_out_data
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run.fork_server_client import ForkServerClient, ForkServerLostError
@@ -97,6 +98,7 @@ class ProcessRuntime:
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         try:
             spec = _spec(job, workspace, folder)
+            lay_out_data(Path(spec.data_dir), job.shared_data, str(job.data_dir.resolve()), job.own_data)
             # The script's own copy: what it writes beside itself must not change what is judged.
             write_submission(job.submission, Path(spec.submission_dir))
             self.warm()
@@ -163,7 +165,7 @@ def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
     return launch_spec(
         job,
         submission_dir=str(folder / "submission"),
-        data_dir=str(job.data_dir.resolve()),
+        data_dir=str(folder / "data"),
         output_dir=str(folder / "output"),
         scratch_dir=str(folder / "scratch"),
         record_dir=str(workspace.root.resolve()),
