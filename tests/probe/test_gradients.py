@@ -177,7 +177,8 @@ def test_what_ranks_step_on_is_the_mean_of_what_they_gave(
     assert len(first) >= 7
     assert 0 not in first, "nobody was there before the first step"
     for n, step in first.items():
-        mean = [(a + b) / 2 / times for a, b in zip(step.own, second[n].own, strict=True)]
+        assert step.own is not None
+        mean = [((a or 0) + (b or 0)) / 2 / times for a, b in zip(step.own, second[n].own or (), strict=True)]
         assert step.grads == pytest.approx(mean, rel=1e-4, abs=1e-6)
         assert step.own == step.own_last != second[n].own
     assert not any("hook" in str(event.fields) for event in ran.events(events.UNSUPPORTED))

@@ -97,8 +97,8 @@ def _idle_hit(evidence: Evidence, idle: list[int]) -> Hit:
     busy = [r.rank for r in evidence.trace.ranks if r.rank not in idle]
     return Hit(
         message=(
-            f"{ranks(idle)} never computed a gradient: {ranks(busy)} did all of the work, and what the others brought "
-            "to the exchanges is no share of it."
+            f"{ranks(idle)} never computed a gradient. {ranks(busy)} did all of the work; what the others brought to "
+            "the exchanges is no share of it."
         ),
         hint="Let each rank compute the gradient of its own share, and put the results together with a collective.",
         where=(),

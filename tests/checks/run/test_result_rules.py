@@ -305,7 +305,7 @@ def test_a_rank_that_never_computes_a_gradient_brings_no_share(tell: Any) -> Non
     look = story.observation("DIST012")
     assert look.state is FLAGGED
     assert look.hits[0].ranks == (1,)
-    assert "rank 0 did all of the work" in look.hits[0].message
+    assert "Rank 0 did all of the work" in look.hits[0].message
     # Gradients can be asked for one by one, and written down by hand on all ranks.
     for passes in ((1, 0), (0, 1)), ((0, 0), (0, 0)):
         story = tell.Story()
