@@ -12,6 +12,8 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
+from grader.store import credentials
+from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.people import one_time_hash
@@ -105,9 +107,10 @@ def reissue(
             connection.execute(
                 update(PersonRow)
                 .where(PersonRow.id == bindparam("person"))
-                .values(password_hash=bindparam("hashed"), session_epoch=PersonRow.session_epoch + 1),
+                .values(password_hash=bindparam("hashed")),
                 [{"person": row.id, "hashed": hashes[row.id]} for row in rows],
             )
+            credentials.end_all(connection, [row.id for row in rows])
             _audit(connection, [(f"person:{row.id}", "password_changed", {}) for row in rows], actor_id)
         return {row.id: (row.login, row.name) for row in rows}
 
@@ -163,6 +166,12 @@ def _take_over(
             ],
             actor_id,
         )
+        # An account that was there before is not the course's, only because somebody knew its login.
+        any_of_them = may_entrust(connection, actor_id)
+        made_here = {known[one.login][0] for one in new}
+        for entrusted in (True, False):
+            chosen = [one for one in outside if (any_of_them or one in made_here) is entrusted]
+            note_memberships(connection, course_id, chosen, role=Role.LEARNER, entrusted=entrusted)
     enrolled = set(outside)
     return tuple(
         TakenOver(one.login, known[one.login][1], one.login not in there, known[one.login][0] in enrolled)

@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from grader.errors import UsageError
+from grader.store.care import may_entrust, note_memberships
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
@@ -87,6 +88,8 @@ def enrol_within(
             .values(course_id=course_id, person_id=person_id, role=role, created_at=database_now())
             .returning(EnrolmentRow.id)
         ).scalar_one()
+    entrusted = actor_id == person_id or may_entrust(connection, actor_id)
+    note_memberships(connection, course_id, [person_id], role=role, entrusted=entrusted)
     audit(connection, f"course:{course_id}", "enrolled", actor_id=actor_id, person_id=person_id, role=role)
     return enrolment_id
 

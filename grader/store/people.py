@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from grader.errors import UsageError
+from grader.store import credentials
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import audit
@@ -96,7 +97,7 @@ def check_password(store: Store, login: str, password: str) -> Account | None:
     """The account that this login and password open, or None; takes equally long either way."""
     with store.read() as connection:
         row = connection.execute(
-            _ACCOUNT.add_columns(PersonRow.password_hash).where(PersonRow.login == _login(login))
+            ACCOUNT.add_columns(PersonRow.password_hash).where(PersonRow.login == _login(login))
         )
         found = row.one_or_none()
     hashed = found.password_hash if found is not None else None
@@ -120,20 +121,15 @@ def check_password(store: Store, login: str, password: str) -> Account | None:
 def set_password(
     store: Store, person_id: int, password: str, *, must_change: bool, actor_id: int | None
 ) -> None:
-    """Give an account another password and end all its sessions.
+    """Give an account another password; all its sessions and tokens end with the one before.
 
     Raises:
         UsageError: the password is too short or too long, or there is no such account.
     """
     hashed = _hash(password)
     with store.write() as connection:
-        _change(
-            connection,
-            person_id,
-            password_hash=hashed,
-            must_change=must_change,
-            session_epoch=PersonRow.session_epoch + 1,
-        )
+        _change(connection, person_id, password_hash=hashed, must_change=must_change)
+        credentials.end_all(connection, [person_id])
         audit(connection, f"person:{person_id}", "password_changed", actor_id=actor_id)
 
 
@@ -165,13 +161,9 @@ def set_role(store: Store, person_id: int, role: Role, *, actor_id: int | None) 
 
 
 def end_sessions(store: Store, person_id: int, *, actor_id: int | None) -> None:
-    """Sign an account out of every browser; its tokens go on.
-
-    Raises:
-        UsageError: there is no such account.
-    """
+    """Sign an account out everywhere: out of every browser, and out of every program that has a token of it."""
     with store.write() as connection:
-        _change(connection, person_id, session_epoch=PersonRow.session_epoch + 1)
+        credentials.end_all(connection, [person_id])
         audit(connection, f"person:{person_id}", "sessions_ended", actor_id=actor_id)
 
 
@@ -185,14 +177,14 @@ def account(store: Store, person_id: int) -> Account | None:
 def account_by_login(store: Store, login: str) -> Account | None:
     """The account of that login, or None."""
     with store.read() as connection:
-        row = connection.execute(_ACCOUNT.where(PersonRow.login == _login(login))).one_or_none()
+        row = connection.execute(ACCOUNT.where(PersonRow.login == _login(login))).one_or_none()
     return None if row is None else Account(*row)
 
 
 def accounts(store: Store, search: str = "", *, start: int = 0, limit: int = 100) -> tuple[Account, ...]:
     """Accounts by name, page by page from number `start` on, whose login or name holds the text, in whatever case."""
     by_name = (func.lower(PersonRow.name), PersonRow.name, PersonRow.id)
-    statement = _ACCOUNT.order_by(*by_name).offset(start).limit(limit)
+    statement = ACCOUNT.order_by(*by_name).offset(start).limit(limit)
     if search.strip():
         wanted = search.strip().casefold()
         statement = statement.where(
@@ -265,7 +257,7 @@ def _decoy() -> str:
 
 
 _QUICK = PasswordHasher(time_cost=1, memory_cost=1024, parallelism=1)
-_ACCOUNT = select(
+ACCOUNT = select(
     PersonRow.id,
     PersonRow.login,
     PersonRow.name,
@@ -274,5 +266,4 @@ _ACCOUNT = select(
     PersonRow.session_epoch,
     PersonRow.disabled_at.is_(None),
 )
-# Made once: every request of a browser asks for it.
-_BY_ID = _ACCOUNT.where(PersonRow.id == bindparam("person"))
+_BY_ID = ACCOUNT.where(PersonRow.id == bindparam("person"))

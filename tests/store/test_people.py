@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 
 from grader.errors import UsageError
 from grader.store import (
     attempt_endings,
     attempts,
     certificates,
+    class_list,
     enrolments,
     erasure,
     events,
@@ -20,12 +22,13 @@ from grader.store import (
     invitations,
     people,
     reviews,
+    sessions,
     tokens,
 )
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles, FileMissingError
 from grader.store.invitations import InvitationResult
-from grader.store.tables import ApiTokenRow, PersonRow
+from grader.store.tables import ApiTokenRow, EndedSessionRow, PersonRow
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from tests.store.campus import Campus, verdict_of
@@ -121,6 +124,57 @@ def test_a_token_opens_as_far_as_its_scope_until_it_ends(campus: Campus) -> None
     lasting = tokens.issue_token(store, campus.anna, "ci", Scope.READ, lifetime_s=None, actor_id=None)
     people.set_enabled(store, campus.anna, False, actor_id=None)
     assert tokens.check_tokens(store, [lasting]) == [None]
+
+
+def test_tokens_end_with_the_password(campus: Campus) -> None:
+    """Whoever has seen a password may have made a token with it."""
+    store = campus.store
+
+    def handed_out(person: int) -> dict[int, str]:
+        """Another one-time password, as instructors give it to a whole class."""
+        return {person: people.one_time_password()}
+
+    endings: list[Callable[[int], object]] = [
+        lambda one: people.set_password(store, one, GOOD, must_change=True, actor_id=None),
+        lambda one: class_list.reissue(store, handed_out(one), actor_id=campus.ines),
+        lambda one: people.set_password(store, one, GOOD, must_change=False, actor_id=one),
+        lambda one: people.end_sessions(store, one, actor_id=one),
+    ]
+    beside = tokens.issue_token(store, campus.ben, "laptop", Scope.READ, lifetime_s=None, actor_id=None)
+    for number, end in enumerate(endings):
+        made = [
+            tokens.issue_token(store, campus.anna, name, Scope.READ, lifetime_s=None, actor_id=None)
+            for name in ("laptop", "CI")
+        ]
+        assert all(tokens.check_tokens(store, made))
+        before = people.account(store, campus.anna)
+        end(campus.anna)
+        after = people.account(store, campus.anna)
+        assert tokens.check_tokens(store, made) == [None, None], number
+        assert before is not None
+        assert after is not None
+        assert after.session_epoch > before.session_epoch, number
+    assert all(tokens.check_tokens(store, [beside])), "nobody else's"
+
+
+def test_a_session_ends_by_itself_and_the_others_go_on(campus: Campus) -> None:
+    store = campus.store
+    for _ in range(2):
+        sessions.end_session(store, "first", lifetime_s=60.0)
+    assert sessions.account_in_session(store, campus.anna, 0, "first") is None
+    found = sessions.account_in_session(store, campus.anna, 0, "second")
+    assert found is not None
+    assert found.login == "anna"
+    assert sessions.account_in_session(store, campus.anna, 1, "second") is None
+    people.set_enabled(store, campus.anna, False, actor_id=None)
+    assert sessions.account_in_session(store, campus.anna, 1, "second") is None
+
+
+def test_ended_sessions_are_kept_no_longer_than_their_cookies_hold(campus: Campus) -> None:
+    sessions.end_session(campus.store, "long ago", lifetime_s=-1.0)
+    sessions.end_session(campus.store, "just now", lifetime_s=60.0)
+    with campus.store.read() as connection:
+        assert connection.execute(select(func.count()).select_from(EndedSessionRow)).scalar_one() == 1
 
 
 def test_invitations_let_in_as_often_as_they_say(campus: Campus) -> None:

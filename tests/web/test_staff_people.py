@@ -11,7 +11,7 @@ import pytest
 
 from grader.model.grade import Verdict
 from grader.store import enrolments, invitations, people
-from grader.store.attempts import AttemptFilter, attempts
+from grader.store.attempts import AttemptFilter, attempt, attempts
 from grader.store.tables.person import Role
 from grader.web.staff.roster import MAX_BYTES, read_roster
 from tests.store.campus import verdict_of
@@ -176,6 +176,20 @@ def test_an_instructor_cannot_become_somebody_else(school: School) -> None:
     # Whoever is in no course of theirs is not there at all.
     enrolments.leave(school.store, school.course, school.people["olga"], actor_id=None)
     assert ines.get(f"/courses/{school.course}/people/{school.people['olga']}").status_code == 404
+
+
+def test_nobody_takes_over_a_former_learner_of_others(school: School) -> None:
+    """Enrolling them, which takes their login alone, gives no say over their account."""
+    judged, anna = school.judge("anna"), school.people["anna"]
+    enrolments.leave(school.store, school.course, anna, actor_id=school.people["ines"])
+    otto, at = school.client("otto"), f"/courses/{school.other_course}/people"
+    assert otto.post(at, data={"login": "anna", "name": "Anna"}).status_code == 200
+    assert "only an administrator may do this" in otto.get(f"{at}/{anna}").text
+    assert not SECRET.findall(otto.post(f"{at}/{anna}/password", follow_redirects=True).text)
+    otto.post(f"{at}/{anna}/erase", data={"confirm": "anna"})
+    assert people.check_password(school.store, "anna", PASSWORD) is not None
+    assert attempt(school.store, judged) is not None
+    assert SECRET.findall(school.client("ada").post(f"/admin/people/{anna}/password").text)
 
 
 def test_erasing_takes_the_login_typed_and_takes_everything(school: School) -> None:

@@ -9,10 +9,12 @@ from grader.store.tables.base import Base
 from grader.store.tables.certificate import CertificateRow
 from grader.store.tables.course import CourseRow
 from grader.store.tables.course_task import CourseTaskRow
+from grader.store.tables.ended_session import EndedSessionRow
 from grader.store.tables.enrolment import EnrolmentRow, ExtensionRow
 from grader.store.tables.event import EventRow
 from grader.store.tables.grade import GradeCodeRow, GradeRow
 from grader.store.tables.invitation import InvitationRow
+from grader.store.tables.membership import MembershipRow
 from grader.store.tables.outbox import OutboxRow
 from grader.store.tables.person import PersonRow
 from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
@@ -30,6 +32,7 @@ __all__ = [
     "CommentRow",
     "CourseRow",
     "CourseTaskRow",
+    "EndedSessionRow",
     "EnrolmentRow",
     "EventRow",
     "ExtensionRow",
@@ -37,6 +40,7 @@ __all__ = [
     "GradeCodeRow",
     "GradeRow",
     "InvitationRow",
+    "MembershipRow",
     "OutboxRow",
     "OverrideRow",
     "PersonRow",

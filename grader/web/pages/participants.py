@@ -172,6 +172,6 @@ def _participant(request: CourseRequest, person_id: int) -> Participant:
 
 def _not_yours(one: Participant) -> str:
     return (
-        f"{one.name} is more than a learner of your courses (or it is your own account), so only an administrator may"
-        " do this."
+        f"{one.name} has or had a part in courses that you do not teach, has an account from elsewhere, or is more than"
+        " a learner (or it is your own account), so only an administrator may do this."
     )

@@ -34,7 +34,7 @@ def change(
     new: Annotated[str, Form()] = "",
     again: Annotated[str, Form()] = "",
 ) -> Response:
-    """Change it and end all other sessions; this browser stays signed in."""
+    """Change it and end all other sessions and all tokens; this browser stays signed in."""
     account = visitor.account
     # Who has a one-time password typed it a moment ago.
     if not account.must_change:
@@ -53,7 +53,11 @@ def change(
             people.set_password(service.store, account.id, new, must_change=False, actor_id=account.id)
     except UsageError as error:
         return _form(request, service, visitor, {"new": f"{str(error)[:1].upper()}{str(error)[1:]}."}, 422)
-    response = flash.redirect("/", service.secret, "Your password is changed. Other browsers are signed out.")
+    response = flash.redirect(
+        "/",
+        service.secret,
+        "Your password is changed. Other browsers are signed out, and your tokens have ended.",
+    )
     fresh = people.account(service.store, account.id)
     if fresh is not None:
         service.sessions.start(response, fresh, secure=service.secure(request))

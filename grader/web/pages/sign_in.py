@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from grader.store.people import Account
 from grader.web.security.access import MaybeVisitor, Public
 from grader.web.security.rate_limits import RateExceeded
-from grader.web.security.sign_in import sign_in
+from grader.web.security.sign_in import end_present_session, sign_in
 from grader.web.service import ServiceDep, WebService
 
 router = APIRouter(dependencies=[Public])
@@ -40,6 +40,7 @@ def check(
     """Sign in and go where one wanted to go."""
     found = sign_in(service, request, login, password)
     if isinstance(found, Account):
+        end_present_session(service, request)
         response = RedirectResponse("/password" if found.must_change else _ours(next_), 303)
         service.sessions.start(response, found, secure=service.secure(request))
         return response

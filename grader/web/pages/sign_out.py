@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from grader.web import flash
 from grader.web.security.access import SignedIn
+from grader.web.security.sign_in import end_present_session
 from grader.web.service import ServiceDep
 
 router = APIRouter()
@@ -14,7 +15,8 @@ router = APIRouter()
 
 @router.post("/sign-out")
 def sign_out(request: Request, service: ServiceDep, _visitor: SignedIn) -> Response:
-    """End this browser's session."""
+    """End this browser's session, on the server as well: a copy of its cookie opens nothing any more."""
+    end_present_session(service, request)
     response = flash.redirect("/sign-in", service.secret, "You are signed out.")
     service.sessions.end(response, secure=service.secure(request))
     return response

@@ -1,7 +1,7 @@
 """Who a browser's cookie says it is: signed, for one account and one epoch of it, and only for a while.
 
-Nothing is kept on the server: raising an account's epoch (another password, another role, a closed account) ends all of
-its sessions at once. Never says what somebody may do.
+Raising an account's epoch (another password, another role, a closed account) ends all of its sessions at once; a single
+one that is signed out is remembered as ended for as long as its cookie would hold. Never says what somebody may do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Signing in with a password: as often as a person mistypes, not as often as a program guesses.
+"""Signing in with a password: as often as a person mistypes, not as often as a program guesses; and signing out.
 
 Checking a password takes memory and time on purpose; only a few are checked at once, so that a flood of them is slow
 for the flood and not for everybody.
@@ -10,7 +10,7 @@ import threading
 
 from starlette.requests import Request
 
-from grader.store import people
+from grader.store import people, sessions
 from grader.store.people import Account
 from grader.web.security.rate_limits import (
     SIGN_IN_ACCOUNT,
@@ -18,6 +18,7 @@ from grader.web.security.rate_limits import (
     SIGN_IN_ADDRESS,
     RateExceeded,
 )
+from grader.web.security.sessions import LIFETIME_S
 from grader.web.service import WebService
 
 # Hashing or checking a password takes 64 MiB each.
@@ -50,3 +51,10 @@ def sign_in(
         service.rate_limiter.clear(SIGN_IN_ACCOUNT_AND_ADDRESS, f"{name} {address}")
         people.signed_in(service.store, account.id)
     return account
+
+
+def end_present_session(service: WebService, request: Request) -> None:
+    """End the session that this request's cookie names, if any: on signing out, and where another takes its place."""
+    session = service.sessions.read(request, secure=service.secure(request))
+    if session is not None:
+        sessions.end_session(service.store, session.nonce, lifetime_s=LIFETIME_S)

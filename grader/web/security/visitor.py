@@ -14,13 +14,14 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from grader.store import people
 from grader.store.enrolments import OwnCourse, courses_of
 from grader.store.people import Account
+from grader.store.sessions import account_in_session
 from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from grader.web.security import csrf
 from grader.web.security.rate_limits import TOKEN_ADDRESS, RateExceeded
+from grader.web.security.sessions import Session
 from grader.web.service import ServiceDep, WebService
 
 API, V1 = "/api/", "/api/v1"
@@ -85,10 +86,9 @@ async def current_visitor(request: Request, service: ServiceDep) -> Visitor | No
     if request.url.path.startswith(API) and "authorization" in request.headers:
         return await _by_token(request, service)
     session = service.sessions.read(request, secure=service.secure(request))
-    found = None if session is None else await run_in_threadpool(_load, service, session.person_id)
-    if found is None or session is None or found.account.session_epoch != session.epoch:
+    found = None if session is None else await run_in_threadpool(_load, service, session)
+    if found is None or session is None:
         nonce = service.sessions.guest(request, secure=service.secure(request))
-        found = None
     else:
         nonce = session.nonce
     request.state.nonce, request.state.visitor = nonce, found
@@ -117,11 +117,9 @@ async def _by_token(request: Request, service: WebService) -> Visitor:
     return visitor
 
 
-def _load(service: WebService, person_id: int) -> Visitor | None:
-    account = people.account(service.store, person_id)
-    if account is None or not account.enabled:
-        return None
-    return Visitor(account, None, courses_of(service.store, person_id))
+def _load(service: WebService, session: Session) -> Visitor | None:
+    account = account_in_session(service.store, session.person_id, session.epoch, session.nonce)
+    return None if account is None else Visitor(account, None, courses_of(service.store, account.id))
 
 
 MaybeVisitor = Annotated[Visitor | None, Depends(current_visitor)]

@@ -1,7 +1,8 @@
 """Accounts that an instructor looks after: whose they may change, and making many at once.
 
-An instructor resets and erases only accounts that are nothing but learners, and only in courses of theirs; otherwise
-one course's instructor could become somebody in another course. Administrators look after everybody.
+An instructor resets and erases only accounts that came to the site through courses of theirs and never had a part in
+any other, nor were ever more than learners; otherwise one course's instructor could become somebody in another course,
+or erase what somebody did there. Administrators look after everybody.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 
 from grader.errors import UsageError
 from grader.store import class_list, enrolments, people
+from grader.store.care import caring_courses
 from grader.store.class_list import ListedAccount
 from grader.store.database import Store
-from grader.store.tables.person import Role
 from grader.web.security.access import Visitor
 from grader.web.staff.roster import ListedPerson
 
@@ -47,14 +48,16 @@ class PlannedEnrolment:
 
 def may_manage(store: Store, visitor: Visitor, person_id: int) -> bool:
     """Whether this visitor may reset the password of that account, or erase it."""
-    found = people.account(store, person_id)
-    if found is None or found.id == visitor.account.id:
-        return False
+    return person_id in managed(store, visitor, [person_id])
+
+
+def managed(store: Store, visitor: Visitor, person_ids: Sequence[int]) -> set[int]:
+    """Those of these accounts that this visitor may reset and erase; one's own never is among them."""
+    others = [one for one in person_ids if one != visitor.account.id]
     if visitor.is_admin:
-        return True
-    own = enrolments.courses_of(store, person_id)
-    only_learns = found.role is Role.LEARNER and all(one.role is Role.LEARNER for one in own)
-    return only_learns and bool(own) and all(visitor.teaches(one.course_id) for one in own)
+        return set(others)
+    caring = caring_courses(store, others)
+    return {one for one, courses in caring.items() if courses and all(map(visitor.teaches, courses))}
 
 
 def plan(store: Store, course_id: int, listed: Sequence[ListedPerson]) -> tuple[PlannedEnrolment, ...]:
@@ -87,9 +90,9 @@ def enrol_planned(
 
 def reissue_passwords(store: Store, visitor: Visitor, course_id: int) -> tuple[PasswordHandout, ...]:
     """New one-time passwords for all learners of a course who have not chosen one and whom this visitor looks after."""
-    theirs = [
-        one for one in class_list.without_own_password(store, course_id) if may_manage(store, visitor, one)
-    ]
+    waiting = class_list.without_own_password(store, course_id)
+    allowed = managed(store, visitor, waiting)
+    theirs = [one for one in waiting if one in allowed]
     passwords = {person_id: people.one_time_password() for person_id in theirs}
     given = class_list.reissue(store, passwords, actor_id=visitor.account.id)
     return tuple(
@@ -98,7 +101,7 @@ def reissue_passwords(store: Store, visitor: Visitor, course_id: int) -> tuple[P
 
 
 def reset_password(store: Store, person_id: int, *, actor_id: int) -> PasswordHandout:
-    """A new one-time password for an account; all its sessions end.
+    """A new one-time password for an account; all its sessions and tokens end.
 
     Raises:
         UsageError: there is no such account.
