@@ -62,16 +62,22 @@ def judge_ending(
 
 
 def stop_ranks(
-    launcher: Launcher, ranks: list[RankProcess], tree: ProcessTree, turn_until: TurnUntil, *, gently: bool
+    spec: LaunchSpec,
+    launcher: Launcher,
+    ranks: list[RankProcess],
+    tree: ProcessTree,
+    turn_until: TurnUntil,
+    *,
+    gently: bool,
 ) -> None:
     """SIGTERM, then SIGKILL; returns when the launcher has nothing left to run.
 
     Args:
-        launcher, ranks, tree: of the run; turn_until: the supervisor's loop.
+        spec, launcher, ranks, tree: of the run; turn_until: the supervisor's loop.
         gently: False leaves SIGTERM out.
 
     Raises:
-        OSError: something does not die.
+        OSError: something does not die, and nobody after us will end it.
     """
     for rank in ranks:
         rank.killed_by_judge = rank.killed_by_judge or rank.alive
@@ -82,29 +88,34 @@ def stop_ranks(
     deadline = time.monotonic() + _KILL_GRACE_S
     while not launcher.over and time.monotonic() < deadline:
         tree.refresh()
-        send_all(tree.without(launcher.own_pids), signal.SIGKILL)
+        theirs = tree.without(launcher.own_pids)
+        if len(theirs) > _FEW and spec.rank_uid and os.getuid() == 0:
+            # A crowd that forks faster than a list of it is worked off.
+            end_user(spec.rank_uid)
+        send_all(theirs, signal.SIGKILL)
         turn_until(lambda: launcher.over, 0.1)
     if not launcher.over and not any(rank.alive and rank.pid for rank in ranks):
         # Only the launcher's own process is left, slow to go on a busy machine; it has nothing more to tell.
         tree.refresh()
         send_all(tree.only(launcher.own_pids), signal.SIGKILL)
         turn_until(lambda: launcher.over, _KILL_GRACE_S)
-    if not launcher.over:
+    if not launcher.over and not spec.contained:
         raise OSError("a rank outlived SIGKILL: it hangs inside the kernel")
+    for rank in ranks:
+        if rank.alive:
+            # Killed, and slow to go on a busy machine; the end of the container is the end of all that is in it.
+            rank.ended(-signal.SIGKILL, rank.last_moved_s)
 
 
 def sweep(
+    spec: LaunchSpec,
     launcher: Launcher,
     ranks: list[RankProcess],
     tree: ProcessTree,
     turn_until: TurnUntil,
     reap: Callable[[], None],
-    uid: int = 0,
 ) -> None:
-    """Give what the ranks left running a moment to go by itself, then count and end it; raises as `stop_ranks`.
-
-    `uid`: the ranks' own user, 0 where they have none.
-    """
+    """Give what the ranks left running a moment to go by itself, then count and end it; raises as `stop_ranks`."""
 
     def remaining() -> list[int]:
         tree.refresh()
@@ -124,8 +135,8 @@ def sweep(
         turn_until(gone_or_idle, _LEAVING_GRACE_S)
         for pid in remaining():
             tree.owners.get(pid, ranks[0]).leftovers += 1
-    left = end_descendants(_KILL_GRACE_S, reap, uid=uid)
-    if left:
+    left = end_descendants(_KILL_GRACE_S, reap, uid=spec.rank_uid)
+    if left and not spec.contained:
         raise OSError(f"{left} processes of the run outlived SIGKILL")
 
 

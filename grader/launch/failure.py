@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from grader.launch.stacks import StackFrame
 
 _HEADER = "Traceback (most recent call last):"
-_FRAME = re.compile(r'^\s*File "(?P<path>.*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$')
+# No file has a line of ten digits, and Python makes no number of thousands of them.
+_FRAME = re.compile(r'\s*File "(?P<path>.*)", line (?P<line>\d{1,9})(?:, in (?P<function>.*))?', re.DOTALL)
 _ERROR = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _LONGEST_MESSAGE = 2000
 # torch writes the rank in front of every line of a traceback once there is a process group.
@@ -46,14 +47,14 @@ def last_words(stderr: str) -> LastWords | None:
     start = next((i for i in range(len(lines) - 1, -1, -1) if lines[i] == _HEADER), None)
     if start is None:
         # A script that does not compile has no frames, hence no header.
-        start = next((i for i in range(len(lines) - 1, -1, -1) if _FRAME.match(lines[i])), None)
+        start = next((i for i in range(len(lines) - 1, -1, -1) if _FRAME.fullmatch(lines[i])), None)
         if start is None:
             return _terminated(stderr)
         start -= 1
     frames: list[StackFrame] = []
     for number in range(start + 1, len(lines)):
         line = lines[number]
-        frame = _FRAME.match(line)
+        frame = _FRAME.fullmatch(line)
         if frame is not None:
             frames.append(StackFrame(frame["path"], int(frame["line"]), frame["function"] or ""))
         elif line and not line[0].isspace():

@@ -117,7 +117,8 @@ class ForkServer:
             if end is not None:
                 os.close(end)
         left = end_descendants(_STOP_S, spared=self._store, uid=spec.rank_uid)
-        if exit_code == 0 and not left:
+        # The end of a container is the end of all that is in it.
+        if exit_code == 0 and (not left or self._once):
             self.report({"event": "ended", "attempt": spec.attempt})
         else:
             reason = f"the supervisor ended with {exit_code}" + (f", {left} processes left" if left else "")

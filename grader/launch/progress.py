@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 from grader.launch.rank_process import RankProcess
@@ -14,7 +15,7 @@ from grader.launch.rank_process import RankProcess
 _SAID_BYTES = 8192
 """Of all ranks together, at most, per sign."""
 _BATCH = re.compile(rb'"e":"batch","t":[^,]*,"loader":(\d{1,6}),"pass":(\d{1,9})')
-_LOSS = re.compile(rb'"e":"step"[^\n]*?"loss":(-?\d[\d.e+-]{0,30})[,}]')
+_STEP, _LOSS = b'"e":"step"', re.compile(rb'"loss":(-?\d[\d.e+-]{0,30})[,}]')
 
 
 def progress_event(ranks: list[RankProcess], elapsed_s: float) -> dict[str, Any]:
@@ -48,10 +49,10 @@ def _epoch(recent: bytes) -> int | None:
 
 
 def _loss(recent: bytes) -> float | None:
-    found = _LOSS.findall(recent)
-    if not found:
-        return None
-    try:
-        return float(json.loads(found[-1]))
-    except ValueError:
-        return None
+    for line in reversed(recent.split(b"\n")):
+        _, step, told = line.partition(_STEP)
+        if step and (loss := _LOSS.search(told)) is not None:
+            with suppress(ValueError):
+                return float(json.loads(loss[1]))
+            return None
+    return None

@@ -24,7 +24,8 @@ _LAUNCH_FOLDER = str(Path(__file__).resolve().parent) + os.sep
 _PROBE_FOLDER = str(Path(__file__).resolve().parent.parent / "probe") + os.sep
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+")
-_FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in (?P<function>.*)$')
+# No file has a line of ten digits, and Python makes no number of thousands of them.
+_FRAME = re.compile(r'  File "(?P<path>.*)", line (?P<line>\d{1,9}) in (?P<function>.*)', re.DOTALL)
 
 # What newer torch calls inside those that scripts name.
 _COLLECTIVES = frozenset((*COLLECTIVES, "all_gather_single", "reduce_scatter_single"))
@@ -116,7 +117,7 @@ def main_thread(text: str) -> tuple[StackFrame, ...]:
     for line in text.splitlines():
         if _THREAD.match(line):
             frames = []
-        elif (match := _FRAME.match(line)) is not None:
+        elif (match := _FRAME.fullmatch(line)) is not None:
             frames.append(StackFrame(match["path"], int(match["line"]), match["function"]))
     # The launcher called the script, the probe stands between the script and what it called: neither is the learner's.
     outermost = next(

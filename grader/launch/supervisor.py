@@ -49,8 +49,7 @@ _OTHER_NODES_S = 30.0
 class Supervisor:
     """Runs one spec, or one node's part of it.
 
-    Ranks meet at the store on `store_port`. `report` takes events as dictionaries; `orders` is
-    what comes back where other nodes take part, None where there are none.
+    Ranks meet at the store on `store_port`; `report` takes events; `orders` come where other nodes take part.
     """
 
     def __init__(
@@ -107,8 +106,9 @@ class Supervisor:
                 self._decide()
                 if self._ending:
                     self._stop()
+                    break
             wall_s = max((rank.ended_s or 0.0 for rank in self._ranks), default=0.0) or self._now()
-            sweep(self._launcher, self._ranks, self._tree, self._turn_until, self._reap, spec.rank_uid)
+            sweep(spec, self._launcher, self._ranks, self._tree, self._turn_until, self._reap)
         finally:
             end_descendants(_KILL_GRACE_S, uid=spec.rank_uid)
         for rank in self._ranks:
@@ -243,7 +243,7 @@ class Supervisor:
         if self._ending == "failed":
             self._ending = ""
         gently = self._ending != "out_of_memory"
-        stop_ranks(self._launcher, self._ranks, self._tree, self._turn_until, gently=gently)
+        stop_ranks(self._spec, self._launcher, self._ranks, self._tree, self._turn_until, gently=gently)
 
     def _turn_until(self, done: Callable[[], bool], limit_s: float) -> None:
         deadline = self._now() + limit_s

@@ -39,7 +39,10 @@ from grader.launch.user import as_user
 _LOG_BYTES = 1 << 20
 _RANK_LOG_BYTES = 64 << 20
 _USUAL_PORT = 29500
-_FAILED = re.compile(r"rank\s*:\s*(\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d+)")
+_FAILED = re.compile(r"rank\s*:\s*(\d{1,9}) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d{1,9})\b")
+_LONGEST_MESSAGE_BYTES = 1 << 16
+_NONSENSE = (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
+"""What a message raises that no entry process sent: it is passed over."""
 
 
 class TorchrunLauncher:
@@ -153,10 +156,11 @@ class TorchrunLauncher:
             return
         except OSError:
             chunk = b""
-        self._partial[descriptor] += chunk
+        # Whoever writes so much without an end is no entry process.
+        self._partial[descriptor] = (self._partial[descriptor] + chunk)[-_LONGEST_MESSAGE_BYTES:]
         *lines, self._partial[descriptor] = self._partial[descriptor].split(b"\n")
         for line in lines:
-            with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+            with contextlib.suppress(*_NONSENSE):
                 self._understand(descriptor, json.loads(line), now_s)
         if not chunk:
             rank = self._callers.pop(descriptor, None)
@@ -225,7 +229,8 @@ class TorchrunLauncher:
 
 def _copy_all(folder: Path, pattern: str, target: int) -> None:
     for path in folder.glob(pattern):
-        with path.open("rb") as file:
+        # A pipe in the log's place must not hold us.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             left = _RANK_LOG_BYTES
             while left > 0 and (chunk := file.read(min(left, 1 << 16))):
                 os.write(target, chunk)
@@ -259,4 +264,4 @@ def _rank_of(pid: int) -> int | None:
         return None
     values = dict(variable.split(b"=", 1) for variable in variables if b"=" in variable)
     rank = values.get(b"RANK", b"").decode(errors="replace")
-    return int(rank) if rank.isdigit() and values.get(b"LOCAL_RANK") else None
+    return int(rank) if rank.isdecimal() and len(rank) < 10 and values.get(b"LOCAL_RANK") else None

@@ -9,7 +9,9 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from docker import DockerClient
@@ -32,6 +34,7 @@ from grader.run.engine.inspection import memory_bytes
 from grader.run.engine.ownership import Ownership
 
 READY_S = 120.0
+_INSIST_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +155,8 @@ class ContainerPair:
 
     def kill(self) -> None:
         """End every process of the learner's side, at once."""
-        with engine_errors("A container could not be ended"), gone_is_fine():
-            for container in self._containers[: self.key.nnodes]:
-                container.reload()
-                if container.status == "running":
-                    container.kill()
+        for container in self._containers[: self.key.nnodes]:
+            _insist("A container could not be ended", partial(_kill, container))
 
     def out_of_memory(self) -> tuple[int, ...]:
         """Nodes where the kernel ended a process for lack of memory, as the engine saw it."""
@@ -182,11 +182,35 @@ class ContainerPair:
                 connection.close()
             with engine_errors("The containers of an attempt could not be removed"):
                 for container in self._containers:
-                    with gone_is_fine():
-                        container.remove(force=True, v=True)
+                    _insist("A container could not be removed", partial(container.remove, force=True, v=True))
                 if self._network is not None:
                     with gone_is_fine():
                         self._network.remove()
                 for name in self._volumes:
                     with gone_is_fine():
                         self._client.api.remove_volume(name, force=True)
+
+
+def _kill(container: Container) -> None:
+    container.reload()
+    if container.status == "running":
+        container.kill()
+
+
+def _insist(doing: str, action: Callable[[], object]) -> None:
+    """Have the engine do it, again where it says that it could not: it waits ten seconds for a container's end.
+
+    Raises:
+        InfraError: it still does not after a minute and a half.
+    """
+    deadline = time.monotonic() + _INSIST_S
+    while True:
+        try:
+            with engine_errors(doing), gone_is_fine():
+                action()
+            return
+        except InfraError:
+            # Five hundred processes that hold gigabytes take their time on a busy machine.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
