@@ -17,6 +17,10 @@ _FLOAT_BYTES = 4
 _COUNTED_DIFFERENTLY = (0.6, 2.2)
 """Outputs of all layers are 1.7 times the tensors that are kept; with the inputs left out, it is less."""
 
+_TOO_QUICK, _TOO_SLOW = 3, 10
+"""How far a told step may lie from those of the probe's clock: they were other steps of the same size, some of them the
+first, and a GPU may still be at work when the clock of one is read."""
+
 Answer = tuple[float | None, str, str]
 
 
@@ -94,12 +98,30 @@ def _throughput(rows: dict[int, dict[str, Any]], run: dict[str, float]) -> Answe
     if run["samples"] and images > run["samples"] * 1.02:
         said = f"The table counts {images:,} images; in its training steps the run used {run['samples']:,.0f}."
         return (0.0, said, file)
+    if not run["samples"]:
+        return (None, "No training steps were seen that the table could be held against.", file)
+    for size in BATCH_SIZES:
+        if contradicted := _contradicted(size, rows[size], run):
+            return (0.0, contradicted, file)
     small, large = (rows[size]["images_per_s"] for size in (2, 64))
     if large <= small:
         said = f"By the table a batch of 64 trains {large:,.0f} images/s and a batch of 2 {small:,.0f}"
         return (0.0, f"{said}: on no device we know is that so. Time whole steps, after a few to warm up.", file)
     said = f"Batch sizes 2, 4 and 64 train {small:,.0f}, {rows[4]['images_per_s']:,.0f} and {large:,.0f} images/s"
     return (1.0, f"{said}.", file)
+
+
+def _contradicted(size: int, row: dict[str, Any], run: dict[str, float]) -> str:
+    """What a row says that the run's own steps of that batch size deny, as a sentence; "" where they bear it out."""
+    num_steps = run.get(f"steps_of_{size}", 0.0)
+    if row["images"] > num_steps * size * 1.02:
+        made = f"{num_steps:,.0f} steps of that size" if num_steps else "no step of that size"
+        return f"Batch size {size} was timed over {row['images']:,} images by the table; the run made {made}."
+    told, seen, quick = row["seconds"] * size / row["images"], run[f"step_s_of_{size}"], run[f"quick_step_s_of_{size}"]
+    if quick / _TOO_QUICK <= told <= seen * _TOO_SLOW:
+        return ""
+    by_clock = f"by the clock beside the script it took {seen if told > seen else quick:.2g} s"
+    return f"By the table a step of batch size {size} took {told:.2g} s; {by_clock}."
 
 
 def _states(rows: dict[int, dict[str, Any]]) -> Answer:

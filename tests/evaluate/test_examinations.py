@@ -191,3 +191,67 @@ def test_a_right_sum_over_other_samples_is_told_so() -> None:
     rows[1] = RIGHT_ROWS[1]
     said = AVERAGING.examine(left, {"world_size": 2.0})["gradient"][1]
     assert said.endswith(": it is of other samples. Rank 1 took 18 to 35; its share is 42 to 59.")
+
+
+SINGLE = MODULES["single-gpu"]
+STEPS = {2: (40, 0.004), 4: (40, 0.005), 64: (100, 0.012)}
+"""By batch size: steps that a run made, and seconds of one."""
+SEEN = {
+    **{f"steps_of_{size}": float(number) for size, (number, _) in STEPS.items()},
+    **{f"{name}_of_{size}": took for size, (_, took) in STEPS.items() for name in ("step_s", "quick_step_s")},
+    "samples": 6640.0,
+    "wall_s": 6.0,
+    "device_bytes": 0.0,
+}
+
+
+def timed(**changes: tuple[int, float]) -> list[dict[str, Any]]:
+    """A table of the steps that were seen; `b2=(images, seconds of a step)` tells something else of batch size 2."""
+    rows = []
+    for size, (number, took) in STEPS.items():
+        images, step_s = changes.get(f"b{size}", (number * size, took))
+        seconds = images / size * step_s
+        rows.append(
+            {"batch_size": size, "images": images, "seconds": seconds, "images_per_s": images / seconds}
+        )
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen", "share", "said"),
+    [
+        ({}, {}, 1.0, "train 500, 800 and 5,333 images/s."),
+        ({"b2": (60, 0.002)}, {}, 1.0, "train 1,000, "),
+        ({"b64": (6400, 0.03)}, {}, 1.0, "and 2,133 images/s."),
+        ({"b2": (4, 0.0005)}, {}, 0.0, "By the table a step of batch size 2 took 0.0005 s; by the clock"),
+        ({"b64": (640, 0.003)}, {}, 0.0, "By the table a step of batch size 64 took 0.003 s"),
+        ({"b4": (160, 0.06)}, {}, 0.0, "By the table a step of batch size 4 took 0.06 s"),
+        (
+            {"b2": (90, 0.004)},
+            {},
+            0.0,
+            "timed over 90 images by the table; the run made 40 steps of that size.",
+        ),
+        (
+            {},
+            {"steps_of_4": 0.0},
+            0.0,
+            "timed over 160 images by the table; the run made no step of that size.",
+        ),
+        ({}, {"samples": 0.0}, None, "No training steps were seen"),
+    ],
+)
+def test_a_table_is_held_against_steps_of_its_own_batch_sizes(
+    changes: dict[str, tuple[int, float]], seen: dict[str, float], share: float | None, said: str
+) -> None:
+    answer = SINGLE.examine({"throughput.csv": timed(**changes)}, SEEN | seen)["throughput"]
+    assert answer[0] == share
+    assert said in answer[1]
+
+
+@pytest.mark.parametrize("first_s", [0.0, 2.0])
+def test_a_first_step_that_pays_for_all_is_no_reason_to_doubt_the_others(first_s: float) -> None:
+    """On a GPU the first step may take a thousand times what others do."""
+    number, took = STEPS[2]
+    seen = {"step_s_of_2": (first_s + (number - 1) * took) / number, "wall_s": 9.0}
+    assert SINGLE.examine({"throughput.csv": timed()}, SEEN | seen)["throughput"][0] == 1.0
