@@ -17,6 +17,8 @@ from grader.web.security import csrf
 from grader.web.security.access import V1, current_visitor
 from grader.web.security.body_limits import BodyLimits
 from grader.web.security.headers import SecurityHeaders
+from grader.web.security.overload import Overload
+from grader.web.security.plain_text import plain_text
 from grader.web.service import WebService
 from grader.web.startup import warm_up
 
@@ -47,12 +49,13 @@ def create_app(service: WebService) -> FastAPI:
     app.state.service = service
     add_handlers(app)
     # The visitor is made out before any route runs, and the forgery token of whatever changes something is checked.
-    known = [Depends(current_visitor)]
+    known = [Depends(current_visitor), Depends(plain_text)]
     app.include_router(load_routes("grader.web.api"), dependencies=known)
     app.include_router(load_routes("grader.web.pages"), dependencies=known, include_in_schema=False)
     app.include_router(health.router)
     app.add_middleware(UnexpectedErrors)
     app.add_middleware(BodyLimits, max_bytes=service.max_upload_bytes)
+    app.add_middleware(Overload)
     app.add_middleware(RequestLog, service=service)
     app.add_middleware(SecurityHeaders, secure=service.public_url.startswith("https://"))
     if service.trusted_proxies:

@@ -69,7 +69,8 @@ def add_handlers(app: FastAPI) -> None:
         app.add_exception_handler(fault, answer)
 
 
-def _answer(request: Request, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+def answer(request: Request, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """An answer that says what is wrong: JSON below `/api/`, a page anywhere else."""
     if request.url.path.startswith(API):
         return error_response(status, message, headers=headers)
     service: WebService = request.app.state.service
@@ -105,7 +106,7 @@ async def _http(request: Request, error: Exception) -> Response:
         back = flash.redirect(hand_in[1], service.secret, text, kind="problem")
         back.headers.update(headers or {})
         return back
-    return _answer(request, error.status_code, str(error.detail), headers)
+    return answer(request, error.status_code, str(error.detail), headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -113,20 +114,20 @@ async def _invalid(request: Request, error: Exception) -> Response:
     faults = error.errors()
     if any(fault["loc"][0] == "path" for fault in faults):
         # An address that could not exist is one that does not.
-        return _answer(request, 404, "There is nothing here.")
+        return answer(request, 404, "There is nothing here.")
     # What was sent is not repeated: it may be a password.
     text = "; ".join(
         f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in faults[:5]
     )
-    return _answer(request, 422, text)
+    return answer(request, 422, text)
 
 
 async def _ours(request: Request, error: Exception) -> Response:
     if isinstance(error, UsageError):
-        return _answer(request, 400, str(error))
+        return answer(request, 400, str(error))
     if isinstance(error, StoreUnavailableError):
         _log.error("%s", error)
-        return _answer(
+        return answer(
             request,
             503,
             "The grader cannot reach its database just now. Nothing of yours is lost; try again in a moment.",
@@ -134,13 +135,13 @@ async def _ours(request: Request, error: Exception) -> Response:
         )
     _log.error("%s: %s", type(error).__name__, error)
     if isinstance(error, InfraError):
-        return _answer(
+        return answer(
             request,
             503,
             "Something the grader needs is not available just now. Try again in a moment.",
             {"Retry-After": str(RETRY_S)},
         )
-    return _answer(request, 500, "This task cannot be shown: its author has to mend it.")
+    return answer(request, 500, "This task cannot be shown: its author has to mend it.")
 
 
 class UnexpectedErrors:
@@ -168,7 +169,7 @@ class UnexpectedErrors:
                 raise
             _log.error("a request failed", exc_info=error)
             request = Request(scope, receive)
-            answer = _answer(
+            told = answer(
                 request, 500, "Something went wrong on our side. It was noted; trying again may help."
             )
-            await answer(scope, receive, send)
+            await told(scope, receive, send)

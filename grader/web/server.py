@@ -16,11 +16,11 @@ from uvicorn.supervisors import Multiprocess
 from grader.settings import settings
 from grader.web.app import create_app
 from grader.web.monitoring.logs import log_as_json
+from grader.web.security.connections import KEEP_ALIVE_S, TimedConnection, allow_many_files
 from grader.web.service import WebService, open_service
 
 SHUTDOWN_S = 5
 """Live streams are ended after that long; browsers come back by themselves."""
-_MOST_CONNECTIONS = 2000
 
 
 def server_config(
@@ -40,8 +40,10 @@ def server_config(
         # Addresses of clients are `trusted_proxies`' business, in the application.
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=30,
+        # Waiting ends there; how many requests are worked on at once is the application's business.
+        http=TimedConnection,
+        ws="none",
+        timeout_keep_alive=int(KEEP_ALIVE_S),
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
 
@@ -49,6 +51,7 @@ def server_config(
 def run_web(service: WebService, *, host: str, port: int) -> None:
     """Serve until SIGTERM or SIGINT."""
     log_as_json()
+    allow_many_files()
     # uvicorn ends in order and then raises the signal once more, which would make an orderly end look like a crash.
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, lambda *_: None)
@@ -64,4 +67,5 @@ def run_processes(processes: int, *, host: str, port: int) -> None:
 def application() -> FastAPI:
     """The application as the settings say, for one process of several."""
     log_as_json()
+    allow_many_files()
     return create_app(open_service(settings()))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -36,6 +37,8 @@ from grader.web.security.secret_key import service_secret
 from grader.web.security.sessions import Sessions
 from grader.web.templating import environment
 
+_OWN_NAMES = ("localhost", "127.0.0.1", "::1", socket.gethostname().casefold())
+
 
 @dataclass(frozen=True)
 class WebService:
@@ -44,7 +47,7 @@ class WebService:
     Attributes:
         store, files: where everything lies.
         secret: what cookies are signed with.
-        public_url: `https://host` as people type it; "": whatever the browser asked for.
+        public_url: `https://host` as people type it; "": a name of this machine.
         trusted_proxies: addresses whose word for the client's address is taken.
         max_upload_bytes: size of a whole request.
         submits: how often one account, and one address, may hand in.
@@ -97,6 +100,19 @@ class WebService:
         """`https://host` as the browser knows us."""
         parts = urlsplit(self.public_url or str(request.url))
         return f"{parts.scheme}://{parts.netloc}"
+
+    def site(self, request: Request) -> str:
+        """`https://host` of this service for links that are given away: never a name that merely the request brought.
+
+        Without a public address that is what the browser asked for, if it is a name of this machine; any other name
+        could be somebody else's, and the address that the request came in at stands for it.
+        """
+        asked, reached = urlsplit(self.origin(request)), request.scope.get("server")
+        host, port = reached if reached is not None and reached[1] is not None else ("localhost", None)
+        if self.public_url or asked.hostname in (*_OWN_NAMES, host):
+            return self.origin(request)
+        host = f"[{host}]" if ":" in host else host
+        return f"{asked.scheme}://{host}" if port is None else f"{asked.scheme}://{host}:{port}"
 
     def address(self, request: Request) -> str:
         """The client's address, "" where there is none (a socket of this machine)."""

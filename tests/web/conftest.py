@@ -248,10 +248,10 @@ def served(school: School) -> Iterator[Served]:
 class serving:  # noqa: N801 - reads as what it does: `with serving(app) as url:`
     """Run an application on a free port of this machine, in a thread."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, **more: Any) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+            uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2, **more)
         )
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 

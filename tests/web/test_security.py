@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from grader.store import people, tokens
 from grader.store.attempts import AttemptFilter, attempts
+from grader.store.invitations import invitations_of
 from grader.store.tables.api_token import Scope
 from grader.web.security import csrf
 from tests.web.conftest import PASSWORD, SCRIPT, School, make_school
@@ -76,6 +77,39 @@ def test_over_https_cookies_are_bound_to_the_host(empty_database: Path, tmp_path
         == 403
     )
     school.store.close()
+
+
+def test_a_copied_cookie_ends_with_the_session_that_it_was_copied_from(school: School) -> None:
+    """Signing out ends it on the server; so does signing in once more on the same browser."""
+    browser, beside = school.client("anna"), school.client("anna")
+    copy = school.client()
+    copy.cookies.set("session", browser.cookies["session"])
+    assert copy.get("/account").status_code == 200
+    assert browser.post("/sign-out").status_code == 303
+    assert copy.get("/account").headers["location"].startswith("/sign-in")
+    assert copy.get("/api/v1/me").status_code == 401
+    assert beside.get("/account").status_code == 200, "another browser stays signed in"
+    copy.cookies.set("session", beside.cookies["session"])
+    again = beside.post("/sign-in", data={"login": "anna", "password": PASSWORD})
+    assert again.headers["location"] == "/"
+    assert copy.get("/account").status_code == 303
+    assert beside.get("/account").status_code == 200
+
+
+def test_a_token_ends_with_its_owners_password(school: School) -> None:
+    """By their own hand, by signing out everywhere, by an instructor's and by an administrator's."""
+    anna = school.people["anna"]
+    new = {"current": PASSWORD, "new": PASSWORD[::-1], "again": PASSWORD[::-1]}
+    for who, place, data in (
+        ("anna", "/account/sign-out-everywhere", {}),
+        ("anna", "/password", new),
+        ("ines", f"/courses/{school.course}/people/{anna}/password", {}),
+        ("ada", f"/admin/people/{anna}/password", {}),
+    ):
+        program = school.program(school.token("anna"))
+        assert program.get("/api/v1/me").status_code == 200
+        assert school.client(who).post(place, data=data).status_code in (200, 303), place
+        assert program.get("/api/v1/me").status_code == 401, place
 
 
 def test_another_password_ends_all_sessions(school: School) -> None:
@@ -253,3 +287,46 @@ def test_pages_of_ours_hold_nothing_that_the_policy_forbids(school: School) -> N
         assert not re.search(r"<[^>]+\s(style|on\w+)=", text), path
         assert not re.search(r"<script(?![^>]*\ssrc=)", text), path
         assert "<style" not in text, path
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "grader.evil.example", "localhost.evil.example"]
+)
+def test_links_that_are_given_away_name_no_foreign_host(school: School, host: str) -> None:
+    """The name in a request is whatever somebody wrote there; nobody has told this service its own."""
+    ines, at = school.client("ines"), f"/courses/{school.course}"
+    ines.post(f"{at}/invitations", data={"hours": "12", "role": "learner"})
+    (code,) = [one.code for one in invitations_of(school.store, school.course)]
+    handed_out = ines.post(f"{at}/people", data={"login": "mia", "name": "Mia"}, headers={"host": host})
+    pages = [
+        ines.get(place, headers={"host": host})
+        for place in (f"{at}/invitations", f"{at}/invitations/{code}", "/account")
+    ]
+    for page in (handed_out, *pages):
+        assert page.status_code == 200
+        assert "evil.example" not in page.text
+    assert f"http://testserver:80/join/{code}" in pages[0].text
+    assert "GRADER_PUBLIC_URL" in pages[0].text
+    own = ines.get(f"{at}/invitations", headers={"host": "localhost:8000"}).text
+    assert f"http://localhost:8000/join/{code}" in own
+    assert "GRADER_PUBLIC_URL" not in own
+
+
+def test_a_public_address_stands_in_every_link(empty_database: Path, tmp_path: Path) -> None:
+    database = tmp_path / "grader.db"
+    database.write_bytes(empty_database.read_bytes())
+    school = make_school(database, tmp_path, public_url="http://grader.example")
+    ines, at = school.client("ines"), f"/courses/{school.course}/invitations"
+    ines.post(at, data={"hours": "12", "role": "learner"}, headers={"host": "evil.example"})
+    shown = ines.get(at, headers={"host": "evil.example"}).text
+    assert "http://grader.example/join/" in shown
+    assert "evil.example" not in shown
+    school.store.close()
+
+
+@pytest.mark.parametrize("host", ["[", "a b", "]:x", "x:99999999", "\u00e9", "", "/@?#"])
+def test_a_name_that_is_none_breaks_nothing(school: School, host: str) -> None:
+    client = school.client("ines")
+    for path in ("/sign-in", "/account", f"/courses/{school.course}/invitations"):
+        answer = client.get(path, headers={b"host": host.encode("latin-1")})
+        assert answer.status_code < 500, (path, answer.status_code)

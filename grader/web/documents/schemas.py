@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from grader.checks.rubric_step import Sight
 from grader.model.grade import Verdict
 from grader.store.tables.api_token import Scope
 from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.tables.base import storable
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role
 
@@ -21,14 +22,25 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class FileIn(Document):
+class Received(Document):
+    """Base of what programs send: texts hold text, and nothing that a database would not keep."""
+
+    @field_validator("*")
+    @classmethod
+    def _is_text(cls, value: object) -> object:
+        if isinstance(value, str) and storable(value) != value:
+            raise ValueError("holds a character that no text has")
+        return value
+
+
+class FileIn(Received):
     """A script to hand in."""
 
     path: Annotated[str, Field(min_length=1, max_length=200, examples=["train.py"])]
     text: Annotated[str, Field(max_length=1 << 20)]
 
 
-class SubmissionIn(Document):
+class SubmissionIn(Received):
     """A submission: one script of any name, or several with `train.py` among them."""
 
     name: Annotated[str, Field(max_length=200)] = "train"
@@ -255,7 +267,7 @@ class GradebookOut(Document):
     learners: list[LearnerOut]
 
 
-class PasswordIn(Document):
+class PasswordIn(Received):
     """Who wants a token, and what it is to be called: another one of that name ends with it."""
 
     login: Annotated[str, Field(min_length=1, max_length=200)]

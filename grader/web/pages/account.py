@@ -81,9 +81,11 @@ def revoke(service: ServiceDep, visitor: SignedIn, token_id: Id) -> Response:
 
 @router.post("/account/sign-out-everywhere")
 def sign_out_everywhere(request: Request, service: ServiceDep, visitor: SignedIn) -> Response:
-    """End the sessions of all browsers, this one included."""
+    """End the sessions of all browsers, this one included, and all tokens."""
     people.end_sessions(service.store, visitor.account.id, actor_id=visitor.account.id)
-    response = flash.redirect("/sign-in", service.secret, "You are signed out in all browsers.")
+    response = flash.redirect(
+        "/sign-in", service.secret, "You are signed out in all browsers, and your tokens have ended."
+    )
     service.sessions.end(response, secure=service.secure(request))
     return response
 
@@ -118,5 +120,5 @@ def _page(
         errors=errors or {},
         token=token,
         token_name=token_name,
-        origin=service.origin(request),
+        site=service.site(request),
     )

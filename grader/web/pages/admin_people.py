@@ -190,7 +190,7 @@ def _handout(request: Request, service: WebService, visitor: Visitor, made: Pass
         "staff/admin_password_handout.html.j2",
         visitor=visitor,
         handout=made,
-        origin=service.origin(request),
+        site=service.site(request),
     )
 
 

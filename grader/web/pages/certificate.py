@@ -24,7 +24,7 @@ def page(request: Request, service: ServiceDep, visitor: MaybeVisitor, code: str
     found = certificates.verify(service.store, code[:64])
     if found is None:
         raise not_found()
-    address = f"{service.origin(request)}/certificates/{found.public_id}"
+    address = f"{service.site(request)}/certificates/{found.public_id}"
     own = visitor is not None and visitor.account.id == found.person_id
     return service.render(
         request,

@@ -83,10 +83,10 @@ def junit(request: CourseRequestDep, course_task_id: Id) -> Response:
 @router.get("/courses/{course_id}/exports/certificates")
 def pile(request: CourseRequestDep) -> HTMLResponse:
     """All certificates that hold, one to a page of paper."""
-    origin = request.service.origin(request.http)
+    site = request.service.site(request.http)
     accepted = _accepted(request)
     found = [
-        (one, f"{origin}/certificates/{one.public_id}", accepted.get(one.person_id, ()))
+        (one, f"{site}/certificates/{one.public_id}", accepted.get(one.person_id, ()))
         for one in certificates.certificates_of(request.service.store, request.course.id)
         if one.revoked_at is None
     ]

@@ -68,7 +68,8 @@ def _page(request: CourseRequest, form: SubmittedForm, status_code: int = 200) -
             "form": form,
             "lifetimes": _LIFETIMES,
             "roles": _ROLES,
-            "origin": request.service.origin(request.http),
+            "site": request.service.site(request.http),
+            "named": request.service.site(request.http) == request.service.origin(request.http),
         },
         status_code,
     )
@@ -82,4 +83,4 @@ def _invitation(request: CourseRequest, code: str) -> InvitationFacts:
 
 
 def _address(request: CourseRequest, one: InvitationFacts) -> str:
-    return f"{request.service.origin(request.http)}/join/{one.code}"
+    return f"{request.service.site(request.http)}/join/{one.code}"

@@ -18,8 +18,8 @@ from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 GUEST_BYTES = 64 << 10
 # What still comes of it is not read.
 _HANG_UP = {"Connection": "close"}
-IDLE_S, WHOLE_S = 20.0, 120.0
-"""A phone on a crowded network brings 4 MiB in that time; a slow-loris doesn't hold a place for longer."""
+IDLE_S, WHOLE_S, GUEST_WHOLE_S = 20.0, 120.0, 20.0
+"""A phone on a crowded network brings 4 MiB, or a guest's form, in that time; a slow-loris holds no place longer."""
 
 
 class BodyLimits:
@@ -36,7 +36,7 @@ class BodyLimits:
             return
         headers = Headers(scope=scope)
         known = "authorization" in headers or "session=" in headers.get("cookie", "")
-        most = self._max_bytes if known else GUEST_BYTES
+        most, whole_s = (self._max_bytes, WHOLE_S) if known else (GUEST_BYTES, GUEST_WHOLE_S)
         announced = headers.get("content-length", "")
         too_large = announced.isdigit() and int(announced) > most
         brought, started, whole = 0, time.monotonic(), False
@@ -48,7 +48,7 @@ class BodyLimits:
             if whole:
                 # What comes now is only the news that the client has gone; there is no hurry.
                 return await receive()
-            rest = min(IDLE_S, started + WHOLE_S - time.monotonic())
+            rest = min(IDLE_S, started + whole_s - time.monotonic())
             try:
                 message = await asyncio.wait_for(receive(), max(0.0, rest))
             except TimeoutError:

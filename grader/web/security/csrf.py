@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 FIELD, HEADER = "csrf", "X-CSRF-Token"
-_SAFE = ("GET", "HEAD", "OPTIONS")
+SAFE = ("GET", "HEAD", "OPTIONS")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 MAX_FIELDS = 200
 MAX_FILES = 80
@@ -48,17 +48,22 @@ async def check(request: Request, secret: str, nonce: str | None, origin: str) -
     Raises:
         ForgedError: there is no token, a wrong one, or another origin.
     """
-    if request.method in _SAFE:
+    if request.method in SAFE:
         return
     if _elsewhere(request, origin) or nonce is None:
         raise ForgedError
     given = request.headers.get(HEADER)
-    if given is None and request.headers.get("content-type", "").startswith(_FORMS):
+    if given is None and is_form(request):
         form = await form_of(request)
         field = form.get(FIELD)
         given = field if isinstance(field, str) else None
     if given is None or not hmac.compare_digest(given.encode(), token(secret, nonce).encode()):
         raise ForgedError
+
+
+def is_form(request: Request) -> bool:
+    """Whether what the request brings is a form."""
+    return request.headers.get("content-type", "").lower().startswith(_FORMS)
 
 
 async def form_of(request: Request) -> FormData:

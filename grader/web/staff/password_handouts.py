@@ -14,16 +14,16 @@ from grader.web.staff.csv_files import to_csv
 
 def handouts(request: CourseRequest, made: Sequence[PasswordHandout]) -> HTMLResponse:
     """The page; it can be printed and cut into slips, and holds the same as a file for a mail merge."""
-    origin = request.service.origin(request.http)
+    site = request.service.site(request.http)
     table = to_csv(
         ("name", "login", "password", "address"),
-        ((one.name, one.login, one.password, origin) for one in made),
+        ((one.name, one.login, one.password, site) for one in made),
     )
     return request.page(
         "password_handouts.html.j2",
         {
             "handouts": made,
-            "origin": origin,
+            "site": site,
             # In the page itself: a second request would need the passwords kept somewhere.
             "file": f"data:text/csv;base64,{b64encode(table).decode()}",
         },
