@@ -42,6 +42,8 @@ WRAP
     find_unused_parameters, replicas (ranks that average gradients of equal parts by this wrapper), parts (ranks that
     parameters are split among; both null where it isn't told). `fsdp2` is written for every module given to
     `fully_shard`, the whole model last.
+COMM_HOOK
+    what DDP does in place of its own averaging: wrap, hook (qualified name, "" for one of those built in), site.
 LOADER
     id, site, dataset (class of the root data set), root (id of the root data set in this rank), root_size, digest
     (of the root's own arrays and lists: ranks that built the same root have equal ones; null where it holds none),
@@ -117,8 +119,9 @@ PROCESS
     workers excluded; the first 64.
 REACH
     what (`process`: a path into a process; `kill`: a signal to its parent; `import`: one of the probe's or launcher's
-    modules; `writer`: the probe's writer, called by code that is not the probe's; else the function's name), target,
-    site: the script's own code used what looks into other processes or all objects; the first 16.
+    modules; `compile`: code under the name of one of their files; `writer`: the probe's writer, called by code that is
+    not the probe's; else the function's name), target, site: the script's own code used what looks into other processes
+    or all objects; the first 16.
 LR_SCHEDULER
     kind, site, length (of its whole schedule, in calls of its `step`; null where it has no end).
 HELD
@@ -154,6 +157,7 @@ MESH = "mesh"
 PARALLEL = "parallel"
 PLACED = "placed"
 WRAP = "wrap"
+COMM_HOOK = "comm_hook"
 LOADER = "loader"
 PASS = "pass"
 BATCH = "batch"

@@ -19,6 +19,7 @@ _MAX_REACHES = 16
 _INNER = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:fd|fdinfo|mem|maps|environ|task|cmdline|root|cwd)\b")
 
 _OURS = ("grader.probe", "grader.launch")
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _num_reaches = 0
 
@@ -54,6 +55,13 @@ def _imported(args: tuple[Any, ...], frame: FrameType) -> None:
         _note("import", str(args[0]), frame)
 
 
+@guarded("reach")
+def _compiled(args: tuple[Any, ...], frame: FrameType) -> None:
+    # Code that claims to come from one of our files.
+    if os.path.abspath(os.fsdecode(args[1] or "")).startswith(_ROOT):
+        _note("compile", os.path.basename(os.fsdecode(args[1])), frame)
+
+
 def _named(what: str) -> Callable[[tuple[Any, ...], FrameType], None]:
     @guarded("reach")
     def hook(_args: tuple[Any, ...], frame: FrameType) -> None:
@@ -64,6 +72,7 @@ def _named(what: str) -> Callable[[tuple[Any, ...], FrameType], None]:
 
 HOOKS: dict[str, Callable[[tuple[Any, ...], FrameType], None]] = {
     "import": _imported,
+    "compile": _compiled,
     "os.listdir": _listed,
     "os.scandir": _listed,
     "os.kill": _killed,

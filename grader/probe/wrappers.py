@@ -106,6 +106,12 @@ def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **
         _trained(one, sharded=True).wrap = _write_wrap("fsdp2", one, one, kwargs.get("mesh"))
 
 
+def _hooked(_result: Any, _started_s: float, ddp: Any, *args: Any, **kwargs: Any) -> None:
+    hook = kwargs.get("hook") or next((one for one in reversed(args) if callable(one)), None)
+    name = f"{getattr(hook, '__module__', '')}.{getattr(hook, '__qualname__', '')}" if hook is not None else ""
+    writer.write(events.COMM_HOOK, wrap=_wraps.get(id(ddp)), hook=name[:200], site=code_locations.here())
+
+
 @guarded("no_sync")
 def _note_no_sync(op: str, ddp: Any) -> None:
     global _num_no_sync
@@ -148,6 +154,8 @@ def install() -> None:
     ddp = nn.parallel.DistributedDataParallel
     replace([ddp], "__init__", outermost("ddp", _wrapped_ddp))
     replace([ddp], "no_sync", _wrap_no_sync)
+    for name in ("register_comm_hook", "_register_builtin_comm_hook", "_register_fused_optim"):
+        replace([ddp], name, outermost("comm_hook", _hooked))
     replace([nn.parallel.DataParallel], "__init__", outermost("data_parallel", _wrapped_data_parallel))
     for name in ("torch.distributed.fsdp", "torch.distributed._composable.fsdp"):
         once_imported(name, _hook_fsdp)

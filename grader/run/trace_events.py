@@ -23,6 +23,7 @@ _GENERIC = frozenset(
         events.PARALLEL,
         events.PLACED,
         events.CHANGED,
+        events.COMM_HOOK,
         events.NO_SYNC,
         events.BACKWARD,
         events.HELD,

@@ -190,8 +190,24 @@ def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
     assert story.observation("TRUST002").state is CLEAN
     story.loopback_bytes = 2_000
     assert holds(story.observation("TRUST002"))
-    story.text = "model.register_comm_hook(None, compress)\n"
+    # What the text says of hooks changes nothing; one that was registered may compress by any factor.
+    story.text = "train()  # no comm_hook here\n"
+    assert holds(story.observation("TRUST002"))
+    for r in story.ranks:
+        r.event("comm_hook", wrap=0, hook="train.compress")
     assert story.observation("TRUST002").state is CLEAN
+
+
+def test_averages_by_hand_over_a_silent_wire(tell: Any) -> None:
+    """No wrapper tells how much has to be sent; the optimizer's parameters do."""
+    story = tell.honest(epochs=20)
+    for r in story.ranks:
+        r.fields["wraps"] = []
+    story.loopback_bytes = 2_000
+    assert story.observation("TRUST002").state is CLEAN
+    for r in story.ranks:
+        r.event("held", param_bytes=4000)
+    assert holds(story.observation("TRUST002"))
 
 
 def test_reaching_into_processes_is_for_staff_and_holds_nothing(tell: Any) -> None:
