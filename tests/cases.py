@@ -9,8 +9,9 @@ FOLDER holds `manifest.jsonl`, a line for each script, in one of three forms:
 * flawed ones: `{"case": "NAME", "task": …, "codes": […], "neighbours": […], "lines": ["train.py:73"], …}`. `codes` name
   the mistake (any does where none is given), `neighbours` are codes that also fit, `lines` are where it was made.
   Something should be said of it, and one of the places named should be within three lines of one of these.
-* hostile ones: `{"case": …, "task": …, "goal": …}`; none should be accepted, and none end as the judge's own error.
-  Only with `--runtime docker`, one at a time: some fill memory, processes and disks as far as they are let.
+* hostile ones: `{"case": …, "task": …, "goal": …, "verdict": …, "gained": …}`; none should be accepted but those that
+  do the work beside their mischief (accepted once, and nothing gained), and none end as the judge's own error. Only
+  with `--runtime docker`, one at a time: some fill memory, processes and disks as far as they are let.
 
 `--out` keeps the evidence; `--replay` judges what lies there again and runs nothing; `--cold` starts ranks with the
 torchrun command. Two results of one folder are compared by `--against FILE`, an earlier `--json`: verdicts and codes.
@@ -56,13 +57,17 @@ NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One script and what should be said of it; `flaw` is None of a right one and of a hostile one."""
+    """One script and what should be said of it; `flaw` is None of a right one and of a hostile one.
+
+    `harmless`: a hostile one that does all of the work.
+    """
 
     name: str
     task: str
     path: Path
     flaw: Flaw | None
     hostile: bool = False
+    harmless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,8 @@ def read_cases(folder: Path) -> Iterator[Case]:
             places = (place.rpartition(":") for place in told["lines"])
             lines = tuple((file, int(number)) for file, _, number in places)
             flaw = Flaw(frozenset(told["codes"]) | frozenset(told["neighbours"]), lines)
-        yield Case(re.sub(r"\.py$", "", told["case"]), told["task"], path, flaw, "goal" in told)
+        harmless = told.get("verdict") == "accepted" and not told.get("gained")
+        yield Case(re.sub(r"\.py$", "", told["case"]), told["task"], path, flaw, "goal" in told, harmless)
 
 
 def faults_of(case: Case, grade: Grade) -> Iterator[str]:
@@ -104,7 +110,7 @@ def faults_of(case: Case, grade: Grade) -> Iterator[str]:
     said = [finding for finding in grade.findings if not finding.refuted]
     loud = [finding for finding in said if finding.severity in (Severity.ERROR, Severity.WARNING)]
     if case.hostile:
-        if grade.verdict is Verdict.ACCEPTED:
+        if grade.verdict is Verdict.ACCEPTED and not case.harmless:
             yield "gained"
         return
     if case.flaw is None:
