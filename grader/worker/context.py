@@ -16,7 +16,7 @@ class WorkerContext:
 
     Attributes:
         worker: its name.
-        folder: for what it makes while it judges.
+        folder: for what it makes while it judges; each process that does works in one below.
         shared: what its processes tell each other.
         cpu: whether it takes what needs no device, besides what this host's devices can serve.
         num_gpus: how many devices there are, fit or not.

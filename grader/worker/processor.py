@@ -26,6 +26,7 @@ from grader.store.claims import Claimed, Idle
 from grader.store.database import Store, StoreUnavailableError
 from grader.store.files import open_files
 from grader.store.tables.attempt import Lane
+from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
 from grader.worker.execution import ExecutedAttempt, FilesGoneError, OtherVersionError, execute_attempt
 from grader.worker.health import health_problems
@@ -137,7 +138,8 @@ class AttemptProcessor:
         _log.info("claimed", task=claimed.task, lane=claimed.lane.value, tries=claimed.tries)
         self._context.shared.report({"claimed": claimed.attempt_id})
         live = LiveEvents()
-        folder = self._context.folder / f"attempt-{claimed.attempt_id}-{claimed.lease_token}"
+        # What was killed together with a process before this one may have gone on writing for a moment.
+        folder = emptied(self._context.folder) / f"attempt-{claimed.attempt_id}-{claimed.lease_token}"
         try:
             processed = self._execute(claimed, live, folder)
         except Exception as error:  # noqa: BLE001 - logged; nothing here ends its process

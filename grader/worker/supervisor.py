@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import time
 import traceback
@@ -35,6 +34,7 @@ from grader.settings.schema import Settings
 from grader.store.claims import needs_of
 from grader.store.database import Store, StoreUnavailableError
 from grader.store.queue import forget_worker
+from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
 from grader.worker.health import health_problems
 from grader.worker.health_reporter import report_health
@@ -103,7 +103,7 @@ class WorkerSupervisor:
         options, settings, shared = self._options, self._settings, self._shared
         folder = settings.state_dir / "workers" / options.name
         lock = _lock(folder)
-        attempts_folder = _emptied(folder / "attempts")
+        attempts_folder = emptied(folder / "attempts")
         context = WorkerContext(options.name, attempts_folder, settings, shared, options.cpu, self._num_gpus)
         children = [
             _ChildProcess(
@@ -225,10 +225,3 @@ def _lock(folder: Path) -> IO[bytes]:
             f"a worker named {folder.name} runs here already: give this one another name, or the other more slots"
         ) from None
     return file
-
-
-def _emptied(folder: Path) -> Path:
-    """What a killed worker of this name left lying there is nobody's."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder

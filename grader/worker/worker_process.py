@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import signal
 import warnings
+from dataclasses import replace
 
 from celery.exceptions import SecurityWarning
 from kombu.entity import Exchange, Queue
 
 from grader.queue.celery import app
 from grader.queue.routes import queue_names
+from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
 from grader.worker.processor import AttemptProcessor
 from grader.worker.tasks import AttemptTask
 
 
 def run_worker_process(context: WorkerContext, number: int) -> None:
-    """Take messages and process attempts until SIGTERM, or until it is time for another process."""
+    """Take messages and process attempts until SIGTERM, or until it is time for another process.
+
+    Works in a folder of its own, `slotN`, where whatever an earlier process of this number left is nobody's.
+    """
     # Ctrl-C in a terminal reaches every process; the supervisor ends its processes in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Celery warns of root; who is root here is `grader worker`'s to say.
@@ -28,7 +33,7 @@ def run_worker_process(context: WorkerContext, number: int) -> None:
         Queue(name, Exchange(name, "direct"), routing_key=name)
         for name in queue_names(context.subscribed_needs)
     ]
-    processor = AttemptProcessor(context)
+    processor = AttemptProcessor(replace(context, folder=emptied(context.folder / f"slot{number}")))
     AttemptTask.processor = processor
     worker = app.Worker(hostname=f"slot{number}@{context.worker}", loglevel="INFO", quiet=True)
     try:

@@ -23,6 +23,7 @@ def test_killed_in_the_middle_of_a_run(site: Site, who: str) -> None:
     rig.worker()
     hit, waits = rig.hand_in(rig.script(BRIEF)), rig.hand_in()
     pid = rig.wait_running(hit)
+    assert _left_behind(rig), "where it is made while it is judged"
     if who == "process":
         (process,) = rig.worker_processes()
         os.kill(process.pid, signal.SIGKILL)
@@ -38,6 +39,12 @@ def test_killed_in_the_middle_of_a_run(site: Site, who: str) -> None:
         rig.wait(attempt_id, AttemptState.JUDGED)
     assert rig.facts(hit).tries == 2
     assert_judged_once(rig, [hit, waits])
+    # Evidence that was being made when it was killed is gone, though the worker itself may have gone on.
+    wait_until(lambda: not _left_behind(rig), f"left behind: {_left_behind(rig)}", within_s=10)
+
+
+def _left_behind(rig: Rig) -> list[str]:
+    return [str(one) for one in (rig.folder / "state" / "workers").rglob("attempt-*")]
 
 
 def test_a_supervisor_that_dies_alone_lets_its_processes_finish(site: Site) -> None:
