@@ -16,8 +16,8 @@ from typing import Self
 
 from grader.catalog import find_dataset
 from grader.checks.diagnosis import load_explanations
-from grader.checks.rule import load_rules
 from grader.checks.limited_reading import BEFORE_RUN, problem_within
+from grader.checks.rule import load_rules
 from grader.errors import InfraError, UsageError
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.evaluator import Evaluator
@@ -35,7 +35,7 @@ from grader.model.calibration import Calibration
 from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
 from grader.model.task import Task
-from grader.run.class_labels import draw_class_labels, label_files
+from grader.run.class_labels import label_files, labels_of
 from grader.run.hash_order import may_follow_hash_order
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
@@ -56,11 +56,11 @@ def _launcher(facts: AttemptFacts) -> str:
     return facts.launcher
 
 
-def _relabelled(setting: Setting) -> Setting:
-    """The same for one attempt, whose classes have labels of its own unless the task says no."""
+def _relabelled(setting: Setting, submission: Submission) -> Setting:
+    """The same for one submission, whose classes have labels of its own unless the task says no."""
     if not setting.task.permute_labels:
         return setting
-    drawn = draw_class_labels(setting.dataset.visible_dir)
+    drawn = labels_of(submission, setting.dataset.visible_dir, settings().state_dir)
     return replace(setting, dataset=replace(setting.dataset, class_labels=drawn))
 
 
@@ -165,7 +165,7 @@ class Pipeline:
             TaskError: a rule or a diagnosis of the course's own needs mending.
             InfraError: the machine or the grader failed; try again.
         """
-        setting = _relabelled(self.setting(task, options))
+        setting = _relabelled(self.setting(task, options), submission)
         # What judges is looked at first: a rule that does not fit must not cost a run.
         load_rules()
         load_explanations()
@@ -233,7 +233,7 @@ class Pipeline:
         self, setting: Setting, on_progress: OnProgress, submission: Submission, num_ranks: int
     ) -> MeasuredRun:
         """One run of one of the task's own submissions, for calibration."""
-        setting = _relabelled(setting)
+        setting = _relabelled(setting, submission)
         if num_ranks != setting.world_size:
             setting = replace(setting, nproc_per_node=num_ranks, nnodes=1)
         facts = self._facts(setting, submission)

@@ -78,8 +78,8 @@ class DataTable(_Table):
 
     `scored = false` is for tasks whose scripts may make up their numbers: the data is there for those who want samples,
     no weights need be left, and `evaluate.py` only builds the network that weights have to fit if there are any.
-    Classes have other numbers in every attempt, for script and scorer alike, so that weights and labels that a script
-    brings along are worth nothing; `permute_labels = false` leaves them the numbers that they have elsewhere.
+    Every submission meets the classes under other numbers, script and scorer alike, so that weights and labels that a
+    script brings along are worth nothing; `permute_labels = false` leaves them the numbers that they have elsewhere.
     """
 
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])]

@@ -139,7 +139,7 @@ class Task:
         costly: hint-level codes that are warnings here once a run has shown them.
         scored: networks are scored on the data; otherwise the data is there for scripts that want it, and weights are
             held against the network alone, if there are any.
-        permute_labels: classes have other numbers in every attempt.
+        permute_labels: classes have other numbers for every submission.
         artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
         second_look: a run that went wrong may be made again, line by line, to see which line is to blame.
     """

@@ -73,7 +73,8 @@ def told(pipeline: Pipeline, task: Task, out: Path) -> Told:
         if (side / RAW / f"{split}-labels-idx1-ubyte").exists()
     ]
     known = {path.stat().st_size: hashlib.sha256(path.read_bytes()).hexdigest() for path in prepared}
-    script = Submission("tells", (SourceFile("train.py", TELLS.replace("@KNOWN@", repr(known))),))
+    text = f"# {out.name}\n{TELLS.replace('@KNOWN@', repr(known))}"
+    script = Submission("tells", (SourceFile("train.py", text),))
     options = Options(dataset="digits", timed=False, nproc_per_node=1)
     _, workspace = pipeline.grade(task, script, options=options, out=out)
     found = {}
@@ -85,7 +86,7 @@ def told(pipeline: Pipeline, task: Task, out: Path) -> Told:
     return evaluation, found, workspace.log(0, "out").read_text()
 
 
-def test_attempts_have_labels_of_their_own_and_containers_know_no_others(
+def test_submissions_have_labels_of_their_own_and_containers_know_no_others(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
     task = load_task("ddp-fashion")

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from grader.idx import images_bytes, labels_bytes, read_split
-from grader.run.class_labels import draw_class_labels, label_files
+from grader.run.class_labels import draw_class_labels, label_files, site_key
 
 RAW = Path("FashionMNIST") / "raw"
 PREPARED = {"train": [0, 3, 1, 2, 3, 0], "t10k": [2, 1, 0, 3]}
+KEY = b"of this site"
 
 
 @pytest.fixture
@@ -31,11 +32,19 @@ def read_back(prepared: Path, files: dict[str, bytes], split: str) -> list[int]:
 
 
 def test_every_class_has_one_label_and_every_label_one_class(prepared: Path) -> None:
-    assert sorted(draw_class_labels(prepared)) == [0, 1, 2, 3]
+    assert sorted(draw_class_labels(prepared, "text", KEY)) == [0, 1, 2, 3]
 
 
-def test_attempts_do_not_share_a_numbering(prepared: Path) -> None:
-    assert len({draw_class_labels(prepared) for _ in range(200)}) > 12
+def test_a_text_meets_its_own_numbering_again_and_other_texts_others(prepared: Path) -> None:
+    assert draw_class_labels(prepared, "text", KEY) == draw_class_labels(prepared, "text", KEY)
+    assert len({draw_class_labels(prepared, str(n), KEY) for n in range(200)}) > 12
+    assert len({draw_class_labels(prepared, "text", bytes([n])) for n in range(200)}) > 12
+
+
+def test_a_site_keeps_its_key_to_itself(tmp_path: Path) -> None:
+    key = site_key(tmp_path / "state")
+    assert site_key(tmp_path / "state") == key != site_key(tmp_path / "elsewhere")
+    assert (tmp_path / "state" / "class_labels.key").stat().st_mode & 0o777 == 0o600
 
 
 def test_all_splits_are_renumbered_alike_and_images_are_not_among_the_files(prepared: Path) -> None:
