@@ -36,7 +36,10 @@ class OwnGradients:
                 break
             number = len(self.given)
             self.given.append([])
-            self._handles.append(param.register_hook(functools.partial(self._note, number)))
+            handle = param.register_hook(functools.partial(self._note, number))
+            # Before hooks of the script's own, which may be what averages.
+            param._backward_hooks.move_to_end(handle.id, last=False)
+            self._handles.append(handle)
 
     @guarded("own gradients")
     def _note(self, number: int, gradient: Any) -> None:

@@ -164,6 +164,14 @@ def test_other_ways_to_step_are_no_accumulation(ranks: Callable[..., Ran], wrap:
             2,
             id="scaled",
         ),
+        pytest.param(
+            "if n == 0:\n"
+            "    def averaged(g): dist.all_reduce(g := g.clone()); return g / 2\n"
+            "    for p in net.parameters(): p.register_hook(averaged)\n"
+            "optimizer.zero_grad(); cross_entropy(net(x), y).backward(); optimizer.step()",
+            1,
+            id="averaged by hooks of the script's own",
+        ),
     ],
 )
 def test_what_ranks_step_on_is_the_mean_of_what_they_gave(
