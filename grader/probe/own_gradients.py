@@ -37,9 +37,8 @@ class OwnGradients:
             number = len(self.given)
             self.given.append([])
             handle = param.register_hook(functools.partial(self._note, number))
-            # Before hooks of the script's own, which may be what averages.
-            param._backward_hooks.move_to_end(handle.id, last=False)
             self._handles.append(handle)
+            _put_first(param._backward_hooks, handle.id)
 
     @guarded("own gradients")
     def _note(self, number: int, gradient: Any) -> None:
@@ -67,3 +66,12 @@ class OwnGradients:
             "own_last": [given[-1] for given in self.given],
             "own_count": max(counts),
         }
+
+
+def _put_first(hooks: dict[int, Any], key: int) -> None:
+    """Before hooks of the script's own, which may be what averages; torch calls them in the order of their entry."""
+    own = hooks.pop(key)
+    others = dict(hooks)
+    hooks.clear()
+    hooks[key] = own
+    hooks.update(others)
