@@ -35,6 +35,7 @@ from grader.store.tables.api_token import Scope
 from grader.store.tables.person import Role
 from grader.web.app import create_app
 from grader.web.security import csrf
+from grader.web.security.connections import TimedConnection
 from grader.web.service import WebService, open_service
 from tests.store.campus import verdict_of
 
@@ -248,10 +249,16 @@ def served(school: School) -> Iterator[Served]:
 class serving:  # noqa: N801 - reads as what it does: `with serving(app) as url:`
     """Run an application on a free port of this machine, in a thread."""
 
-    def __init__(self, app: Any, **more: Any) -> None:
+    def __init__(self, app: Any) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2, **more)
+            uvicorn.Config(
+                app,
+                http=TimedConnection,
+                log_level="warning",
+                lifespan="off",
+                timeout_graceful_shutdown=2,
+            )
         )
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import resource
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,88 +15,28 @@ import httpx
 import pytest
 
 from grader.web.security import connections, overload
-from tests.ports import free_port
 from tests.web.conftest import School, Served, make_school, serving
-
-HALF = b"GET /sign-in HTTP/1.1\r\nHost: grader\r\n"
-SLOW_FORM = (
-    b"POST /sign-in HTTP/1.1\r\nHost: grader\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-    b"Content-Length: 900\r\n\r\na="
-)
-
-
-@contextmanager
-def many_files() -> Iterator[None]:
-    """Let this process, and what it starts, hold some thousand sockets."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if before[1] != resource.RLIM_INFINITY and before[1] < 12_000:
-        pytest.skip(f"a process may open {before[1]} files here, too few to open thousands of connections")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (12_000, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+from tests.web.web_process import HALF, SLOW_FORM, connect, ended_after, many_files, web_process
 
 
 @pytest.fixture
-def web(empty_database: Path, tmp_path: Path, repository: Path) -> Iterator[int]:
-    """The port of a `grader web` that is started like an operator's, with a limit of files as shells have it."""
+def web(empty_database: Path, tmp_path: Path) -> Iterator[int]:
+    """The port of a `grader web`."""
     (tmp_path / "grader.db").write_bytes(empty_database.read_bytes())
     make_school(tmp_path / "grader.db", tmp_path).store.close()
-    port = free_port()
-    command = [sys.executable, "-m", "grader", "web", "--port", str(port)]
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, env=os.environ | {"GRADER_STATE_DIR": str(tmp_path)}, stderr=log, cwd=repository
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                assert httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
-                break
-            except httpx.TransportError:
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-        yield port
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-
-
-def _open(stack: ExitStack, port: int, said: bytes) -> socket.socket:
-    one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
-    if said:
-        one.sendall(said)
-    return one
-
-
-def _ended_after(one: socket.socket, *, least: float, most: float) -> bytes:
-    """What the server said until it hung up, which must take about that long."""
-    began, said = time.monotonic(), b""
-    one.settimeout(most)
-    try:
-        while piece := one.recv(65536):
-            said += piece
-    except ConnectionResetError:
-        pass
-    assert least <= time.monotonic() - began <= most
-    return said
+    with web_process(tmp_path) as found:
+        yield found.port
 
 
 @pytest.mark.parametrize("said", [b"", HALF, SLOW_FORM], ids=["idle", "half a head", "half a body"])
 def test_thousands_who_say_nothing_keep_nobody_out(web: int, said: bytes) -> None:
     url = f"http://127.0.0.1:{web}"
     with many_files(), ExitStack() as stack:
-        held = [_open(stack, web, said) for _ in range(connections.MOST_CONNECTIONS + 900)]
+        held = [connect(stack, web, said) for _ in range(connections.MOST_CONNECTIONS + 900)]
         for number in range(60):
             if number % 5 == 0:
                 # Whoever comes while they come.
-                held.extend(_open(stack, web, said) for _ in range(20))
+                held.extend(connect(stack, web, said) for _ in range(20))
             assert httpx.get(f"{url}/healthz", timeout=5).status_code == 200
             if number % 20 == 0:
                 assert httpx.get(f"{url}/sign-in", timeout=5).status_code == 200
@@ -109,8 +44,8 @@ def test_thousands_who_say_nothing_keep_nobody_out(web: int, said: bytes) -> Non
 
 def test_a_request_that_does_not_come_is_not_waited_for(web: int) -> None:
     with ExitStack() as stack:
-        idle, half = _open(stack, web, b""), _open(stack, web, HALF)
-        dribble = _open(stack, web, HALF)
+        idle, half = connect(stack, web, b""), connect(stack, web, HALF)
+        dribble = connect(stack, web, HALF)
         stop = threading.Event()
 
         def more() -> None:
@@ -123,9 +58,9 @@ def test_a_request_that_does_not_come_is_not_waited_for(web: int) -> None:
         writer = threading.Thread(target=more)
         writer.start()
         try:
-            _ended_after(dribble, least=connections.HEAD_S - 2, most=connections.HEAD_S + 4)
+            ended_after(dribble, least=connections.HEAD_S - 2, most=connections.HEAD_S + 4)
             for one in (idle, half):
-                assert _ended_after(one, least=0, most=2) == b""
+                assert ended_after(one, least=0, most=2) == b""
         finally:
             stop.set()
             writer.join()
@@ -133,8 +68,8 @@ def test_a_request_that_does_not_come_is_not_waited_for(web: int) -> None:
 
 def test_a_guests_form_that_does_not_come_is_answered_408(web: int) -> None:
     with ExitStack() as stack:
-        slow = _open(stack, web, SLOW_FORM)
-        assert b" 408 " in _ended_after(slow, least=15, most=28).partition(b"\r\n")[0]
+        slow = connect(stack, web, SLOW_FORM)
+        assert b" 408 " in ended_after(slow, least=15, most=28).partition(b"\r\n")[0]
 
 
 def test_who_is_answered_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +83,8 @@ def test_who_is_answered_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.5)
             await send({"type": "http.response.body", "body": b"tick", "more_body": more})
 
-    with serving(slow, http=connections.TimedConnection) as url, ExitStack() as stack:
-        one = _open(stack, int(url.rpartition(":")[2]), b"")
+    with serving(slow) as url, ExitStack() as stack:
+        one = connect(stack, int(url.rpartition(":")[2]), b"")
         for _ in range(2):
             one.sendall(HALF + b"\r\n")
             said = b""
@@ -159,25 +94,25 @@ def test_who_is_answered_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
                 said += piece
             assert said.count(b"tick") == 3
             time.sleep(1)
-        _ended_after(one, least=1, most=4)
+        ended_after(one, least=1, most=4)
 
 
 def test_room_is_made_by_whoever_has_most(school: School, monkeypatch: pytest.MonkeyPatch) -> None:
     """One address cannot push out the few connections of another, not even older ones."""
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 40)
     monkeypatch.setattr(connections, "_GRACE_S", 0.2)
-    with serving(school.app, http=connections.TimedConnection) as url, ExitStack() as stack:
+    with serving(school.app) as url, ExitStack() as stack:
         port = int(url.rpartition(":")[2])
 
-        def connect(source: str) -> socket.socket:
+        def connect_from(source: str) -> socket.socket:
             return stack.enter_context(
                 socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(source, 0))
             )
 
-        few = [connect("127.0.0.2") for _ in range(3)]
+        few = [connect_from("127.0.0.2") for _ in range(3)]
         many = []
         for _ in range(60):
-            many.append(connect("127.0.0.3"))
+            many.append(connect_from("127.0.0.3"))
             time.sleep(0.02)
         for one in few:
             one.sendall(HALF + b"\r\n")
@@ -202,10 +137,10 @@ def test_a_reader_that_stops_is_not_held_for_ever(school: School, monkeypatch: p
             await asyncio.sleep(0)
             num_sent += 1
 
-    with serving(endless, http=connections.TimedConnection) as url, ExitStack() as stack:
-        one = _open(stack, int(url.rpartition(":")[2]), HALF + b"\r\n")
+    with serving(endless) as url, ExitStack() as stack:
+        one = connect(stack, int(url.rpartition(":")[2]), HALF + b"\r\n")
         time.sleep(2)
-        ended = _ended_after(one, least=0, most=10)
+        ended = ended_after(one, least=0, most=10)
     assert num_sent < 10_000
     assert len(ended) < num_sent * 65536
 
@@ -231,12 +166,24 @@ def test_places_are_given_back(served: Served, monkeypatch: pytest.MonkeyPatch) 
     port = int(served.url.rpartition(":")[2])
     with ExitStack() as stack, served.client() as client:
         for _ in range(3):
-            _open(stack, port, SLOW_FORM)
+            connect(stack, port, SLOW_FORM)
             time.sleep(0.3)
         for path in ("/sign-in", "/nowhere", "/api/v1/me", "/static/site.css", "/sign-in"):
             assert client.get(path).status_code != 503, path
         for one in range(5):
             with ExitStack() as gone:
-                _open(gone, port, SLOW_FORM if one % 2 else HALF + b"\r\n")
+                connect(gone, port, SLOW_FORM if one % 2 else HALF + b"\r\n")
         time.sleep(0.3)
         assert client.get("/sign-in").status_code == 200
+
+
+def test_whoever_sends_too_much_reads_why(served: Served) -> None:
+    """However quickly they are refused: the answer is not lost because they are still sending."""
+    token = served.school.token("anna")
+    address = f"/api/v1/course-tasks/{served.school.task}/submissions"
+    headers = {"Authorization": f"Bearer {token}", "content-type": "application/json"}
+    with served.client(timeout=30) as client:
+        for _ in range(5):
+            refused = client.post(address, content=b"x" * (15 << 20), headers=headers)
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (413, "too_large")
+        assert client.get("/healthz").status_code == 200

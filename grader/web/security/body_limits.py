@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
 
 GUEST_BYTES = 64 << 10
-# What still comes of it is not read.
-_HANG_UP = {"Connection": "close"}
 IDLE_S, WHOLE_S, GUEST_WHOLE_S = 20.0, 120.0, 20.0
 """A phone on a crowded network brings 4 MiB, or a guest's form, in that time; a slow-loris holds no place longer."""
 
@@ -52,7 +50,9 @@ class BodyLimits:
             try:
                 message = await asyncio.wait_for(receive(), max(0.0, rest))
             except TimeoutError:
-                raise HTTPException(408, "The upload came too slowly. Send it again.", _HANG_UP) from None
+                raise HTTPException(
+                    408, "The upload came too slowly. Send it again.", {"Connection": "close"}
+                ) from None
             brought += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if brought > most:
@@ -72,5 +72,4 @@ def _too_large() -> HTTPException:
         413,
         f"This is too large: a script may have {MAX_FILE_BYTES >> 20} MiB, and all of them "
         f"{MAX_TOTAL_BYTES >> 20} MiB. Hand in train.py and the modules it imports, no data and no weights.",
-        _HANG_UP,
     )

@@ -18,6 +18,8 @@ HEAD_S, KEEP_ALIVE_S = 10.0, 30.0
 """For the whole head of a request; from an answer to the first byte of the next request."""
 TAKEN_S = 60.0
 """For a client that reads nothing of an answer any more, until it does."""
+LINGER_S, LINGER_BYTES = 10.0, 16 << 20
+"""For what still comes of a request that is refused: a client that is cut off while it sends never reads the answer."""
 MOST_CONNECTIONS = 4096
 _GRACE_S = 2.0
 """Nobody makes room sooner: in a rush that is honest, everybody's request is still on its way."""
@@ -33,6 +35,7 @@ class TimedConnection(HttpToolsProtocol):
 
     waiting_since: float | None = None
     _num_unanswered = 0
+    _num_unread = 0
     _end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -59,13 +62,21 @@ class TimedConnection(HttpToolsProtocol):
         self._num_unanswered += 1
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body, which nobody reads where the answer is given already."""
+        self._num_unread = 0 if self._num_unanswered else self._num_unread + len(body)
+        if self._num_unread > LINGER_BYTES:
+            self.cut()
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """The request is whole."""
         self.waiting_since = None
         super().on_message_complete()
+        self._await_more()
 
     def on_response_complete(self) -> None:
-        """Whoever was answered may ask for more; one that still sends what nobody reads has the same time."""
+        """Whoever was answered may ask for more."""
         self._num_unanswered -= 1
         super().on_response_complete()
         self._await_more()
@@ -89,7 +100,7 @@ class TimedConnection(HttpToolsProtocol):
     def _await_more(self) -> None:
         # Where requests came one upon the other, the next one is worked on already.
         if not self._num_unanswered:
-            self._wait(KEEP_ALIVE_S)
+            self._wait(LINGER_S if self.cycle.more_body else KEEP_ALIVE_S)
 
     def _wait(self, seconds: float) -> None:
         self._go_on()
