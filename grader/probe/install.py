@@ -145,9 +145,7 @@ def finish(error: BaseException | None) -> None:
         error: what the script raised, `SystemExit` included; None where it ran to its end.
     """
     global _finished
-    if _finished:
-        return
-    _finished = True
+    _finished = True  # whoever calls this twice tells two ends, which shows
     failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
     if failed and error is not None:
         _exception(error)
@@ -165,7 +163,7 @@ def _tell_before(leave: Callable[[int], Any]) -> Callable[[int], Any]:
 
     @functools.wraps(leave)
     def _exit(status: int) -> Any:
-        if writer.here():
+        if writer.here() and not _finished:
             finish(SystemExit(status))
         return leave(status)
 

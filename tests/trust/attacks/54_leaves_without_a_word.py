@@ -1,10 +1,9 @@
 # /// attack
 # row = "own"
-# aim = "Train as one should and leave by os._exit, so that the trace has no end."
+# aim = "Train as one should and leave by os._exit, which skips the end of the script."
 # runtimes = ["docker"]
-# verdicts = ["accepted", "held"]
-# harmless = "it trained; that it left without a word is told to staff"
-# codes = ["TRUST002"]
+# verdicts = ["accepted"]
+# harmless = "it trained, and who leaves at once is heard first"
 # ///
 import os
 
