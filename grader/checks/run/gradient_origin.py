@@ -47,9 +47,9 @@ def made_up(evidence: Evidence) -> str:
     if found >= _UNRELATED:
         return ""
     return (
-        f"At {count(len(looks), 'step')} that were looked at, the gradients that {ranks_of(r.rank for r in ranks).lower()} "
-        "stepped on had nothing to do with those that their backward passes gave (correlation "
-        f"{found:.2f}; it is 1 where they are averaged)."
+        f"At {count(len(looks), 'step')} that were looked at, the gradients that "
+        f"{ranks_of(r.rank for r in ranks).lower()} stepped on had nothing to do with those that their backward passes "
+        f"gave (correlation {found:.2f}; it is 1 where they are averaged)."
     )
 
 
