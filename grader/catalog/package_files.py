@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
-_FROM = re.compile(r"^\s*from (grader[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-_IMPORT = re.compile(r"^\s*import (grader[\w.]*)", re.MULTILINE)
+_FROM = re.compile(r"^[ \t]*from (grader[\w.]*) import (\([^()]*+\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*import (grader[\w.]*)", re.MULTILINE)
 # Folders whose modules are found by folder or start in a process of their own, so that nobody need import them.
 _SCORING = tuple(
     f"evaluate/{name}.py"

@@ -26,7 +26,7 @@ _EXPECT = re.compile(r"#\s*expect:\s*(.*)")
 _POINTS = re.compile(r"#\s*points:\s*(.*)")
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:\s*-\s*(\d+(?:\.\d+)?))?")
 _MARKER = re.compile(r"#\s*<-\s*([A-Z]+\d{3}(?:[ ,]+[A-Z]+\d{3})*)")
-_CODE = re.compile(r"[A-Z]+\d{3}")
+_CODE = re.compile(r"(?<![A-Z])[A-Z]++\d{3}")
 
 
 def submissions_of(task: Task) -> tuple[PromisedSubmission, ...]:

@@ -17,9 +17,9 @@ from grader.report.wording import SEVERITIES
 REPORT, STAFF_REPORT = "report.html", "report-staff.html"
 _VERDICT = (b'<div class="panel hero', b'<dl class="strip">')
 _SUM = (b'<tr><th scope="row">Together</th>', b"</tr>")
-_TITLE = re.compile(rb"<title>(.*?)</title>", re.DOTALL)
-_FIX_LINK = re.compile(rb'(<a href="#fix">).*?(</a>)')
-_FIX_HEAD = re.compile(rb'(<h2 id="fix-title">).*?(</h2>\s*<p class="lede">).*?(</p>)')
+_TITLE = re.compile(rb"<title>[^<]*</title>")
+_FIX_LINK = re.compile(rb'(<a href="#fix">)[^<]*(</a>)')
+_FIX_HEAD = re.compile(rb'(<h2 id="fix-title">)[^<]*(</h2>\s*<p class="lede">)[^<]*(</p>)')
 _LEADS = tuple(SEVERITIES[one][1] for one in (Severity.ERROR, Severity.WARNING))
 _LEAD = re.compile(rb"(</h3><p>[^<]*?)(?:%s)(</p>)" % b"|".join(re.escape(one.encode()) for one in _LEADS))
 """What the findings' groups say of acceptance."""

@@ -10,8 +10,8 @@ MAX_LINES = 300
 MAX_PARAMETERS = 7
 VAGUE_NAMES = {"common", "constants", "helper", "helpers", "misc", "util", "utils"}
 # `launch` and `probe` live beside the learner's code and get torchrun's variables; `run` and `evaluate` make the
-# environment of the processes that they start.
-MAY_TOUCH_ENVIRONMENT = {"evaluate", "launch", "probe", "run", "settings"}
+# environment of the processes that they start, as `readers` remembers it.
+MAY_TOUCH_ENVIRONMENT = {"evaluate", "launch", "probe", "readers", "run", "settings"}
 
 
 def modules(repository: Path) -> list[Path]:

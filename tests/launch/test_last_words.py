@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.launch.failure import last_words
+from grader.launch.stacks import main_thread
 
 PREFIXED = """\
 [rank1]: Traceback (most recent call last):
@@ -83,3 +84,13 @@ def test_failed_allocations_are_recognised(message: str) -> None:
 )
 def test_other_texts_say_nothing(text: str) -> None:
     assert last_words(text) is None
+
+
+def test_a_line_number_of_thousands_of_digits_is_none() -> None:
+    text = f'Traceback (most recent call last):\n  File "train.py", line {"9" * 5000}, in f\nValueError: no\n'
+    words = last_words(text)
+    assert words is not None
+    assert (words.type, words.frames) == ("ValueError", ())
+    assert (
+        main_thread(f'Thread 0x01 (most recent call first):\n  File "x.py", line {"9" * 5000} in f\n') == ()
+    )

@@ -30,6 +30,8 @@ REFUSED = (
         (b"loading\n" + REFUSED, True),
         (b"[c10d] is what I call my model\n", True),
         (b"\n", True),
+        # An expression that goes back and forth takes minutes for it, in which no deadline holds.
+        (b"[E" + b"[c10d]" * 10_000, True),
     ],
 )
 def test_signs_of_life(written: bytes, alive: bool) -> None:

@@ -23,12 +23,12 @@ from grader.model.diagnosis import Diagnosis
 ORDER = 20
 _WORDS = re.compile(r"Error\(s\) in loading state_dict for (?P<network>\w+)")
 _SIZE = re.compile(
-    r"size mismatch for (?P<name>[\w.]+): copying a param with shape (?P<found>.+?) from checkpoint, "
-    r"the shape in current model is (?P<expected>.+?)\.(?:\s|$)"
+    r"size mismatch for (?P<name>[\w.]+): copying a param with shape (?P<found>[\w.]*+\([^()]*+\)) from checkpoint, "
+    r"the shape in current model is (?P<expected>[\w.]*+\([^()]*+\))\.(?:\s|$)"
 )
 _KEYS = re.compile(r"(?P<kind>Missing|Unexpected) key\(s\) in state_dict: (?P<names>[^\n]*)")
 _NAME = re.compile(r'"([^"]+)"')
-_SHAPE = re.compile(r"torch\.Size\((.*)\)")
+_SHAPE = re.compile(r"torch\.Size\(([^()]*+)\)")
 _PREFIX = "module."
 
 

@@ -19,7 +19,7 @@ from grader.checks.run.failed_run import FailedRun
 from grader.model.diagnosis import Diagnosis
 
 ORDER = 40
-_WRITES = re.compile(r"write_text|write_bytes|\bopen\(.*[\"'][wax]b?[\"']|\bsave\(|\bdump\(")
+_WRITES = re.compile(r"write_text|write_bytes|\bopen\(.{0,200}?[\"'][wax]b?[\"']|\bsave\(|\bdump\(")
 _WORDS = re.compile(
     r"No such file or directory|does not exist|is not a directory|Parent directory .* does not exist"
 )

@@ -21,7 +21,7 @@ from grader.model.diagnosis import Diagnosis
 ORDER = 22
 _ATTRIBUTE = re.compile(r"module '(?P<of>torch[\w.]*)' has no attribute '(?P<name>\w+)'")
 _IMPORT = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<of>torch[\w.]*)'")
-_KEYWORD = re.compile(r"(?P<of>[\w.]+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
+_KEYWORD = re.compile(r"(?<![\w.])(?P<of>[\w.]++)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 _INSTEAD = {
     "reduce_op": "`op=dist.ReduceOp.SUM`",
     "async": "`non_blocking=True`",

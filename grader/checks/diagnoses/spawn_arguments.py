@@ -22,7 +22,7 @@ from grader.model.finding import Location
 ORDER = 10
 _TUPLE = re.compile(r"(?:Value|argument) after \* must be an iterable, not (?P<type>\w+)")
 _NUMBER = re.compile(
-    r"\w+\(\) (takes \d+ positional arguments? but \d+ were given|missing \d+ required positional)"
+    r"\w\(\) (takes \d+ positional arguments? but \d+ were given|missing \d+ required positional)"
 )
 _CALLS = {
     "torch.multiprocessing.spawn", "torch.multiprocessing.start_processes",

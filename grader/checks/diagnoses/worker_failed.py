@@ -22,7 +22,7 @@ from grader.model.finding import Location
 
 ORDER = 12
 _WORDS = re.compile(r"Caught (?P<type>\w+) in DataLoader worker process \d+")
-_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+), in ', re.MULTILINE)
+_FRAME = re.compile(r'^[ \t]*File "(?P<path>[^"\n]+)", line (?P<line>\d{1,9}), in ', re.MULTILINE)
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:

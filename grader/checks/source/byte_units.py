@@ -14,7 +14,7 @@ from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 
-_TOLD = re.compile(r"has ([\d,]+) bytes of \w+.*?(?:implies|keeps about) ([\d,]+)")
+_TOLD = re.compile(r"has ([\d,]{1,30}) bytes of \w{1,60}.{0,200}?(?:implies|keeps about) ([\d,]{1,30})")
 _UNITS = {1024: "KiB", 1000: "kB", 1024**2: "MiB", 1000**2: "MB", 1024**3: "GiB", 1000**3: "GB"}
 
 

@@ -24,7 +24,7 @@ _OPTIMIZER_HOMES = (
     "transformers.AdamW", "transformers.Adafactor", "transformers.optimization.Ada",
 )  # fmt: skip
 _NO_OPTIMIZERS = ("lr_scheduler", "swa_utils")
-_CLEARING_NAME = re.compile(r"(zero|clear|reset|null)\w*grad", re.IGNORECASE)
+_CLEARING_NAME = re.compile(r"^(?>\w*?(?:zero|clear|reset|null))\w*grad", re.IGNORECASE)
 _CLIPPING = ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_grads_with_norm_")
 _EMPTYING = {"zero_", "fill_", "_foreach_zero_"}
 # Calls on or with an optimizer whose whole effect on gradients is known.

@@ -14,6 +14,7 @@ from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
 from grader.checks.source.training_loops import SAMPLER
+from grader.checks.source.written_numbers import whole
 from grader.model.finding import Severity
 
 _SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
@@ -137,8 +138,9 @@ def _environment(script: Script) -> Iterable[Literal]:
         value = script.values.constant(target.value)
         if variable in _VARIABLES and isinstance(value, str | int) and not falls_back(script, target):
             said = f"it overrides {_VARIABLES[variable]} that the launcher has set"
-            asked = int(value) if variable == "WORLD_SIZE" and str(value).isdigit() else None
-            yield Literal(target, said, asked)
+            number = whole(value) if isinstance(value, str) else value
+            asks = variable == "WORLD_SIZE" and type(number) is int and number >= 0
+            yield Literal(target, said, number if asks else None)
 
 
 def environment_writes(script: Script) -> Iterable[tuple[ast.Assign, str]]:

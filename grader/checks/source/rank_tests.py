@@ -16,6 +16,7 @@ from grader.checks.source.library_names import Names
 from grader.checks.source.ranks import Ranks, Strength, key_or_name
 from grader.checks.source.syntax_nodes import FUNCTIONS, literal, name_of
 from grader.checks.source.value_sources import Values
+from grader.checks.source.written_numbers import whole
 
 MAIN_NAME = re.compile(
     r"(^|_)(is_?)?(main|master|primary|chief|root|lead|rank_?(zero|0)|global_zero|process_zero)(_?(process|rank|proc|worker|node|gpu))?$"
@@ -232,8 +233,9 @@ class Conditions:
             which = RankSet.MAIN if values and set(values) <= {0, -1, "0", "-1"} else RankSet.SOME
             return Condition(which if isinstance(op, ast.In) else _OPPOSITE[which], sure)
         bound = self._values.constant(right)
-        if isinstance(bound, str) and bound.lstrip("-").isdigit():
-            bound = int(bound)
+        if isinstance(bound, str):
+            number = whole(bound)
+            bound = bound if number is None else number
         if bound is None:
             return Condition(RankSet.ALONE if isinstance(op, ast.Is | ast.Eq) else RankSet.DISTRIBUTED)
         return Condition(_AGAINST.get((type(op), bound), RankSet.SOME), sure)
