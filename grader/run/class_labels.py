@@ -45,13 +45,8 @@ def draw_class_labels(data_dir: Path, digest: str, key: bytes) -> tuple[int, ...
     Raises:
         InfraError: the prepared labels cannot be read.
     """
-    labels = [
-        label
-        for name, content in _read(data_dir).items()
-        if name.endswith(_TRAINING)
-        for label in content[_HEADER:]
-    ]
-    drawn = list(range(max(labels, default=-1) + 1))
+    training = [content[_HEADER:] for name, content in _read(data_dir).items() if name.endswith(_TRAINING)]
+    drawn = list(range(max((max(labels, default=-1) for labels in training), default=-1) + 1))
     seed = hashlib.blake2b(f"{data_dir.name} {digest}".encode(), key=key)
     Random(seed.digest()).shuffle(drawn)
     return tuple(drawn)
