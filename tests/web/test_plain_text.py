@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 
 from grader.store import people, schema
 from grader.store.database import Store
-from grader.web.documents.schemas import Received
+from grader.web.documents.document import Received
 from tests.store.conftest import running_server, server_programs
 from tests.web.conftest import PASSWORD, School, make_school
 from tests.web.routes import ways

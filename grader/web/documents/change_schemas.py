@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from grader.report.source_changes import FileChangeKind
-from grader.web.documents.schemas import Document
+from grader.web.documents.document import Document
 
 
 class FindingChangeOut(Document):

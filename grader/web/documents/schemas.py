@@ -5,32 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
 from grader.checks.rubric_step import Sight
 from grader.model.grade import Verdict
 from grader.store.tables.api_token import Scope
 from grader.store.tables.attempt import AttemptState, Lane
-from grader.store.tables.base import storable
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role
-
-
-class Document(BaseModel):
-    """Base of all: extra keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Received(Document):
-    """Base of what programs send: texts hold text, and nothing that a database would not keep."""
-
-    @field_validator("*")
-    @classmethod
-    def _is_text(cls, value: object) -> object:
-        if isinstance(value, str) and storable(value) != value:
-            raise ValueError("holds a character that no text has")
-        return value
+from grader.web.documents.document import Document, Received
 
 
 class FileIn(Received):
@@ -115,7 +98,7 @@ class FindingOut(Document):
     severity: Literal["error", "warning", "hint", "review"]
     message: str
     hint: str
-    costs: list[str] = []
+    costs: list[str] = Field(default_factory=list)
     path: str | None
     line: int | None
     column: int | None

@@ -1,7 +1,7 @@
 """What is no text is refused before any route sees it: NUL, and halves of characters, which no database would keep.
 
 Holds for every path, query and form, whatever encoding it was sent in; documents in JSON refuse the same by themselves
-(`grader.web.documents.schemas.Received`). Files are bytes: what they may hold is the intake's business.
+(`grader.web.documents.document.Received`). Files are bytes: what they may hold is the intake's business.
 """
 
 from __future__ import annotations
