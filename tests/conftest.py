@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.class_numbers import keep_class_numbers
+
 # How fast inputs are made says something about the machine's other work, and nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -50,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
         own = Path(os.environ["GRADER_STATE_DIR"]) / worker
         own.mkdir(exist_ok=True)
         os.environ["GRADER_STATE_DIR"] = str(own)
+    if _own_state or worker:
+        keep_class_numbers(Path(os.environ["GRADER_STATE_DIR"]))
 
 
 def _trains_or_serves(path: Path) -> bool:
