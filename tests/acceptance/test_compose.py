@@ -175,6 +175,15 @@ def test_a_learner_hands_in_with_a_browser(stack: Stack, browser: Any, tmp_path:
         window.context.close()
 
 
+def test_nobody_comes_near_the_limits_of_an_idle_service(stack: Stack) -> None:
+    """What every part takes once it has judged something, held against what it may take."""
+    for name in ("web", "worker", "relay", "redis", "postgres"):
+        (container,) = stack.compose("ps", "-q", name).split()
+        told = stack.docker("stats", "--no-stream", "--format", "{{.MemPerc}} {{.PIDs}}", container)
+        assert float(told[0].rstrip("%")) < 50, (name, told)
+        assert int(told[1]) < stack.inspect(name)["HostConfig"]["PidsLimit"] / 2, (name, told)
+
+
 def test_nobody_has_rights_that_they_do_not_need(stack: Stack) -> None:
     for name in ("web", "worker", "relay", "redis", "postgres"):
         told = stack.inspect(name)
@@ -184,6 +193,8 @@ def test_nobody_has_rights_that_they_do_not_need(stack: Stack) -> None:
         assert not host["CapAdd"]
         assert host["ReadonlyRootfs"]
         assert "no-new-privileges:true" in host["SecurityOpt"]
+        assert 0 < host["Memory"] <= 4 << 30
+        assert 0 < host["PidsLimit"] <= 2048
         reaches_engine = any(mount["Destination"] == "/var/run/docker.sock" for mount in told["Mounts"])
         assert reaches_engine == (name == "worker")
         assert bool(host["PortBindings"]) == (name == "web")

@@ -48,6 +48,15 @@ def test_nobody_has_rights_to_spare(services: dict[str, dict[str, Any]]) -> None
         assert "network_mode" not in service, name
 
 
+def test_nobody_takes_all_there_is(services: dict[str, dict[str, Any]]) -> None:
+    """Neither memory, a folder in memory included, nor processes."""
+    for name, service in services.items():
+        assert re.fullmatch(r"\d+[mg]|\$\{GRADER_\w+_MEMORY:-\d+g\}", service["mem_limit"]), name
+        assert 0 < service["pids_limit"] <= 2048, name
+        if "/tmp" in str(service.get("tmpfs")) and name not in {"postgres", "redis"}:
+            assert service["tmpfs"] == ["/tmp:size=512m"], name
+
+
 def test_only_workers_reach_the_engine_and_only_the_web_is_reached(
     services: dict[str, dict[str, Any]],
 ) -> None:
