@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # Newer engines bring it as a plug-in, older ones as a program of its own.
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
-.PHONY: help setup demo serve test test-all check types house bench images secrets up lock clean
+.PHONY: help setup demo serve test test-all check types house fuzz bench images secrets up lock clean
 
 help:
 	@echo "make setup   make .venv and install what requirements.lock pins"
@@ -15,6 +15,7 @@ help:
 	@echo "make test    check everything that needs no container or browser, in minutes; judges kept evidence again"
 	@echo "make test-all  and everything else, for real: containers, browser, service, every promise"
 	@echo "make check   lint, format, types, import contracts, house rules"
+	@echo "make fuzz    throw anything at whatever reads learners' files, MINUTES=10 for each reader"
 	@echo "make bench   measure, print a table, write build/bench.json"
 	@echo "make images  build the containers' images; OFFLINE=1 needs no image registry, only Debian's packages"
 	@echo "make up      make secrets once, and start the service with docker-compose (after make images)"
@@ -63,6 +64,11 @@ types: $(VENV)/.installed-dev
 
 house: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/house
+
+# For each reader of what learners write; what is found is told with its seed, and becomes a case of tests/untrusted.
+MINUTES ?= 10
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.untrusted --minutes $(MINUTES)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bench

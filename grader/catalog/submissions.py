@@ -43,7 +43,7 @@ def read_submission(path: Path) -> Submission:
     if stat.S_ISDIR(mode):
         return _read_folder(path)
     _refuse_other_kinds(path, mode)
-    return Submission(path.stem, (SourceFile(ENTRY_POINT, read_text(path, path.name)),))
+    return Submission(_text(path.stem), (SourceFile(ENTRY_POINT, read_text(path, path.name)),))
 
 
 def read_script(path: Path) -> Submission:
@@ -74,7 +74,7 @@ def script_of(content: bytes, path: Path) -> Submission:
     # A script that is called like a package it imports would be taken for that package.
     stem = re.escape(path.stem)
     shadows = re.search(rf"^[ \t]*(?:from|import)[ \t]+{stem}\b", text, flags=re.MULTILINE)
-    return Submission(path.stem, (SourceFile(ENTRY_POINT if shadows else path.name, text),))
+    return Submission(_text(path.stem), (SourceFile(ENTRY_POINT if shadows else _text(path.name), text),))
 
 
 def _refuse_other_kinds(path: Path, mode: int) -> None:
@@ -115,6 +115,8 @@ def _read_folder(folder: Path) -> Submission:
     files, total = [], 0
     for path in paths:
         relative = path.relative_to(folder).as_posix()
+        if _text(relative) != relative:
+            raise UsageError(f"The name of {_text(str(path))} is not UTF-8. Rename the file.")
         text = read_text(path, relative, may_be_empty=relative != ENTRY_POINT)
         total += len(text.encode())
         if total > MAX_TOTAL_BYTES:
@@ -124,7 +126,7 @@ def _read_folder(folder: Path) -> Submission:
             )
         files.append(SourceFile(relative, text))
     # A folder given as "." has no name of its own.
-    return Submission(folder.resolve().name or "submission", tuple(sorted(files, key=lambda f: f.path)))
+    return Submission(_text(folder.resolve().name) or "submission", tuple(sorted(files, key=lambda f: f.path)))
 
 
 def _modules_below(folder: Path) -> list[Path]:
@@ -214,6 +216,11 @@ def _read_bytes(path: Path) -> bytes:
             "Hand in the script alone: data and weights are not part of it."
         )
     return content
+
+
+def _text(name: str) -> str:
+    """A file's name as text, with marks for bytes that are none."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _cannot_open(path: Path, error: OSError) -> str:

@@ -66,7 +66,11 @@ class _Pool:
                     return self._new()
                 if not self._change.wait(deadline - time.monotonic()):
                     raise BusyError("other texts are being read")
-            return self._idle.pop()
+            reader = self._idle.pop()
+            if not self._idle and self._num < MOST:
+                # One imports while this one reads, so that the next to ask does not wait for that.
+                self._idle.append(self._new())
+            return reader
 
     def _new(self) -> Reader:
         reader = Reader(self._first, self._environment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import signal
 import socket
 import subprocess
@@ -20,6 +21,8 @@ from grader.readers.limits import BusyError, Limits, OverLimitError
 _START_S = 60.0
 """Imports take a second; on a machine that is short of everything, many."""
 _MARGIN_S = 5.0
+_MUCH = 4
+"""What took more than so many parts of its processor time is itself to blame when the time to wait is over."""
 
 _T = TypeVar("_T")
 
@@ -61,10 +64,10 @@ class Reader:
             self.close()
             raise ReaderGoneError from None
         except _EndedError as ended:
-            code = self.close()
+            _, status, used = self._end()
             if ended.at is None:
                 raise ReaderGoneError from None
-            raise OverLimitError(_why(code, limits), ended.at) from None
+            raise OverLimitError(_why(status, used, ended.begun_s, limits), ended.at) from None
         self._owes = False
         given_back: _T = answer.value_within(limits)
         return given_back
@@ -74,12 +77,16 @@ class Reader:
         """Whether it can be asked: one that has grown large ends after its work, one that owes an answer is lost."""
         return not self._owes and self._process.poll() is None
 
-    def close(self) -> int:
-        """End it; how it ended, as `subprocess` says it."""
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        if self._process.returncode is None:
+            self._end()
+
+    def _end(self) -> tuple[int, int, resource.struct_rusage]:
         self._connection.close()
-        # What has ended by itself stays as it ended.
-        self._process.kill()
-        return self._process.wait()
+        ended = _reap(self._process.pid)
+        self._process.returncode = os.waitstatus_to_exitcode(ended[1])
+        return ended
 
 
 class ReaderGoneError(Exception):
@@ -87,11 +94,12 @@ class ReaderGoneError(Exception):
 
 
 class _EndedError(Exception):
-    """`at`: what was being read, "" where unsaid; None: nothing yet."""
+    """`at`: what was being read, "" where unsaid; None: nothing yet. `begun_s`: processor time used before."""
 
-    def __init__(self, at: str | None) -> None:
+    def __init__(self, at: str | None, begun_s: float) -> None:
         super().__init__(at)
         self.at = at
+        self.begun_s = begun_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,8 @@ def in_fork(work: Callable[[], _T], limits: Limits) -> _T:
         try:
             answer = _heard(connection, begun + limits.wall_s + _MARGIN_S, limits)
         except _EndedError as ended:
-            raise OverLimitError(_why(_reap(pid), limits), ended.at or "") from None
+            _, status, used = _reap(pid)
+            raise OverLimitError(_why(status, used, ended.begun_s, limits), ended.at or "") from None
         except BaseException:
             _reap(pid)
             raise
@@ -152,29 +161,34 @@ def _be_fork(work: Callable[[], Any], limits: Limits, ends: tuple[int, int]) -> 
         os._exit(code)
 
 
-def _reap(pid: int) -> int:
+def _reap(pid: int) -> tuple[int, int, resource.struct_rusage]:
     # What has ended by itself stays as it ended.
     os.kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return os.wait4(pid, 0)
 
 
 def _heard(connection: Connection, deadline: float, limits: Limits) -> _Answer:
     at: str | None = None
+    begun_s = 0.0
     while True:
         try:
             if not connection.poll(max(0.0, deadline - time.monotonic())):
-                raise _EndedError(at)
+                raise _EndedError(at, begun_s)
             kind, value = pickle.loads(connection.recv_bytes(limits.answer_bytes + (1 << 16)))
         except (EOFError, OSError):
-            raise _EndedError(at) from None
+            raise _EndedError(at, begun_s) from None
         if kind != serving.AT:
             return _Answer(kind, value, at or "")
-        at = value
+        begun_s = value[1] if at is None else begun_s
+        at = value[0]
 
 
-def _why(code: int, limits: Limits) -> str:
+def _why(status: int, used: resource.struct_rusage, begun_s: float, limits: Limits) -> str:
+    code, took_s = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime - begun_s
     if code == -signal.SIGPROF:
         return f"{limits.cpu_s:g} s of processor time"
+    if code == -signal.SIGALRM and took_s > limits.cpu_s / _MUCH:
+        return f"{limits.wall_s:g} s"
     if code == -signal.SIGALRM:
         raise BusyError(f"{limits.wall_s:g} s were not enough on a machine with so much else to do")
     return "the memory that there is" if code == -signal.SIGKILL else "what Python's own parser bears"

@@ -12,6 +12,7 @@ import pickle
 import pkgutil
 import resource
 import signal
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
@@ -33,16 +34,16 @@ _asks: Connection | None = None
 def reads(name: str) -> None:
     """Say what is read from now on, so that whoever waits can tell which file it was; outside of readers, nothing."""
     if _asks is not None:
-        _send(_asks, AT, name)
+        _send(_asks, AT, (name, time.process_time()))
 
 
 def main(arguments: Sequence[str]) -> None:
     """A reader of its own: serve at a descriptor (the first argument) after `module:function` (the second, if any)."""
     connection = Connection(int(arguments[0]))
     become_reader()
-    os.nice(NICENESS)
     if arguments[1:]:
         pkgutil.resolve_name(arguments[1])()
+    os.nice(NICENESS)
     gc.collect()
     gc.freeze()
     born_bytes = _resident_bytes()

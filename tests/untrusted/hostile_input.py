@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+parser: Any = importlib.import_module("re._parser")
 _OTHERS = (" ", "a", "1", "\n", '"', "'", "#", "_", "(", "aA1_")
 _ENDS = ("\0", "\n\0", '"')
 _MOST_PAIRED = 6
@@ -70,7 +71,7 @@ def _one(op: str, value: Any) -> str:
         case "IN":
             return _member(value)
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-            return _sample(value[2]) * max(value[0], min(1, value[1]))
+            return str(_sample(value[2]) * max(value[0], min(1, value[1])))
         case "SUBPATTERN":
             return _sample(value[-1])
         case "ATOMIC_GROUP":
@@ -87,10 +88,10 @@ def _member(members: Any) -> str:
     op, value = members[0]
     match str(op):
         case "LITERAL":
-            return chr(value)
+            return chr(int(value))
         case "RANGE":
-            return chr(value[0])
-    return _CATEGORIES.get(str(value), "a")
+            return chr(int(value[0]))
+    return str(_CATEGORIES.get(str(value), "a"))
 
 
 def _holds(member: Any, one: str) -> bool:
