@@ -126,7 +126,9 @@ def _read_folder(folder: Path) -> Submission:
             )
         files.append(SourceFile(relative, text))
     # A folder given as "." has no name of its own.
-    return Submission(_text(folder.resolve().name) or "submission", tuple(sorted(files, key=lambda f: f.path)))
+    return Submission(
+        _text(folder.resolve().name) or "submission", tuple(sorted(files, key=lambda f: f.path))
+    )
 
 
 def _modules_below(folder: Path) -> list[Path]:

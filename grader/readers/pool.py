@@ -14,8 +14,7 @@ from grader.readers.reader import Reader, ReaderGoneError, in_fork
 
 MOST = 4
 """Readers at once: more than most machines have cores to spare, so that slow texts of some do not hold up all."""
-WAIT_S = 20.0
-"""For a free one. As long as a few texts that reach their limits take."""
+_LOOK_S = 0.02
 _MOST_TRIES = MOST + 2
 
 _T = TypeVar("_T")
@@ -38,8 +37,9 @@ class _Pool:
                 self._idle.append(self._new())
 
     def read(self, work: Callable[..., _T], given: tuple[Any, ...], limits: Limits) -> _T:
+        deadline = time.monotonic() + limits.wall_s
         for _ in range(_MOST_TRIES):
-            reader = self._take()
+            reader = self._take(deadline)
             try:
                 return reader.ask(work, given, limits)
             except ReaderGoneError:
@@ -55,18 +55,20 @@ class _Pool:
         for reader in idle:
             reader.close()
 
-    def _take(self) -> Reader:
-        deadline = time.monotonic() + WAIT_S
+    def _take(self, deadline: float) -> Reader:
         with self._change:
             if (now := _environment()) != self._environment:
                 self._environment = now
                 self.forget()
-            while not self._idle:
-                if self._num < MOST:
-                    return self._new()
-                if not self._change.wait(deadline - time.monotonic()):
+            while (reader := next((one for one in reversed(self._idle) if one.ready), None)) is None:
+                if not self._idle and self._num < MOST:
+                    self._idle.append(self._new())
+                left = deadline - time.monotonic()
+                if left <= 0:
                     raise BusyError("other texts are being read")
-            reader = self._idle.pop()
+                # What imports tells nobody when it is done.
+                self._change.wait(min(left, _LOOK_S))
+            self._idle.remove(reader)
             if not self._idle and self._num < MOST:
                 # One imports while this one reads, so that the next to ask does not wait for that.
                 self._idle.append(self._new())

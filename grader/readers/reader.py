@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import resource
@@ -18,8 +19,6 @@ from typing import Any, NoReturn, TypeVar
 from grader.readers import serving
 from grader.readers.limits import BusyError, Limits, OverLimitError
 
-_START_S = 60.0
-"""Imports take a second; on a machine that is short of everything, many."""
 _MARGIN_S = 5.0
 _MUCH = 4
 """What took more than so many parts of its processor time is itself to blame when the time to wait is over."""
@@ -44,7 +43,7 @@ class Reader:
                 stdout=subprocess.DEVNULL,
             )
         self._connection = Connection(ours.detach())
-        self._used = self._owes = False
+        self._ready = self._owes = False
 
     def ask(self, work: Callable[..., _T], given: tuple[Any, ...], limits: Limits) -> _T:
         """What the work gives.
@@ -55,11 +54,10 @@ class Reader:
             ReaderGoneError: it ended before it took the work.
             Exception: what the work raised.
         """
-        wait_s = limits.wall_s + (_MARGIN_S if self._used else _START_S)
-        self._used = self._owes = True
+        self._owes = True
         try:
             self._connection.send_bytes(pickle.dumps((work, given, limits), pickle.HIGHEST_PROTOCOL))
-            answer = _heard(self._connection, time.monotonic() + wait_s, limits)
+            answer = _heard(self._connection, time.monotonic() + limits.wall_s + _MARGIN_S, limits)
         except OSError:
             self.close()
             raise ReaderGoneError from None
@@ -71,6 +69,15 @@ class Reader:
         self._owes = False
         given_back: _T = answer.value_within(limits)
         return given_back
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has imported what it needs; one that never will counts, too, and is gone when it is asked."""
+        if not self._ready and self._connection.poll():
+            self._ready = True
+            with contextlib.suppress(EOFError, OSError):
+                self._connection.recv_bytes()
+        return self._ready
 
     @property
     def alive(self) -> bool:

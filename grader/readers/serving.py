@@ -7,7 +7,6 @@ is gone ends by itself.
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import pkgutil
 import resource
@@ -20,10 +19,8 @@ from typing import Any
 
 from grader.readers.limits import Limits
 
-ANSWER, FAILURE, MEMORY, DEPTH, TOO_LONG, AT = range(6)
-"""What a message of a reader is: the value; an exception; a limit that was reached; what is read from now on."""
-NICENESS = 5
-"""Whoever answers other people comes first."""
+ANSWER, FAILURE, MEMORY, DEPTH, TOO_LONG, AT, READY = range(7)
+"""What a message is: the value; an exception; a limit that was reached; what is read from now on; nothing yet asked."""
 _PAGE_BYTES = resource.getpagesize()
 _MOST_KEPT_BYTES = 256 << 20
 """A reader that has grown by more than this ends after its work: what it gave back may not be the system's again."""
@@ -43,9 +40,9 @@ def main(arguments: Sequence[str]) -> None:
     become_reader()
     if arguments[1:]:
         pkgutil.resolve_name(arguments[1])()
-    os.nice(NICENESS)
     gc.collect()
     gc.freeze()
+    _send(connection, READY, None)
     born_bytes = _resident_bytes()
     while True:
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 
+from grader.checks.limited_reading import BEFORE_RUN, lint_within
 from grader.errors import InfraError
 from grader.model.submission import SourceFile, Submission
 from grader.readers import prepare
 from grader.store.submissions import NewSubmission, submit_all
 from grader.store.tokens import check_tokens
-from grader.web.learner.source_findings import source_findings, warm_reader
+from grader.web.learner.source_findings import warm_reader
 from grader.web.service import WebService
 
 _READERS = 2
@@ -22,7 +23,7 @@ def warm_up(service: WebService) -> None:
     prepare(warm_reader, _READERS)
     # Pages show rules, too.
     warm_reader()
-    source_findings(script)
+    lint_within(BEFORE_RUN, script)
     try:
         # Two connections are open afterwards: tokens are shown while others' submissions are taken.
         with service.store.read():
