@@ -60,7 +60,7 @@ def _relabelled(setting: Setting, submission: Submission) -> Setting:
     """The same for one submission, whose classes have labels of its own unless the task says no."""
     if not setting.task.permute_labels:
         return setting
-    drawn = labels_of(submission, setting.dataset.visible_dir, settings().state_dir)
+    drawn = labels_of(submission, setting.dataset.visible_dir, settings())
     return replace(setting, dataset=replace(setting.dataset, class_labels=drawn))
 
 

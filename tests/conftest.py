@@ -19,8 +19,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.class_numbers import keep_class_numbers
-
 # How fast inputs are made says something about the machine's other work, and nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -45,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("GRADER_EVIDENCE_DIR", str(state.absolute() / "evidence"))
     # The suite itself keeps the machine busy: a reference that waits for quiet would be run three times in every test.
     os.environ.setdefault("GRADER_REFERENCE_TRIES", "1")
+    # What a promise's training comes to is no matter of the day.
+    os.environ.setdefault("GRADER_CLASS_LABELS_KEY", "all tests meet the same numbers")
     if "GRADER_STATE_DIR" not in os.environ:
         _own_state.append(tempfile.mkdtemp(prefix="grader-tests-"))
         os.environ["GRADER_STATE_DIR"] = _own_state[0]
@@ -52,8 +52,6 @@ def pytest_configure(config: pytest.Config) -> None:
         own = Path(os.environ["GRADER_STATE_DIR"]) / worker
         own.mkdir(exist_ok=True)
         os.environ["GRADER_STATE_DIR"] = str(own)
-    if _own_state or worker:
-        keep_class_numbers(Path(os.environ["GRADER_STATE_DIR"]))
 
 
 def _trains_or_serves(path: Path) -> bool:

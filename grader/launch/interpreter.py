@@ -22,7 +22,7 @@ from typing import Any
 from grader.launch import interpreter_entry
 from grader.launch.launcher import ForkLauncher
 from grader.launch.rank_process import RankProcess
-from grader.launch.run_key import RunKey
+from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 
 _READY_S = 120.0
@@ -31,7 +31,7 @@ _READY_S = 120.0
 class InterpreterLauncher(ForkLauncher):
     """Starts an interpreter per rank, waits until all are ready, and turns each into its rank."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int, key: RunKey) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int, key: SealKey) -> None:
         super().__init__(spec, ranks, port, key)
         self._calls: list[socket.socket] = []
         self._import_s: dict[int, tuple[float, float]] = {}

@@ -18,7 +18,7 @@ def main() -> NoReturn:
     # As a script this file's own folder comes first; the package does instead, until the rank has its own path.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     from grader.launch.rank import NUM_ENDS, RankEnds, become_rank
-    from grader.launch.run_key import RunKey
+    from grader.launch.seal_key import SealKey
     from grader.launch.spec import LaunchSpec
     from grader.launch.warm_imports import import_everything
 
@@ -27,7 +27,7 @@ def main() -> NoReturn:
     with socket.socket(fileno=int(sys.argv[1])) as call:
         call.sendall(json.dumps({"user_s": used.ru_utime, "system_s": used.ru_stime}).encode())
         try:
-            key, ends = RunKey.receive(call, NUM_ENDS)
+            key, ends = SealKey.receive(call, NUM_ENDS)
         except EOFError as error:
             sys.exit(str(error))
         request = _receive(call)

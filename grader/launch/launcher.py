@@ -14,7 +14,7 @@ from typing import Protocol
 from grader.launch.environment import rank_environment
 from grader.launch.rank import become_rank
 from grader.launch.rank_process import RankProcess
-from grader.launch.run_key import RunKey
+from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 
 
@@ -61,7 +61,7 @@ class Launcher(Protocol):
 class ForkLauncher:
     """Forks every rank from the warm process that the supervisor itself was forked from."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int, key: RunKey) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], port: int, key: SealKey) -> None:
         self._spec = spec
         self._key = key
         self._port = port

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from grader.launch.processes import die_with_parent
-from grader.launch.run_key import KEY_BYTES, RunKey
 from grader.launch.script import run_as_main
+from grader.launch.seal_key import KEY_BYTES, SealKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import STACK_SIGNAL
 from grader.launch.user import die_first, drop_to, yield_to_supervisor
@@ -64,7 +64,7 @@ def become_rank(
     environment: dict[str, str],
     origin: float,
     parent: int,
-    key: RunKey,
+    key: SealKey,
 ) -> NoReturn:
     """Turn a freshly forked child into a rank and run the script; never returns, never raises.
 
@@ -109,7 +109,7 @@ def _leave_no_module() -> None:
 
 
 def _settle(
-    spec: LaunchSpec, rank: int, environment: dict[str, str], origin: float, key: RunKey
+    spec: LaunchSpec, rank: int, environment: dict[str, str], origin: float, key: SealKey
 ) -> Callable[[BaseException | None], None]:
     _default_signals()
     _limit(resource.RLIMIT_CORE, 0)
@@ -178,7 +178,7 @@ def _nothing(error: BaseException | None) -> None:
 
 
 def _install_probe(
-    spec: LaunchSpec, rank: int, origin: float, seed: int, key: RunKey
+    spec: LaunchSpec, rank: int, origin: float, seed: int, key: SealKey
 ) -> Callable[[BaseException | None], None]:
     from grader.probe.install import ProbedRank, finish, install
 

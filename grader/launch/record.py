@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.launch.failure import LastWords, last_words
 from grader.launch.rank_process import RankProcess
-from grader.launch.run_key import RunKey
+from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import StackFrame, in_folder, operation
 from grader.launch.streams import safe_text
@@ -31,7 +31,7 @@ def write_run(
     wall_s: float,
     facts: dict[str, Any],
     loopback_bytes: int | None,
-    key: RunKey,
+    key: SealKey,
 ) -> None:
     """Write the logs, then `record.json`, whose presence says that all the rest is there.
 
@@ -66,7 +66,7 @@ def write_run(
     write_json(Path(spec.record_dir, "record.json"), record)
 
 
-def _rank_record(spec: LaunchSpec, rank: RankProcess, key: RunKey) -> dict[str, Any]:
+def _rank_record(spec: LaunchSpec, rank: RankProcess, key: SealKey) -> dict[str, Any]:
     """One `RankRecord`."""
     words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
     foreign, gone = _unsealed(rank, key)
@@ -98,7 +98,7 @@ def _rank_record(spec: LaunchSpec, rank: RankProcess, key: RunKey) -> dict[str, 
     }
 
 
-def _unsealed(rank: RankProcess, key: RunKey) -> tuple[int, int]:
+def _unsealed(rank: RankProcess, key: SealKey) -> tuple[int, int]:
     """Lines of a finished trace that its probe did not write, and lines of the probe's that are not in it."""
     if not key.raw:
         return 0, 0

@@ -1,6 +1,6 @@
 """What the supervisor is told: one frozen record per run, as JSON on its input.
 
-Nothing in it is secret: what seals the run's trace is drawn by the supervisor itself (`run_key`).
+Nothing in it is secret: what seals the run's trace is drawn by the supervisor itself (`seal_key`).
 """
 
 from __future__ import annotations

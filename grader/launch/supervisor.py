@@ -30,7 +30,7 @@ from grader.launch.processes import adopt_orphans
 from grader.launch.progress import progress_event
 from grader.launch.rank_process import RankProcess, take_stacks
 from grader.launch.record import write_run
-from grader.launch.run_key import RunKey
+from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import write_all
 from grader.launch.torchrun import TorchrunLauncher
@@ -66,7 +66,7 @@ class Supervisor:
         for folder in ("trace", "logs", "stacks"):
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
         self._ranks = [RankProcess(spec, rank) for rank in spec.ranks]
-        self._key = RunKey.draw() if spec.sealed and spec.probe else RunKey.none()
+        self._key = SealKey.draw() if spec.sealed and spec.probe else SealKey.none()
         self._launcher = _launcher(spec, self._ranks, store_port, self._key)
         self._memory = MemoryWatch(contained=spec.contained)
         self._origin = 0.0
@@ -276,7 +276,7 @@ class Supervisor:
         self._report(progress_event(self._ranks, now))
 
 
-def _launcher(spec: LaunchSpec, ranks: list[RankProcess], store_port: int, key: RunKey) -> Launcher:
+def _launcher(spec: LaunchSpec, ranks: list[RankProcess], store_port: int, key: SealKey) -> Launcher:
     if spec.launcher == "torchrun":
         return TorchrunLauncher(spec, ranks, key)
     launcher = InterpreterLauncher if spec.launcher == "interpreter" else ForkLauncher

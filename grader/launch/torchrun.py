@@ -31,7 +31,7 @@ from grader.launch import torchrun_entry
 from grader.launch.environment import job_environment
 from grader.launch.processes import usage
 from grader.launch.rank_process import RankProcess
-from grader.launch.run_key import RunKey
+from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import Capture, open_pipe
 from grader.launch.user import as_user
@@ -48,7 +48,7 @@ _NONSENSE = (ValueError, KeyError, TypeError, IndexError, OverflowError, Recursi
 class TorchrunLauncher:
     """Starts ranks through `python -m torch.distributed.run`."""
 
-    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], key: RunKey) -> None:
+    def __init__(self, spec: LaunchSpec, ranks: list[RankProcess], key: SealKey) -> None:
         self._spec = spec
         self._key = key
         self._ranks = ranks

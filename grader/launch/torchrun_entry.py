@@ -21,7 +21,7 @@ def main() -> NoReturn:
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     from grader.launch.processes import die_with_parent
     from grader.launch.rank import NUM_ENDS, RankEnds, become_rank
-    from grader.launch.run_key import RunKey
+    from grader.launch.seal_key import SealKey
     from grader.launch.spec import LaunchSpec
 
     address, told = sys.argv[1], sys.argv[2]
@@ -30,7 +30,7 @@ def main() -> NoReturn:
     call = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     call.connect(f"\0{address}")
     call.sendall(json.dumps({"rank": rank}).encode() + b"\n")
-    key, ends = RunKey.receive(call, NUM_ENDS)
+    key, ends = SealKey.receive(call, NUM_ENDS)
     with call.makefile("rb", buffering=0) as lines:
         origin = json.loads(lines.readline())["origin"]
     environment = dict(os.environ)

@@ -17,6 +17,8 @@ from grader.probe.patches import outermost, replace
 from grader.probe.writer import writer
 
 _MAX_SUMS = 512
+_MAX_WRAPPERS = 8
+"""One around the other; names of a million of them would keep a rank busy."""
 _NAMES = ("model", "state_dict", "model_state_dict", "model_state", "net", "module", "weights")
 
 
@@ -41,7 +43,7 @@ def _tensors(value: Any, depth: int = 0) -> dict[str, Any]:
 def common_prefix(names: list[str]) -> str:
     """The wrappers' prefix that every name carries: `module.`, `_orig_mod.` or both; "" where one lacks it."""
     prefix = ""
-    while names:
+    for _ in range(_MAX_WRAPPERS if names else 0):
         for wrapper in ("module.", "_orig_mod."):
             if all(name.startswith(prefix + wrapper) for name in names):
                 prefix += wrapper

@@ -108,7 +108,9 @@ def _wrapped_fsdp2(_result: Any, _started_s: float, module: Any, *_args: Any, **
 
 def _hooked(_result: Any, _started_s: float, ddp: Any, *args: Any, **kwargs: Any) -> None:
     hook = kwargs.get("hook") or next((one for one in reversed(args) if callable(one)), None)
-    name = f"{getattr(hook, '__module__', '')}.{getattr(hook, '__qualname__', '')}" if hook is not None else ""
+    name = (
+        f"{getattr(hook, '__module__', '')}.{getattr(hook, '__qualname__', '')}" if hook is not None else ""
+    )
     writer.write(events.COMM_HOOK, wrap=_wraps.get(id(ddp)), hook=name[:200], site=code_locations.here())
 
 

@@ -16,23 +16,28 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from grader.errors import InfraError
 from grader.files import write_once
 from grader.model.submission import Submission
+
+if TYPE_CHECKING:
+    from grader.settings.schema import Settings
 
 _LABELS = "-labels-idx1-ubyte"
 _TRAINING = f"train{_LABELS}"
 _HEADER = 8
 
 
-def labels_of(submission: Submission, data_dir: Path, state_dir: Path) -> tuple[int, ...]:
+def labels_of(submission: Submission, data_dir: Path, site: Settings) -> tuple[int, ...]:
     """A label for every class of the training split by its prepared one, as this submission meets it on this site.
 
     Raises:
         InfraError: the prepared labels cannot be read, or the site's key cannot be kept.
     """
-    return draw_class_labels(data_dir, submission.digest, site_key(state_dir))
+    key = site.class_labels_key.encode() or site_key(site.state_dir)
+    return draw_class_labels(data_dir, submission.digest, key)
 
 
 def draw_class_labels(data_dir: Path, digest: str, key: bytes) -> tuple[int, ...]:
@@ -47,7 +52,7 @@ def draw_class_labels(data_dir: Path, digest: str, key: bytes) -> tuple[int, ...
     """
     training = [content[_HEADER:] for name, content in _read(data_dir).items() if name.endswith(_TRAINING)]
     drawn = list(range(max((max(labels, default=-1) for labels in training), default=-1) + 1))
-    seed = hashlib.blake2b(f"{data_dir.name} {digest}".encode(), key=key)
+    seed = hashlib.blake2b(f"{data_dir.name} {digest}".encode(), key=hashlib.sha256(key).digest())
     Random(seed.digest()).shuffle(drawn)
     return tuple(drawn)
 

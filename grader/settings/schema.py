@@ -57,6 +57,9 @@ class Settings(BaseSettings):
     """Prepared data, calibrations and reports that were given no other place."""
     data_dir: Path | None = None
     """Prepared data sets; default `<state_dir>/data`."""
+    class_labels_key: str = ""
+    """Decides under which numbers a submission meets the classes; the same on all hosts of a site, and nobody else's to
+    know. Default: one that is made and kept in the state folder."""
     evidence_dir: Path | None = None
     """Kept evidence of the tasks' own submissions, for `grader verify --replay`; default `<state_dir>/evidence`."""
     dataset: str | None = None

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.class_numbers import keep_class_numbers
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -19,9 +17,7 @@ Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    state = tmp_path_factory.mktemp("state")
-    keep_class_numbers(state)
-    return state
+    return tmp_path_factory.mktemp("state")
 
 
 @pytest.fixture

@@ -164,13 +164,13 @@ def test_no_memory_of_a_rank_holds_the_key_once_it_is_wiped() -> None:
 
 HOLDER = """
 import sys
-from grader.launch.run_key import KEY_BYTES, RunKey
+from grader.launch.seal_key import KEY_BYTES, SealKey
 from grader.probe import sampling
 from grader.probe.seals import Sealer
 raw = bytearray(KEY_BYTES)
 with open(0, "rb", buffering=0) as given:
     given.readinto(raw)
-    key = RunKey(raw)
+    key = SealKey(raw)
     print("key", flush=True)
     given.read(2)
     sealer = Sealer(key.raw, 1)

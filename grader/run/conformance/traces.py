@@ -33,7 +33,7 @@ SEARCH = """
     keys = []
     frame = sys._getframe()
     while frame is not None:
-        keys += [bytes(one.raw) for one in frame.f_locals.values() if type(one).__name__ == "RunKey"]
+        keys += [bytes(one.raw) for one in frame.f_locals.values() if type(one).__name__ == "SealKey"]
         frame = frame.f_back
     print({any(key) for key in keys})
     words = set()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 KEY_BYTES = 32
 
 
-class RunKey:
+class SealKey:
     """A key that can be forgotten. `raw`: its bytes; all zeros once it is, none where the run has no key."""
 
     __slots__ = ("raw",)
@@ -22,7 +22,7 @@ class RunKey:
         self.raw = raw
 
     @classmethod
-    def draw(cls) -> RunKey:
+    def draw(cls) -> SealKey:
         """A new one, from the system's generator straight into its place."""
         raw = bytearray(KEY_BYTES)
         with open("/dev/urandom", "rb", buffering=0) as generator:
@@ -31,7 +31,7 @@ class RunKey:
         return cls(raw)
 
     @classmethod
-    def none(cls) -> RunKey:
+    def none(cls) -> SealKey:
         """That of a run without one."""
         return cls(bytearray())
 
@@ -45,7 +45,7 @@ class RunKey:
         call.sendmsg([self.raw or bytes(KEY_BYTES)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
 
     @classmethod
-    def receive(cls, call: socket.socket, num_descriptors: int) -> tuple[RunKey, list[int]]:
+    def receive(cls, call: socket.socket, num_descriptors: int) -> tuple[SealKey, list[int]]:
         """The other end of `send`; raises EOFError where nobody sends."""
         raw, ends = bytearray(KEY_BYTES), array.array("i")
         space = socket.CMSG_SPACE(num_descriptors * ends.itemsize)
