@@ -15,14 +15,14 @@ from grader.checks.source.script import syntax_problem
 from grader.checks.source.syntax_problem import SyntaxProblem
 from grader.model.finding import Finding
 from grader.model.submission import SourceFile, Submission
-from grader.readers import Limits, OverLimitError, read
+from grader.readers import OverLimitError, ReadingLimits, read
 
-WAITED_FOR = Limits(cpu_s=3.0, wall_s=4.5)
+WAITED_FOR = ReadingLimits(cpu_s=3.0, wall_s=4.5)
 """While somebody waits for the answer. A script of 300 lines takes a tenth of a second, the longest that somebody wrote
 by hand two."""
-AT_COMMAND = Limits(cpu_s=3.0, wall_s=60.0)
+AT_COMMAND = ReadingLimits(cpu_s=3.0, wall_s=60.0)
 """The same where nobody else waits."""
-BEFORE_RUN = Limits(cpu_s=12.0, wall_s=300.0)
+BEFORE_RUN = ReadingLimits(cpu_s=12.0, wall_s=300.0)
 """Before a run: what was taken when it was handed in must not be refused because this machine is slower."""
 LONG_BYTES = 64 << 10
 """A text below cannot take long to be looked through, and most of all that are handed in are a tenth of it."""
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def read_within(
-    limits: Limits,
+    limits: ReadingLimits,
     submission: Submission,
     work: Callable[..., _T],
     *given: Any,
@@ -48,7 +48,7 @@ def read_within(
         return otherwise(_problem(submission, error))
 
 
-def problem_within(limits: Limits, submission: Submission) -> SyntaxProblem | None:
+def problem_within(limits: ReadingLimits, submission: Submission) -> SyntaxProblem | None:
     """Why a submission cannot be run, or cannot be read within limits; None where it can.
 
     Raises:
@@ -57,7 +57,7 @@ def problem_within(limits: Limits, submission: Submission) -> SyntaxProblem | No
     return read_within(limits, submission, _problem_of, submission, otherwise=lambda problem: problem)
 
 
-def lint_within(limits: Limits, submission: Submission) -> tuple[Finding, ...]:
+def lint_within(limits: ReadingLimits, submission: Submission) -> tuple[Finding, ...]:
     """As `lint`; of a text that cannot be read within limits that alone.
 
     Raises:
@@ -67,7 +67,7 @@ def lint_within(limits: Limits, submission: Submission) -> tuple[Finding, ...]:
 
 
 def lint_script_within(
-    limits: Limits, lint_one: Callable[[NamedScript], LintedScript], source: NamedScript
+    limits: ReadingLimits, lint_one: Callable[[NamedScript], LintedScript], source: NamedScript
 ) -> LintedScript:
     """What `lint_one` finds in a script; of one that cannot be read within limits that alone.
 

@@ -10,8 +10,8 @@ server or worker keeps a few readers, processes of their own that `pool` starts,
 
 from __future__ import annotations
 
-from grader.readers.limits import BusyError, Limits, OverLimitError
+from grader.readers.limits import BusyError, OverLimitError, ReadingLimits
 from grader.readers.pool import prepare, read
 from grader.readers.serving import reads
 
-__all__ = ["BusyError", "Limits", "OverLimitError", "prepare", "read", "reads"]
+__all__ = ["BusyError", "OverLimitError", "ReadingLimits", "prepare", "read", "reads"]

@@ -8,7 +8,7 @@ from grader.errors import InfraError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadingLimits:
     """Of one piece of work.
 
     Attributes:

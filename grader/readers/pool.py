@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from grader.readers.limits import BusyError, Limits
+from grader.readers.limits import BusyError, ReadingLimits
 from grader.readers.reader import Reader, ReaderGoneError, in_fork
 
 MOST = 4
@@ -36,7 +36,7 @@ class _Pool:
             while self._num < number:
                 self._idle.append(self._new())
 
-    def read(self, work: Callable[..., _T], given: tuple[Any, ...], limits: Limits) -> _T:
+    def read(self, work: Callable[..., _T], given: tuple[Any, ...], limits: ReadingLimits) -> _T:
         deadline = time.monotonic() + limits.wall_s
         for _ in range(_MOST_TRIES):
             reader = self._take(deadline)
@@ -96,7 +96,7 @@ def prepare(first: Callable[[], object], number: int) -> None:
     _pool.prepare(f"{first.__module__}:{first.__qualname__}", number)
 
 
-def read(work: Callable[..., _T], *given: Any, limits: Limits) -> _T:
+def read(work: Callable[..., _T], *given: Any, limits: ReadingLimits) -> _T:
     """What `work(*given)` gives, done elsewhere; with threads about, all of it must be fit to be pickled.
 
     Raises:

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NoReturn, TypeVar
 
 from grader.readers import serving
-from grader.readers.limits import BusyError, Limits, OverLimitError
+from grader.readers.limits import BusyError, OverLimitError, ReadingLimits
 
 _MARGIN_S = 5.0
 _MUCH = 4
@@ -45,7 +45,7 @@ class Reader:
         self._connection = Connection(ours.detach())
         self._ready = self._owes = False
 
-    def ask(self, work: Callable[..., _T], given: tuple[Any, ...], limits: Limits) -> _T:
+    def ask(self, work: Callable[..., _T], given: tuple[Any, ...], limits: ReadingLimits) -> _T:
         """What the work gives.
 
         Raises:
@@ -115,7 +115,7 @@ class _Answer:
     value: Any
     at: str
 
-    def value_within(self, limits: Limits) -> Any:
+    def value_within(self, limits: ReadingLimits) -> Any:
         if self.kind == serving.ANSWER:
             return self.value
         if self.kind == serving.FAILURE:
@@ -128,7 +128,7 @@ class _Answer:
         raise OverLimitError(reached[self.kind], self.at)
 
 
-def in_fork(work: Callable[[], _T], limits: Limits) -> _T:
+def in_fork(work: Callable[[], _T], limits: ReadingLimits) -> _T:
     """What the work gives, done by a copy of this process, which must have one thread.
 
     Raises:
@@ -156,7 +156,7 @@ def in_fork(work: Callable[[], _T], limits: Limits) -> _T:
     return given_back
 
 
-def _be_fork(work: Callable[[], Any], limits: Limits, ends: tuple[int, int]) -> NoReturn:
+def _be_fork(work: Callable[[], Any], limits: ReadingLimits, ends: tuple[int, int]) -> NoReturn:
     code = 1
     try:
         os.close(ends[0])
@@ -174,7 +174,7 @@ def _reap(pid: int) -> tuple[int, int, resource.struct_rusage]:
     return os.wait4(pid, 0)
 
 
-def _heard(connection: Connection, deadline: float, limits: Limits) -> _Answer:
+def _heard(connection: Connection, deadline: float, limits: ReadingLimits) -> _Answer:
     at: str | None = None
     begun_s = 0.0
     while True:
@@ -190,7 +190,7 @@ def _heard(connection: Connection, deadline: float, limits: Limits) -> _Answer:
         at = value[0]
 
 
-def _why(status: int, used: resource.struct_rusage, begun_s: float, limits: Limits) -> str:
+def _why(status: int, used: resource.struct_rusage, begun_s: float, limits: ReadingLimits) -> str:
     code, took_s = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime - begun_s
     if code == -signal.SIGPROF:
         return f"{limits.cpu_s:g} s of processor time"

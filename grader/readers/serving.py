@@ -17,7 +17,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from grader.readers.limits import Limits
+from grader.readers.limits import ReadingLimits
 
 ANSWER, FAILURE, MEMORY, DEPTH, TOO_LONG, AT, READY = range(7)
 """What a message is: the value; an exception; a limit that was reached; what is read from now on; nothing yet asked."""
@@ -67,7 +67,7 @@ def become_reader() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def do(connection: Connection, work: Callable[[], Any], limits: Limits) -> None:
+def do(connection: Connection, work: Callable[[], Any], limits: ReadingLimits) -> None:
     """Work within limits, and send what came of it."""
     global _asks
     _asks = connection

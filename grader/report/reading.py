@@ -18,7 +18,7 @@ from grader.evaluate.foresight import Foresight, foresee
 from grader.model.finding import Finding
 from grader.model.submission import Submission
 from grader.model.task import Task
-from grader.readers import Limits
+from grader.readers import ReadingLimits
 from grader.report.cards import COSTS, costs_of, weigh
 
 
@@ -55,7 +55,9 @@ def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
         return Reading(findings, steps, failures)
 
 
-def read_within_limits(limits: Limits, task: Task, submission: Submission, profile: str = "") -> Reading:
+def read_within_limits(
+    limits: ReadingLimits, task: Task, submission: Submission, profile: str = ""
+) -> Reading:
     """As `read_for`; of a text that cannot be read within limits that alone.
 
     Raises:

@@ -24,7 +24,7 @@ from grader.model.grade import Verdict
 from grader.model.run_options import Options
 from grader.model.submission import SourceFile, Submission
 from grader.pipeline import Pipeline
-from grader.readers import Limits
+from grader.readers import ReadingLimits
 from grader.store import courses, enrolments, people, schema, tokens
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
@@ -71,7 +71,7 @@ def test_an_ordinary_script_is_read_by_the_same_way(repository: Path) -> None:
 
 
 def test_memory_has_a_limit_too() -> None:
-    little = Limits(cpu_s=20, wall_s=60, memory_bytes=64 << 20)
+    little = ReadingLimits(cpu_s=20, wall_s=60, memory_bytes=64 << 20)
     # Python's parser says of it that it is nested too deeply.
     assert problem_within(little, submission(TEXTS["one long list"])) is not None
     problem = problem_within(little, submission(TEXTS["functions in a ring"]))
@@ -81,7 +81,7 @@ def test_memory_has_a_limit_too() -> None:
 def test_judging_rejects_what_it_cannot_read_and_says_the_same_when_it_judges_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.pipeline.BEFORE_RUN", Limits(cpu_s=0.5, wall_s=BEFORE_RUN.wall_s))
+    monkeypatch.setattr("grader.pipeline.BEFORE_RUN", ReadingLimits(cpu_s=0.5, wall_s=BEFORE_RUN.wall_s))
     task = load_task("ddp-toy")
     with Pipeline("process") as pipeline:
         attempt, workspace = pipeline.grade(

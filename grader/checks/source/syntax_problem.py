@@ -38,10 +38,10 @@ class SyntaxProblem:
     def refusal(self) -> str:
         """Why such a submission is not taken, and what to do instead."""
         if self.limit:
-            return f"{self._told}, so nothing was handed in and no attempt is spent. {_SHORTER}"
+            return f"{self._problem}, so nothing was handed in and no attempt is spent. {_SHORTER}"
         return (
-            f"{self._told}. Nothing of it can run, so nothing was handed in and no attempt is spent. Mend that line, "
-            "then hand in again."
+            f"{self._problem}. Nothing of it can run, so nothing was handed in and no attempt is spent. Mend that "
+            "line, then hand in again."
         )
 
     def finding(self) -> Finding:
@@ -50,9 +50,9 @@ class SyntaxProblem:
             code=SYNTAX,
             severity=Severity.ERROR,
             evidence=EvidenceKind.SOURCE,
-            message=f"{self._told}, so nothing else was judged."
+            message=f"{self._problem}, so nothing else was judged."
             if self.limit
-            else f"{self._told}. Nothing of it can run, so nothing else was judged.",
+            else f"{self._problem}. Nothing of it can run, so nothing else was judged.",
             hint=_SHORTER
             if self.limit
             else "Run `python -m py_compile` on the file, mend the line it names and hand the file in again.",
@@ -61,7 +61,7 @@ class SyntaxProblem:
         )
 
     @property
-    def _told(self) -> str:
+    def _problem(self) -> str:
         if self.limit:
             return f"`{self.path}` could not be read within {self.limit}: {self.message}"
         return f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column})"
