@@ -20,7 +20,9 @@ _OWN_PART = re.compile(
     r"\b(local|own|this|my|shard|share|part|partial|subset|rank|gpu|device)\b", re.IGNORECASE
 )
 
-_RATE = re.compile(r"(image|img|sample|example|token|item)\w{0,20}\s{0,5}(/|per)\s{0,5}s|throughput", re.IGNORECASE)
+_RATE = re.compile(
+    r"(image|img|sample|example|token|item)\w{0,20}\s{0,5}(/|per)\s{0,5}s|throughput", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
