@@ -90,9 +90,14 @@ def warm_reader() -> None:
     lint(Submission("warm", (SourceFile("train.py", "import torch\n"),)))
 
 
+def is_long(submission: Submission) -> bool:
+    """Whether reading it may take as long as the limits allow."""
+    return sum(len(file.text) for file in submission.files) > LONG_BYTES
+
+
 def _problem_of(submission: Submission) -> SyntaxProblem | None:
     problem = syntax_problem(submission)
-    if problem is None and sum(len(file.text) for file in submission.files) > LONG_BYTES:
+    if problem is None and is_long(submission):
         # Nothing is told of what the rules find: only that they come to an end with it.
         lint(submission)
     return problem

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from grader.checks.limited_reading import WAITED_FOR
+from grader.checks.limited_reading import WAITED_FOR, is_long
 from grader.model.submission import Submission
 from grader.report.readiness import steps_out
 from grader.report.reading import read_within_limits
@@ -102,7 +102,8 @@ async def submit(
         taken = await hand_in(service, request, visitor, course_task_id, submission, key=idempotency_key)
         if isinstance(taken, Refusal):
             return _refusal_response(taken)
-        is_low = was_low and _load.is_low()
+        # A long text was read once for this already, and its findings can be asked for.
+        is_low = was_low and _load.is_low() and not is_long(submission)
         extras = await run_in_threadpool(_receipt_extras, service, taken, submission) if is_low else _NOTHING
     return _receipt(taken, *extras)
 
