@@ -13,8 +13,7 @@ class ReadingLimits:
 
     Attributes:
         cpu_s: seconds of processor time, which a busy machine does not shorten.
-        wall_s: seconds that a reader may take, and as many that whoever asks may wait for one; the machine is busy
-            past them.
+        wall_s: seconds that whoever asks waits at most, for a reader and for its answer; the machine is busy past them.
         memory_bytes: beyond what the reader has before.
         answer_bytes: of what it gives back.
     """

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from grader.readers.limits import BusyError, ReadingLimits
@@ -15,6 +16,7 @@ from grader.readers.reader import Reader, ReaderGoneError, in_fork
 MOST = 4
 """Readers at once: more than most machines have cores to spare, so that slow texts of some do not hold up all."""
 _LOOK_S = 0.02
+_LEAST_S = 0.5
 _MOST_TRIES = MOST + 2
 
 _T = TypeVar("_T")
@@ -41,7 +43,8 @@ class _Pool:
         for _ in range(_MOST_TRIES):
             reader = self._take(deadline)
             try:
-                return reader.ask(work, given, limits)
+                left_s = max(_LEAST_S, deadline - time.monotonic())
+                return reader.ask(work, given, replace(limits, wall_s=round(left_s, 1)))
             except ReaderGoneError:
                 continue
             finally:
