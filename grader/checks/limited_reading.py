@@ -17,7 +17,7 @@ from grader.model.finding import Finding
 from grader.model.submission import SourceFile, Submission
 from grader.readers import OverLimitError, ReadingLimits, read
 
-WAITED_FOR = ReadingLimits(cpu_s=3.0, wall_s=4.5)
+WAITED_FOR = ReadingLimits(cpu_s=3.0, wall_s=4.2)
 """While somebody waits for the answer. A script of 300 lines takes a tenth of a second, the longest that somebody wrote
 by hand two."""
 AT_COMMAND = ReadingLimits(cpu_s=3.0, wall_s=60.0)
