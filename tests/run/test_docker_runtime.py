@@ -186,6 +186,20 @@ def test_a_container_that_vanishes_in_the_middle_of_a_run_is_our_fault_and_the_n
     assert run_script(warm_docker, tmp_path, "print('again')", nproc_per_node=1).out() == "again\n"
 
 
+def test_a_run_that_cannot_be_ended_from_inside_is_ended_from_outside_and_has_its_verdict(
+    warm_docker: DockerRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a crowd of processes keeps the supervisor from its turn: here we lose patience before its limit."""
+    monkeypatch.setattr("grader.run.runtimes.docker._ENDING_S", -50.0)
+    script = "import os, time; print('here', flush=True); os.fork(); time.sleep(40)"
+    ran = run_script(warm_docker, tmp_path, script, limits=limits_with(wall_s=56.0))
+    assert ran.record.ending is Ending.TIMED_OUT
+    assert "nothing more of it could be told" in ran.record.ending_reason
+    assert [rank.killed_by_judge for rank in ran.record.ranks] == [True, True]
+    monkeypatch.undo()
+    assert run_script(warm_docker, tmp_path / "next", "print('again')", nproc_per_node=1).out() == "again\n"
+
+
 # -- nothing stays -----------------------------------------------------------------------------------------------------
 
 

@@ -64,25 +64,38 @@ def _of_node(name: PurePosixPath, nnodes: int) -> PurePosixPath:
     return name.with_name(f"{name.stem}.node{name.parts[0]}{name.suffix}")
 
 
-def write_lost_record(workspace: Workspace, job: Job, nodes: tuple[int, ...]) -> None:
-    """What is known of a run of which a supervisor was lost with its ranks, for lack of memory; `nodes`: where."""
+def out_of_memory(job: Job, nodes: tuple[int, ...]) -> tuple[str, str]:
+    """Ending and reason where the kernel ended a supervisor with its ranks; `nodes`: where."""
+    where = "the container" if job.nnodes == 1 else f"node {', '.join(map(str, nodes))}"
+    return "out_of_memory", f"The kernel ended all processes of {where}: there was no memory left."
+
+
+def timed_out(job: Job) -> tuple[str, str]:
+    """Ending and reason where a run had to be ended from outside."""
+    limit = f"The run reached its limit of {job.limits.wall_s:g} s"
+    return "timed_out", f"{limit}, and kept its container so busy that nothing more of it could be told."
+
+
+def write_lost_record(workspace: Workspace, job: Job, ending: tuple[str, str]) -> None:
+    """What is known of a run of which no supervisor could tell any more: how it ended, and why."""
     world = job.nproc_per_node * job.nnodes
     rank: dict[str, Any] = dict.fromkeys(
         ("started_s", "ended_s", "cpu_user_s", "cpu_system_s"), 0.0
     ) | dict.fromkeys(
         ("peak_rss_bytes", "stdout_bytes", "stderr_bytes", "stdout_lines", "trace_bytes", "leftovers"), 0
     )
-    rank |= {"exit_code": -9, "killed_by_judge": False, "output_cut": False, "trace_cut": False}
+    ended_by_us = ending[0] == "timed_out"
+    rank |= {"exit_code": None if ended_by_us else -9, "killed_by_judge": ended_by_us}
+    rank |= {"output_cut": False, "trace_cut": False}
     rank |= {"waiting": None, "failure": None}
-    where = "the container" if job.nnodes == 1 else f"node {', '.join(map(str, nodes))}"
     record = {
         "runtime": "",
         "launcher": job.launcher,
         "isolated": True,
         "world_size": world,
-        "ending": "out_of_memory",
-        "ending_reason": f"The kernel ended all processes of {where}: there was no memory left.",
-        "wall_s": 0.0,
+        "ending": ending[0],
+        "ending_reason": ending[1],
+        "wall_s": job.limits.wall_s if ended_by_us else 0.0,
         "deadline_s": job.limits.wall_s,
         "ranks": [rank | {"rank": number, "node": number // job.nproc_per_node} for number in range(world)],
         "outputs": [],

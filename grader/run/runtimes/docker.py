@@ -27,7 +27,13 @@ from grader.run.engine.client import connect, engine_problem
 from grader.run.engine.container_pair import ContainerPair
 from grader.run.engine.container_settings import PairKey
 from grader.run.engine.data_volumes import DataVolumes
-from grader.run.engine.file_transfer import FILES_S, fetch_files, write_lost_record
+from grader.run.engine.file_transfer import (
+    FILES_S,
+    fetch_files,
+    out_of_memory,
+    timed_out,
+    write_lost_record,
+)
 from grader.run.engine.node_coordinator import NodeCoordinator
 from grader.run.engine.node_records import merge_records
 from grader.run.engine.ownership import Ownership
@@ -172,12 +178,11 @@ class DockerRuntime:
 
     def _drive(
         self, pair: ContainerPair, job: Job, on_progress: Callable[[Progress], None]
-    ) -> tuple[tuple[str, str] | None, tuple[int, ...]]:
+    ) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
         """Give the job to its nodes and wait for their end.
 
         Returns:
-            Ending and reason where they were decided upon, and nodes where memory ran out so badly that nobody could
-            tell.
+            Ending and reason where the nodes decided upon them; the same where nobody in there could tell any more.
         """
         files = [{"path": file.path, "text": file.text} for file in job.submission.files]
         data = [{"path": path, "base64": b64encode(own).decode()} for path, own in job.own_data.items()]
@@ -186,15 +191,26 @@ class DockerRuntime:
             for node in range(job.nnodes)
         ]
         coordinator = NodeCoordinator(pair.trains, job.nproc_per_node)
+        begun = False
+
+        def heard(sign: Progress) -> None:
+            nonlocal begun
+            begun = True
+            on_progress(sign)
+
         try:
-            if coordinator.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, on_progress):
-                return coordinator.ending, ()
+            if coordinator.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, heard):
+                return coordinator.ending, None
         except ConnectionLostError:
-            if lost := pair.out_of_memory():
+            if nodes := pair.out_of_memory():
                 pair.kill()
-                return None, lost
+                return None, out_of_memory(job, nodes)
             raise
-        raise InfraError(f"The supervisor gave no answer within {_ENDING_S:.0f} s of the limit.")
+        if not begun:
+            raise InfraError(f"The supervisor gave no sign of life within {_ENDING_S:.0f} s of the limit.")
+        # A crowd of processes can keep everything in there from its turn; none of them outlives the container.
+        pair.kill()
+        return None, timed_out(job)
 
     def _key(self, job: Job, gpus: tuple[str, ...] = ()) -> PairKey:
         return PairKey(
