@@ -17,7 +17,7 @@ from grader.probe.fingerprints import choose, fingerprint, is_sharded
 from grader.probe.gradient_clearing import Watch, look_again, missing, watch, watches
 from grader.probe.layouts import report_placements
 from grader.probe.models import TrackedModel
-from grader.probe.own_gradients import OwnGradients
+from grader.probe.own_gradients import OwnGradients, look_at
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
@@ -173,7 +173,7 @@ def _after_step(optimizer: Any) -> None:
         for model in known.models:
             models.note_versions(model)
         if known.sampled() and not (known.closure or known.beside):
-            known.own = OwnGradients(p for _, p in known.chosen)
+            known.own = look_at(p for _, p in known.chosen)
 
 
 def _write_params(known: _Optimizer) -> None:

@@ -68,6 +68,12 @@ class OwnGradients:
         }
 
 
+@guarded("own gradients")
+def look_at(params: Iterable[Any]) -> OwnGradients:
+    """Look at what the next backward passes give to these parameters."""
+    return OwnGradients(params)
+
+
 def _put_first(hooks: dict[int, Any], key: int) -> None:
     """Before hooks of the script's own, which may be what averages; torch calls them in the order of their entry."""
     own = hooks.pop(key)

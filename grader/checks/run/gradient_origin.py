@@ -39,10 +39,14 @@ def made_up(evidence: Evidence) -> str:
     looks = list(_looks(ranks))
     if len(looks) < _FEWEST_LOOKS:
         return ""
+    # Of all ranks, or of one alone where weights are averaged instead; of the last pass where others only prepared it.
+    whole = [[step.own or () for step in look.steps] for look in looks]
+    last = [[step.own_last or () for step in look.steps] for look in looks]
     stepped = [look.steps[0].grads or () for look in looks]
     found = max(
-        _correlation(stepped, [_mean([step.own or () for step in look.steps]) for look in looks]),
-        _correlation(stepped, [_mean([step.own_last or () for step in look.steps]) for look in looks]),
+        _correlation(stepped, given)
+        for own in (whole, last)
+        for given in ([_mean(of_ranks) for of_ranks in own], [of_ranks[0] for of_ranks in own])
     )
     if found >= _UNRELATED:
         return ""

@@ -325,6 +325,7 @@ def mean(step: int) -> tuple[float, ...]:
     [
         pytest.param(lambda rank, n: mean(n), id="averaged"),
         pytest.param(lambda rank, n: tuple(2 * x for x in mean(n)), id="summed"),
+        pytest.param(noise, id="not averaged, as where weights are instead"),
         pytest.param(lambda rank, n: tuple(x / (1 + abs(sum(mean(n)))) for x in mean(n)), id="clipped"),
         pytest.param(lambda rank, n: tuple(float((x > 0) - (x < 0)) for x in mean(n)), id="signs"),
     ],
