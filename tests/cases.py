@@ -211,7 +211,7 @@ def main() -> int:
     if args.replay:
         for case in cases:
             place = folder(case)
-            if place is not None and Workspace(place).attempt.is_file():
+            if place is not None and Workspace(place).record.is_file():
                 outcomes.append(told(case, judge(read_evidence(Workspace(place)), load_task(case.task))))
                 show(outcomes[-1])
     else:
