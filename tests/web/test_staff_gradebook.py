@@ -294,4 +294,5 @@ def test_attempts_are_filtered(school: School) -> None:
     assert ids("code=data001") == [wrong]
     assert ids("state=queued") == [waiting]
     assert ids(f"before={right}") == [wrong]
-    assert ids("verdict=nonsense&state=x&before=x&task=%00") == ids("")
+    assert ids("verdict=nonsense&state=x&before=x&task=x") == ids("")
+    assert ines.get(f"{at}?task=%00").status_code == 400
