@@ -57,9 +57,7 @@ def _launcher(facts: AttemptFacts) -> str:
 
 
 def _relabelled(setting: Setting, submission: Submission) -> Setting:
-    """The same for one submission, whose classes have labels of its own unless the task says no."""
-    if not setting.task.permute_labels:
-        return setting
+    """The same for one submission, whose classes have labels of its own."""
     drawn = labels_of(submission, setting.dataset.visible_dir, settings())
     return replace(setting, dataset=replace(setting.dataset, class_labels=drawn))
 
@@ -165,7 +163,9 @@ class Pipeline:
             TaskError: a rule or a diagnosis of the course's own needs mending.
             InfraError: the machine or the grader failed; try again.
         """
-        setting = _relabelled(self.setting(task, options), submission)
+        setting = self.setting(task, options)
+        if options.own_numbers and task.permute_labels:
+            setting = _relabelled(setting, submission)
         # What judges is looked at first: a rule that does not fit must not cost a run.
         load_rules()
         load_explanations()
@@ -233,7 +233,6 @@ class Pipeline:
         self, setting: Setting, on_progress: OnProgress, submission: Submission, num_ranks: int
     ) -> MeasuredRun:
         """One run of one of the task's own submissions, for calibration."""
-        setting = _relabelled(setting, submission)
         if num_ranks != setting.world_size:
             setting = replace(setting, nproc_per_node=num_ranks, nnodes=1)
         facts = self._facts(setting, submission)

@@ -10,7 +10,11 @@ from grader.model.task import Profile, Task
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run; None takes the setting's or the task's default. `timed` False leaves time targets out."""
+    """How to run; None takes the setting's or the task's default. `timed` False leaves time targets out.
+
+    `own_numbers`: classes have numbers of the submission's own, unless the task says no. False for submissions that are
+    the task's own: what they promise must not depend on which numbers a site's key draws.
+    """
 
     profile: str | None = None
     nproc_per_node: int | None = None
@@ -19,6 +23,7 @@ class Options:
     launcher: str | None = None
     seed: int = 0
     timed: bool = True
+    own_numbers: bool = True
 
 
 @dataclass(frozen=True, slots=True)

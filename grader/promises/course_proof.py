@@ -131,7 +131,7 @@ def prove(
         cases += [(runtime, case) for case in found]
         skeletons += side_by_side(
             [tasks[name] for name in names],
-            partial(_skeleton, options),
+            partial(_skeleton, replace(options, own_numbers=False)),
             runtime=runtime,
             jobs=how.jobs,
             alone=lambda task: how.options.timed and task.target("time") is not None,

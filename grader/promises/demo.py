@@ -50,7 +50,7 @@ def demonstrate(out: Path, on_progress: OnProgress) -> Iterator[DemoStep]:
             f"the demo shows these submissions of task {TASK}, but they are not there: {', '.join(missing)}"
         )
     find_dataset(task, "digits")
-    options = Options(dataset="digits", nproc_per_node=2, profile="cpu")
+    options = Options(dataset="digits", nproc_per_node=2, profile="cpu", own_numbers=False)
     with Pipeline("process") as pipeline:
         for name in SHOWN:
             promised, folder = by_name[name], out / name.replace("/", "-")

@@ -136,13 +136,14 @@ def clock_decides(task: Task, promised: PromisedSubmission) -> bool:
     return promised.verdict == Verdict.ACCEPTED or promised.points is not None or not promised.codes
 
 
-def _clocked(options: Options, task: Task, promised: PromisedSubmission) -> Options:
-    """The options with time targets only where these decide whether the promise is kept."""
-    return replace(options, timed=options.timed and clock_decides(task, promised))
+def _promised_options(options: Options, task: Task, promised: PromisedSubmission) -> Options:
+    """The options for one of the task's own: timed only where that decides, classes under the numbers as prepared."""
+    timed = options.timed and clock_decides(task, promised)
+    return replace(options, timed=timed, own_numbers=False)
 
 
 def _entry(pipeline: Pipeline, task: Task, promised: PromisedSubmission, options: Options) -> KeptRun:
-    setting = pipeline.setting(task, _clocked(options, task, promised))
+    setting = pipeline.setting(task, _promised_options(options, task, promised))
     key = run_key(setting, promised.submission, pipeline.runtime.name)
     return KeptRun(task.name, promised.name, key)
 
@@ -176,7 +177,7 @@ def _run(
     on_progress: OnProgress,
 ) -> VerifyCase:
     began = time.monotonic()
-    options = _clocked(how.options, task, promised)
+    options = _promised_options(how.options, task, promised)
     try:
         attempt, workspace = pipeline.grade(
             task, promised.submission, options=options, on_progress=on_progress, out=folder

@@ -37,7 +37,8 @@ def made_up(evidence: Evidence) -> str:
     """Gradients that are stepped on and that no backward pass gave."""
     ranks = _ranks(evidence)
     looks = list(_looks(ranks))
-    if len(looks) < _FEWEST_LOOKS:
+    # Gradients that nobody clears hold those of earlier steps, too, which is an error that a rule of its own tells.
+    if len(looks) < _FEWEST_LOOKS or any(s.full and not s.empty for rank in ranks for s in rank.steps):
         return ""
     # Of all ranks, or of one alone where weights are averaged instead; of the last pass where others only prepared it.
     whole = [[step.own or () for step in look.steps] for look in looks]

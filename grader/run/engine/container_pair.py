@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from docker import DockerClient
+from docker.errors import APIError
 from docker.models.containers import Container
 from docker.models.networks import Network
 
@@ -209,8 +210,9 @@ def _insist(doing: str, action: Callable[[], object]) -> None:
             with engine_errors(doing), gone_is_fine():
                 action()
             return
-        except InfraError:
-            # Five hundred processes that hold gigabytes take their time on a busy machine.
-            if time.monotonic() > deadline:
+        except InfraError as error:
+            # Five hundred processes that hold gigabytes take their time on a busy machine; an engine that is not there
+            # is another matter.
+            if not isinstance(error.__cause__, APIError) or time.monotonic() > deadline:
                 raise
             time.sleep(1)

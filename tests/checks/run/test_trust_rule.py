@@ -347,6 +347,13 @@ def test_gradients_that_no_backward_pass_gave_hold_the_run(tell: Any, made: Any)
     assert "nothing to do with those that their backward passes gave" in observation.hits[0].message
 
 
+def test_gradients_that_nobody_clears_are_another_error(tell: Any) -> None:
+    story = owning(tell, noise, lambda rank, n: noise(7, n))
+    for r in story.ranks:
+        r.fields["steps"] = [replace(s, empty=0, full=1) for s in r.fields["steps"]]
+    assert story.observation("TRUST002").state is CLEAN
+
+
 def test_ranks_that_compute_the_same_gradient_of_different_samples_hold_the_run(tell: Any) -> None:
     observation = owning(tell, lambda rank, n: noise(5, n), lambda rank, n: noise(5, n)).observation(
         "TRUST002"
