@@ -18,6 +18,8 @@ from grader.settings import settings
 
 _RANK_UIDS = range(19_998, 20_000 + 4_096)
 _PATIENCE_S = 15.0
+_READER = "-m grader.readers"
+"""Reads texts for this process, and waits for the next one: none of a learner's."""
 
 
 class Host:
@@ -67,7 +69,7 @@ def _processes() -> set[str]:
         if any(container in group for container in foreign):
             continue
         ours = int(parent) == os.getpid() or uid in _RANK_UIDS or (rank and _of_the_suite(folder))
-        if ours and state not in ("Z", "X"):
+        if ours and state not in ("Z", "X") and _READER not in command:
             found.add(f"{folder.name} {command[:120]}")
     return found
 

@@ -16,7 +16,9 @@ reached, seen = [], 0
 own = os.path.realpath(os.environ["DATA_DIR"])
 visible = set()
 for folder, _folders, names in os.walk(own):
-    visible |= {os.path.join(folder, name) for name in names}
+    paths = [os.path.join(folder, name) for name in names]
+    # Some are links to what all runs on these data share.
+    visible |= {*paths, *map(os.path.realpath, paths)}
 for folder, folders, names in os.walk("/"):
     if folder in ("/proc", "/sys"):
         folders.clear()
