@@ -88,10 +88,10 @@ STEP
     On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on
     (rarer for huge tensors, equal on all ranks)
     also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,
-    own, own_last, own_count (what the rank's own backward passes gave to the same parameters since the last step,
-    before anything averaged it: fingerprints of the sum and of the last, and how often; on the CPU, from the second
-    step on), rss_bytes, device_bytes, site, num_params (tensors of the optimizer that
-    require gradients), num_missing (of these, without a gradient), missing (names of the first four).
+    own, own_last (what the rank's own backward passes gave to the same parameters since the last step, before it was
+    averaged: fingerprints of the sum and of the last; on the CPU, from the second step on), rss_bytes,
+    device_bytes, site, num_params (tensors of the optimizer that require gradients), num_missing (of these, without a
+    gradient), missing (names of the first four).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all
     chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
 PARAMS

@@ -53,7 +53,7 @@ class OwnGradients:
         self._handles = []
 
     def told(self) -> dict[str, Any]:
-        """Fields of the STEP event: the sum of what came for each parameter, the last of it, and how often some came.
+        """Fields of the STEP event: the sum of what came for each parameter, and the last of it.
 
         Empty where nothing can be told.
         """
@@ -64,7 +64,6 @@ class OwnGradients:
         return {
             "own": [sum(value or 0.0 for value in given) for given in self.given],
             "own_last": [given[-1] for given in self.given],
-            "own_count": max(counts),
         }
 
 

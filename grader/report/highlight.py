@@ -12,7 +12,7 @@ from pygments.lexer import Lexer
 from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Number, Operator, String, _TokenType
 
-from grader.report.safe_text import visible
+from grader.report.safe_text import cut, visible
 
 _CLASSES = ((Comment, "c"), (String, "s"), (Number, "num-lit"), (Keyword, "k"), (Operator.Word, "k"))
 _MAX_LINES, _MAX_CHARACTERS = 5000, 200_000
@@ -24,7 +24,7 @@ def highlighted(lines: Iterable[str]) -> list[Markup]:
 
     Of a line longer than 2,000 characters only the first are shown.
     """
-    source = [line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in lines]
+    source = [cut(line, _LONGEST_LINE) for line in lines]
     text = "\n".join(source)
     if len(source) > _MAX_LINES or len(text) > _MAX_CHARACTERS:
         return [escape(visible(line)) for line in source]

@@ -8,6 +8,7 @@ from textwrap import dedent
 
 from grader.model.finding import Location
 from grader.model.submission import Submission
+from grader.report.safe_text import cut
 
 _TAB = 4
 _MAX_MARKED = 6
@@ -83,7 +84,7 @@ def _quote(submission: Submission, places: tuple[Location, ...], context: int) -
     left_out = max(min(place.end_line, len(source)) for place in known) - last
     begin = max(1, min(place.line for place in known) - context)
     end = last if left_out else min(len(source), last + context)
-    quoted = [_cut(line) for line in source[begin - 1 : end]]
+    quoted = [cut(line, _LONGEST_LINE) for line in source[begin - 1 : end]]
     block = dedent("\n".join(line.expandtabs(_TAB).rstrip() for line in quoted)).split("\n")
     hits = {number for place in known for number in range(place.line, _shown_end(place) + 1)}
     columns = {place.line: place.column for place in reversed(known)}
@@ -95,10 +96,6 @@ def _quote(submission: Submission, places: tuple[Location, ...], context: int) -
         ),
         left_out,
     )
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
 def _caret(line: str, column: int, shown: str) -> int | None:

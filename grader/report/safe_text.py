@@ -38,3 +38,8 @@ def _mark(match: re.Match[str]) -> str:
     if code == _DELETE:
         return "␡"
     return f"‹U+{code:04X}›"
+
+
+def cut(line: str, most: int) -> str:
+    """A line of at most so many characters, with a mark where there were more."""
+    return line if len(line) <= most else f"{line[:most]}…"
