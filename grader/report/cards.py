@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.checks.rule import in_words
+from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.submission import Submission
@@ -90,6 +91,21 @@ def group_cards(
                 lead = f"{points_text(cost)} {'point' if cost == 1 else 'points'} in all. {lead}"
             groups.append(CardGroup(severity, heading, lead, tuple(cards), others))
     return tuple(groups)
+
+
+def card_of_diagnosis(diagnosis: Diagnosis | None, groups: Iterable[CardGroup]) -> Card | None:
+    """The card that quotes the line a diagnosis starts at, and says what to write there."""
+    places = {(place.path, place.line) for place in diagnosis.where[:1]} if diagnosis is not None else set()
+    return next(
+        (
+            card
+            for group in groups
+            for card in group.cards
+            if group.severity is Severity.ERROR and card.finding.hint
+            if places & {(place.path, place.line) for place in card.finding.where[:2]}
+        ),
+        None,
+    )
 
 
 def effect_of(finding: Finding, grade: Grade | None) -> Severity:

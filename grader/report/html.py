@@ -107,6 +107,7 @@ def to_html(
             titles=titles,
             gauges=gauges(attempt),
             diagnosis=grade.diagnosis,
+            diagnosis_card=cards.card_of_diagnosis(grade.diagnosis, groups),
             diagnosis_quotes=quotes(attempt.submission, grade.diagnosis.where[:_MAX_QUOTES], 1)
             if grade.diagnosis
             else (),

@@ -44,10 +44,10 @@ def print_attempt(
     writer.write(_verdict(grade, result, writer))
     writer.write(worded(grade.verdict_reason))
     _print_not_reached(grade, writer)
-    _print_diagnosis(grade, attempt.submission, writer)
+    groups = cards.group_cards(grade.findings, attempt.submission, grade, _titles(pages), context=0)
+    _print_diagnosis(grade, attempt.submission, groups, writer)
     _print_endings(attempt, writer)
-    titles = _titles(pages)
-    _print_groups(cards.group_cards(grade.findings, attempt.submission, grade, titles, context=0), writer)
+    _print_groups(groups, writer)
     writer.heading("Points")
     writer.write(_rubric(grade, result, writer))
     _print_gauges(attempt, writer)
@@ -83,13 +83,12 @@ def print_grade(
     judged = "" if result.as_judged else f"As judged: {wording.HEADLINES[grade.verdict]}. "
     writer.write(worded(f"{judged}{grade.verdict_reason}"))
     _print_not_reached(grade, writer)
-    titles = _titles(None)
-    groups = cards.group_cards(grade.findings, submission, grade, titles, context=0)
+    groups = cards.group_cards(grade.findings, submission, grade, _titles(None), context=0)
     if result.otherwise:
         writer.write(worded("What follows is what the grader found; an instructor decided otherwise."))
         # What each group says of acceptance is no longer so.
         groups = tuple(replace(group, lead="") for group in groups)
-    _print_diagnosis(grade, submission, writer)
+    _print_diagnosis(grade, submission, groups, writer)
     _print_groups(groups, writer)
     if grade.rubric:
         writer.heading("Points")
@@ -133,7 +132,9 @@ def _print_not_reached(grade: Grade, writer: TerminalWriter) -> None:
         writer.write(worded(sentence))
 
 
-def _print_diagnosis(grade: Grade, submission: Submission, writer: TerminalWriter) -> None:
+def _print_diagnosis(
+    grade: Grade, submission: Submission, groups: tuple[cards.CardGroup, ...], writer: TerminalWriter
+) -> None:
     """Why the run ended badly, before any table or traceback."""
     found = grade.diagnosis
     if found is None:
@@ -142,11 +143,15 @@ def _print_diagnosis(grade: Grade, submission: Submission, writer: TerminalWrite
     title = Text("", style="bold")
     title.append_text(worded(found.title))
     writer.write(title, 3)
-    for quote in quotes(submission, found.where[:_MAX_QUOTES], context=0):
-        for part in quoted(quote, writer):
-            writer.write(part, 3)
+    card = cards.card_of_diagnosis(found, groups)
+    if card is None:
+        for quote in quotes(submission, found.where[:_MAX_QUOTES], context=0):
+            for part in quoted(quote, writer):
+                writer.write(part, 3)
     writer.write(worded(found.explanation), 3)
-    if found.hint:
+    if card is not None:
+        writer.write(worded(f"What to write instead stands at {card.finding.code}, below."), 3)
+    elif found.hint:
         writer.write(remedy(found.hint), 3)
 
 
