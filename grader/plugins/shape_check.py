@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -25,6 +24,9 @@ def strange_names(shape: Shape, lines: SourceLines) -> Iterator[tuple[str, str, 
         else:
             own = "what is the module's own begins with _"
             yield name, "", f"`{name}`: {shape.what} has no such name, only {known}; {own}"
+
+
+_ANY_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class ShapeCheck:
@@ -61,18 +63,17 @@ class ShapeCheck:
 
     def _suspicious(self) -> bool:
         """Whether the file may define a name that the shape does not know; to parse each takes a linter too long."""
+        known = self.shape.names
         names = [
-            re.escape(name)
+            name
             for name, value in vars(self.module).items()
             if not name.startswith("_")
-            and name not in self.shape.names
+            and name not in known
             and not isinstance(value, ModuleType)
             and type(value).__module__ not in {"__future__", "typing"}
             and (not isinstance(value, type | FunctionType) or value.__module__ == self.module.__name__)
         ]
-        name = f"(?:{'|'.join(names)})\\b"
-        assigned = rf"^[^#\n]*\b{name}[^\n=]*=(?!=)|^\s*(?:async\s+)?(?:def|class)\s+{name}"
-        return bool(names) and re.search(assigned, self.lines.text, re.MULTILINE) is not None
+        return any(_may_define(self.lines.text, name) for name in names)
 
     def _constant(self, constant: Constant) -> Iterator[tuple[int, str]]:
         if constant.name not in vars(self.module):
@@ -110,7 +111,7 @@ class ShapeCheck:
         if not title.strip() or (rest and rest[0].strip()):
             yield self.lines.in_docstring(0), "a page begins with a title of one line and a blank line"
         headings = [
-            (n, line[3:].strip()) for n, line in enumerate(text.splitlines()) if re.match("## ", line)
+            (n, line[3:].strip()) for n, line in enumerate(text.splitlines()) if line.startswith("## ")
         ]
         if [heading for _, heading in headings] == list(self.shape.sections):
             return
@@ -124,38 +125,59 @@ class ShapeCheck:
         yield self.lines.in_docstring(0), f"the sections of the page of {self.shape.what} are {wanted}"
 
 
+def _may_define(text: str, name: str) -> bool:
+    """Whether a line assigns or defines a name, as far as its characters tell; rather once too often."""
+    # A regular expression would have to be compiled for each name, which takes longer than to import a rule.
+    for line in text.splitlines():
+        if name in line:
+            before, _, after = line.partition("#")[0].partition(name)
+            if "=" in after.replace("==", "") or before.split()[-1:] in (["def"], ["class"]):
+                return True
+    return False
+
+
 def _fits(found: FunctionType, wanted: Function) -> bool:
-    signature = inspect.signature(found)
-    if list(signature.parameters) != list(wanted.parameters):
+    # What `inspect.signature` would say, which takes longer than to import a rule.
+    plain = inspect.unwrap(found)
+    if not isinstance(plain, FunctionType) or plain.__defaults__ or plain.__kwdefaults__:
         return False
-    for name, given in signature.parameters.items():
-        if given.kind is not given.POSITIONAL_OR_KEYWORD or given.default is not given.empty:
-            return False
-        if given.annotation is not given.empty and _heads(given.annotation) != _heads(
-            wanted.parameters[name]
-        ):
-            return False
-    returned = signature.return_annotation
-    return returned is signature.empty or _heads(returned) <= set().union(*map(_heads, wanted.returns))
+    code = plain.__code__
+    if code.co_varnames[: code.co_argcount] != tuple(wanted.parameters):
+        return False
+    if code.co_posonlyargcount or code.co_kwonlyargcount or code.co_flags & _ANY_MORE:
+        return False
+    annotations = dict(plain.__annotations__)
+    returned = annotations.pop("return", None)
+    allowed = {name for text in wanted.returns for name in _heads(text)}
+    return all(_heads(given) == _heads(wanted.parameters[name]) for name, given in annotations.items()) and (
+        "return" not in plain.__annotations__ or _heads(returned) <= allowed
+    )
 
 
-def _heads(annotation: Any) -> set[str]:
+def _heads(annotation: Any) -> frozenset[str]:
     """Names of the types in a union, without packages and without what stands in brackets."""
-    if isinstance(annotation, ast.AST):
-        match annotation:
-            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-                return _heads(left) | _heads(right)
-            case ast.Subscript(value=ast.Name("Optional") | ast.Attribute(attr="Optional"), slice=inner):
-                return _heads(inner) | {"None"}
-            case ast.Subscript(value=value):
-                return _heads(value)
-            case ast.Attribute(attr=name) | ast.Name(id=name):
-                return {name}
-            case ast.Constant(value=str() as text):
-                return _heads(text)
-        return {ast.unparse(annotation)}
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return _heads_in(annotation if isinstance(annotation, str) else inspect.formatannotation(annotation))
+
+
+@lru_cache(maxsize=256)
+def _heads_in(text: str) -> frozenset[str]:
+    # Many plug-ins of a kind are annotated alike.
     try:
-        return _heads(ast.parse(text, mode="eval").body)
+        return _heads_of(ast.parse(text, mode="eval").body)
     except SyntaxError:
-        return {text}
+        return frozenset({text})
+
+
+def _heads_of(annotation: ast.expr) -> frozenset[str]:
+    match annotation:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _heads_of(left) | _heads_of(right)
+        case ast.Subscript(value=ast.Name("Optional") | ast.Attribute(attr="Optional"), slice=inner):
+            return _heads_of(inner) | {"None"}
+        case ast.Subscript(value=value):
+            return _heads_of(value)
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return frozenset({name})
+        case ast.Constant(value=str() as text):
+            return _heads_in(text)
+    return frozenset({ast.unparse(annotation)})
