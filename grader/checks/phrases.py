@@ -6,10 +6,13 @@ Words only; nothing here decides anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from grader.model.call_site import Site
 from grader.model.finding import Location
-from grader.model.run import Frame
+
+if TYPE_CHECKING:
+    from grader.model.run import Frame
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -14,6 +14,7 @@ with the sections *What it finds*, *Why it matters*, *Example*, *Use instead*, *
     def check_run(evidence: Evidence) -> Observation: ...       # optional; trace, record and evaluation
 
 and nothing else that is public: `grader.plugins` refuses what does not fit, with file and line.
+A rule imports what only its run half needs inside of that half: whoever lints a text loads all rules and judges no run.
 Rules never decide severity policy, verdicts or points; `checks.policy` and `evaluate.score` do.
 """
 

@@ -58,15 +58,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
-from grader.checks.run.epoch_shards import EpochShards
-from grader.checks.run.parallel_layout import Layout
-from grader.checks.run.replica_comparison import in_parts_by_hand
-from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, given_from_elsewhere
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
@@ -78,6 +73,13 @@ from grader.checks.source.written_ranks import held_name, in_group
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.epoch_partition import EpochPartition
+    from grader.checks.run.epoch_shards import EpochShards
+    from grader.checks.run.parallel_layout import Layout
+    from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -129,10 +131,9 @@ def _given_whole(script: Script, loader: ast.Call) -> bool:
     dataset = script.argument(loader, "dataset")
     if dataset is None or dataset is UNKNOWN or script.training.samplers(loader):
         return False
-    shuffled = script.values.constant(script.argument(loader, "shuffle")) is True
-    return (
-        shuffled and given_from_elsewhere(script, dataset) and entry_on_every_rank(script, loader) is not None
-    )
+    if script.values.constant(script.argument(loader, "shuffle")) is not True:
+        return False
+    return given_from_elsewhere(script, dataset) and entry_on_every_rank(script, loader) is not None
 
 
 def _divide(script: Script, loader: ast.Call) -> str:
@@ -213,6 +214,9 @@ def _fix(script: Script, loader: ast.Call, idle: list[ast.Call]) -> Fix | None:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which every rank drew (almost) the whole set."""
+    from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.replica_comparison import in_parts_by_hand
+
     judged: list[EpochPartition] = []
     for stream in evidence.ledger.training:
         found = epoch_partitions(evidence.ledger, stream)

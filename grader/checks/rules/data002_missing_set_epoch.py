@@ -61,12 +61,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, epochs, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.epoch_shards import Shard
-from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
@@ -76,6 +74,11 @@ from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, o
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.epoch_shards import Shard
+    from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP

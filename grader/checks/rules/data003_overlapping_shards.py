@@ -41,18 +41,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
-from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines, names_rank
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import drawn_apart, over_samplers, own_cuts, own_seeds, shares_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.epoch_partition import EpochPartition
+    from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -73,6 +76,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs in which some ranks shared samples though each did not have everything."""
+    from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
+
     copies = _worker_copies(evidence)
     if copies is not None:
         return flagged(copies)

@@ -42,18 +42,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, epochs, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions, expected_size
-from grader.checks.run.epoch_shards import first
-from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import cut_before, own_cuts, whole_set
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.epoch_partition import EpochPartition
+    from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -91,6 +93,8 @@ def _counts_ranks(script: Script, sampler: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
+    from grader.checks.run.epoch_partition import epoch_partitions
+
     reason = "No epoch was seen in which two or more ranks trained."
     for stream in evidence.ledger.training:
         judged = epoch_partitions(evidence.ledger, stream)
@@ -114,6 +118,8 @@ def _over_all(
     evidence: Evidence, stream: Stream, judged: tuple[EpochPartition, ...]
 ) -> tuple[Observation | None, str]:
     """No epoch ran to its end: what all of them together have drawn can still show that nothing is left out."""
+    from grader.checks.run.epoch_partition import PartitionKind, expected_size
+
     known = [d for d in judged if d.kind is not PartitionKind.UNKNOWN]
     if not known:
         return None, f"What was drawn could not be compared: {judged[0].reason}."
@@ -170,5 +176,7 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
 
 
 def _missing(drawn: frozenset[int | str], expected: int) -> list[int | str]:
+    from grader.checks.run.epoch_shards import first
+
     gaps = (i for i in range(min(expected, 10**6)) if i not in drawn)
     return list(first([i for _, i in zip(range(8), gaps, strict=False)]))

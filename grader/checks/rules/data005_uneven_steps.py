@@ -57,15 +57,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, place
 from grader.checks.phrases import ranks as ranks_of
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.epoch_shards import EpochShards
-from grader.checks.run.left_loops import UnevenLoop, held_ranks, uneven_loop
-from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass, trainers
-from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.rank_dependent_shares import bounds as literal_bounds
 from grader.checks.source.rank_dependent_shares import differs, last_takes_rest, made_apart
 from grader.checks.source.round_fixes import equal_rounds
@@ -73,8 +69,13 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.uneven_rounds import uneven_rounds
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import Trace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.epoch_shards import EpochShards
+    from grader.checks.run.left_loops import UnevenLoop
+    from grader.checks.run.sample_ledger import Stream
+    from grader.model.trace import Trace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -147,6 +148,10 @@ def _source_hit(script: Script, node: ast.AST, seen_text: str, severity: Severit
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag epochs, or whole runs, in which ranks took different numbers of steps."""
+    from grader.checks.run.left_loops import uneven_loop
+    from grader.checks.run.replica_comparison import trainers
+    from grader.model.run import Ending
+
     ranks = trainers(evidence.trace)
     completed = evidence.record.ending is Ending.COMPLETED
     for stream in evidence.ledger.training:
@@ -196,6 +201,8 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
 
     The other rank has taken all its steps, and so has this one: what it waits in belongs to one batch more.
     """
+    from grader.model.run import Ending
+
     dry = [s for s in epoch.shards if s.exhausted]
     if evidence.record.ending is not Ending.DEADLOCKED or not epoch.own or not dry:
         return False
@@ -206,6 +213,8 @@ def _waits_alone(evidence: Evidence, epoch: EpochShards) -> bool:
 
 def _evened(trace: Trace) -> bool:
     """True when steps are equal after all (a cap by the script), or the replicas are at the end (`join()`)."""
+    from grader.checks.run.replica_comparison import compare_finals, equal_in_each_pass, trainers
+
     ranks = trainers(trace)
     if len(ranks) < 2:
         return False
@@ -218,6 +227,8 @@ def _evened(trace: Trace) -> bool:
 
 
 def _epoch_hit(evidence: Evidence, stream: Stream, epoch: EpochShards) -> Hit:
+    from grader.model.run import Ending
+
     batches = {s.rank: s.num_batches for s in epoch.shards}
     fewest, most = min(batches, key=lambda r: batches[r]), max(batches, key=lambda r: batches[r])
     even = batches[fewest] == batches[most]
@@ -242,6 +253,8 @@ def _epoch_hit(evidence: Evidence, stream: Stream, epoch: EpochShards) -> Hit:
 
 
 def _loop_hit(evidence: Evidence, apart: UnevenLoop) -> Hit:
+    from grader.checks.run.left_loops import held_ranks
+
     hit = _rounds_hit(evidence.script, apart.node, apart.sentence)
     waiting = [rank.rank for rank in held_ranks(evidence) if rank.rank not in apart.gone]
     left = f"{ranks_of(apart.gone)} had left it; {ranks_of(waiting).lower()} waited in it."

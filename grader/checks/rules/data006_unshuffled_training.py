@@ -58,15 +58,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.sample_ledger import Stream
 from grader.checks.source.dataset_inputs import parts_of
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.HINT
 

@@ -50,12 +50,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.epoch_partition import EpochPartition, PartitionKind, epoch_partitions
-from grader.checks.run.split_membership import Disagreement, Leak, different_roots, different_splits, leaks
 from grader.checks.source.dataset_inputs import in_order, lists_files, orders_set, parts_of
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.random_generators import Seeding
@@ -65,6 +63,11 @@ from grader.checks.source.seeds import Seeded, share_seed
 from grader.checks.source.share_causes import orders_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.epoch_partition import EpochPartition
+    from grader.checks.run.split_membership import Disagreement, Leak
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -206,6 +209,9 @@ def _in_getitem(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag sample sets that ranks do not agree on."""
+    from grader.checks.run.epoch_partition import PartitionKind, epoch_partitions
+    from grader.checks.run.split_membership import different_roots, different_splits, leaks
+
     found = leaks(evidence.ledger)
     if found:
         return flagged(_leak_hit(found[0]))

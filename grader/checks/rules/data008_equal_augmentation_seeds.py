@@ -55,11 +55,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import listed, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.dataset_inputs import parts_of
 from grader.checks.source.random_generators import Seeding
 from grader.checks.source.script import Script
@@ -68,7 +67,10 @@ from grader.checks.source.seeds import Seeded
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.RANKS
@@ -171,6 +173,8 @@ def _family(script: Script, call: ast.Call) -> str:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag generators that are in the same state on all training ranks and are drawn from between steps."""
+    from grader.checks.run.replica_comparison import trainers
+
     # Ranks that hold parts of one model work on the same samples, and have to see them alike.
     ranks_seen = evidence.ledger.layout.one_each(trainers(evidence.trace))
     states = [_states(r) for r in ranks_seen]

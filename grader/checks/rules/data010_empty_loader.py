@@ -35,18 +35,24 @@ so the source is not asked. A loader that is empty on some ranks, or that only v
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
-from grader.checks.run.empty_loaders import EmptyLoader, empty_loaders
 from grader.model.finding import Severity
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.empty_loaders import EmptyLoader
 
 SEVERITY = Severity.WARNING
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag loaders that ran dry before their first batch."""
+    from grader.checks.run.empty_loaders import empty_loaders
+    from grader.model.run import Ending
+
     failed = evidence.record.ending is not Ending.COMPLETED
     empty = empty_loaders(evidence.trace, built=failed and not any(r.batches for r in evidence.trace.ranks))
     if empty:

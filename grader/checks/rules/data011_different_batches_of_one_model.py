@@ -54,14 +54,17 @@ own means is not judged. Reference: https://pytorch.org/tutorials/intermediate/T
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
-from grader.checks.run.shared_batches import BatchComparison, compare_batches
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.shared_batches import BatchComparison
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -91,6 +94,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag models whose ranks met different samples in the same step."""
+    from grader.checks.run.shared_batches import compare_batches
+
     layout = evidence.ledger.layout
     if layout.by_hand and not layout.divided:
         return not_observable(f"{layout.by_hand}: which ranks have to draw the same can't be told.")

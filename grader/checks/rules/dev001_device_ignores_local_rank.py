@@ -50,8 +50,8 @@ import ast
 import re
 from collections.abc import Iterable
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.cuda_indices import asks_current, device_numbers
@@ -63,7 +63,10 @@ from grader.checks.source.training_loops import DDP
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 ON_PROFILE = {"cpu": Severity.WARNING}
@@ -284,15 +287,11 @@ def _gpus(evidence: Evidence) -> bool:
 def _run_hit(device: str, sharing: list[RankTrace]) -> Hit:
     wraps = [w for r in sharing for w in r.wraps if device in w.param_devices]
     return Hit(
-        message=(
-            f"{ranks(r.rank for r in sharing)} keep their models on the same device, `{device}`. "
-            f"{at(wraps[0].site)} wraps a model that was moved there without asking for the local rank: "
-            "ranks share one GPU's memory and time while the others idle."
-        ),
-        hint=(
-            'Read `local_rank = int(os.environ["LOCAL_RANK"])`, then `torch.cuda.set_device(local_rank)` '
-            "and `device_ids=[local_rank]`."
-        ),
+        message=f"{ranks(r.rank for r in sharing)} keep their models on the same device, `{device}`. "
+        f"{at(wraps[0].site)} wraps a model that was moved there without asking for the local rank: "
+        "ranks share one GPU's memory and time while the others idle.",
+        hint='Read `local_rank = int(os.environ["LOCAL_RANK"])`, then `torch.cuda.set_device(local_rank)` '
+        "and `device_ids=[local_rank]`.",
         where=places(w.site for w in wraps),
         ranks=tuple(r.rank for r in sharing),
         details={"device": device},

@@ -46,8 +46,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
@@ -58,6 +58,9 @@ from grader.checks.source.tensor_placement import Placement
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GPUS

@@ -43,8 +43,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
@@ -52,7 +52,10 @@ from grader.checks.source.rank_paths import of_others
 from grader.checks.source.script import UNKNOWN, Script
 from grader.model.finding import Severity
 from grader.model.fix import Fix
-from grader.model.trace import Event
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
 ON_PROFILE = {"cpu": Severity.HINT}

@@ -50,8 +50,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, first_known, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.script import Script
@@ -59,6 +59,9 @@ from grader.checks.source.syntax_nodes import FUNCTIONS
 from grader.checks.source.tensor_placement import MOVES, Placement
 from grader.checks.source.training_loops import Draw
 from grader.model.finding import EvidenceKind, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 _HINT = (

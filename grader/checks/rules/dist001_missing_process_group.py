@@ -51,8 +51,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, count, first_known, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
@@ -63,8 +63,11 @@ from grader.checks.source.syntax_nodes import start
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
-from grader.model.run import RankRecord
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.run import RankRecord
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS

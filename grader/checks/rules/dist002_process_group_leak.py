@@ -40,8 +40,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
 from grader.checks.source.causes import guarded_ends, lines
@@ -54,8 +54,10 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Function, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
-from grader.model.run import Ending
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
 _MAX_DEPTH = 4
@@ -131,6 +133,8 @@ def _may_run(script: Script, node: ast.AST) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks of a completed run that left their group to the interpreter's end."""
+    from grader.model.run import Ending
+
     begun = [r for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if not begun:
         return not_reached("No process group was created.")

@@ -48,11 +48,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, stuck_ranks
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
 from grader.checks.source.guard_fixes import (
@@ -68,7 +67,10 @@ from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.stuck_ranks import StuckRank
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -225,6 +227,9 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock in which some ranks wait in a collective that a rank test keeps from the others."""
+    from grader.checks.run.stuck_ranks import guarded_ranks, stuck_ranks
+    from grader.model.run import Ending
+
     stuck = stuck_ranks(evidence)
     guarded = guarded_ranks(stuck)
     if guarded:

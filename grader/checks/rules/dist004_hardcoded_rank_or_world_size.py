@@ -39,12 +39,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
@@ -57,8 +56,10 @@ from grader.checks.source.written_ranks import in_group
 from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
-from grader.model.run import Ending
-from grader.model.trace import Loader
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Loader
 
 SEVERITY = Severity.WARNING
 _MEANT = {"RANK": "rank", "WORLD_SIZE": "number of ranks"}
@@ -173,6 +174,8 @@ def _unset(evidence: Evidence, started: int) -> Hit | None:
 
 
 def _stuck_at_the_start(evidence: Evidence, started: int) -> Hit | None:
+    from grader.model.run import Ending
+
     waiting = [
         r
         for r in evidence.record.ranks
@@ -239,6 +242,8 @@ def _told_by_variables(script: Script, site: Site | None) -> Iterable[ast.AST]:
 
 def _samplers(evidence: Evidence) -> Hit | None:
     """Training samplers that divide by another number than that of the ranks which train."""
+    from grader.checks.run.replica_comparison import trainers
+
     training = trainers(evidence.trace)
     count = len(training) or evidence.trace.world_size
     shares = evidence.ledger.num_shares

@@ -41,8 +41,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
@@ -54,7 +54,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 _ADDRESS = re.compile(r"^tcp://[^:{}]+:[1-9]\d*$")
@@ -152,6 +154,8 @@ def _names(script: Script, target: ast.Assign, variable: str) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which the ranks never met, or found the port taken, where the text fixes the meeting point."""
+    from grader.model.run import Ending
+
     written = _written(evidence.script)
     joined = [r.rank for r in evidence.trace.ranks if any(g.op == "init" for g in r.groups)]
     if len(joined) == evidence.trace.world_size:

@@ -48,14 +48,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.own_ranks import needs_no_launcher, starts_of_ranks
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
-from grader.model.trace import Event, RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.ERROR
 

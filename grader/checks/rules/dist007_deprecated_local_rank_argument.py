@@ -44,8 +44,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.collectives import INIT
@@ -54,7 +54,10 @@ from grader.checks.source.removed_apis import Removed, removed
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
-from grader.model.run import Frame, RankRecord
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.run import Frame, RankRecord
 
 SEVERITY = Severity.WARNING
 STOPS = True

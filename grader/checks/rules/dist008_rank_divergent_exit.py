@@ -62,18 +62,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, places, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.early_leavers import EarlyLeaver, early_leavers
 from grader.checks.source.early_exits import EarlyExit, EarlyExits, leaves_a_loop
 from grader.checks.source.script import Script
 from grader.checks.source.shared_stops import decided_together
 from grader.checks.source.syntax_nodes import loop_above
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.early_leavers import EarlyLeaver
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -158,6 +160,9 @@ def _source_hit(script: Script, parting: EarlyExit, severity: Severity) -> Hit:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs that stood still or broke because some ranks had left their training loop, or skipped a step."""
+    from grader.checks.run.early_leavers import early_leavers
+    from grader.model.run import Ending
+
     if evidence.record.ending is Ending.COMPLETED:
         steps = {len(r.steps) for r in evidence.trace.ranks if r.steps}
         if len(steps) == 1:

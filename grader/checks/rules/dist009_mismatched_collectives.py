@@ -44,11 +44,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.stuck_ranks import StuckRank, guarded_ranks, mismatch, stuck_ranks
 from grader.checks.source.divergence import Divergence
 from grader.checks.source.guard_fixes import above_own_test, value_of_some
 from grader.checks.source.rank_dependent_shares import in_order, is_unordered
@@ -59,18 +58,17 @@ from grader.checks.source.uneven_dicts import UnevenDicts
 from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending, Frame, RankRecord
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.stuck_ranks import StuckRank
+    from grader.model.run import Frame, RankRecord
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
 EXPLAINED_BY = ("DATA005", "DATA011", "DIST001", "DIST004", "DIST005", "DIST006", "DIST008", "EVAL005")
-_ROOTED = {
-    "broadcast": "src",
-    "broadcast_object_list": "src",
-    "reduce": "dst",
-    "scatter": "src",
-    "gather": "dst",
-}
+_ROOTED = dict.fromkeys(("broadcast", "broadcast_object_list", "scatter"), "src")
+_ROOTED |= dict.fromkeys(("reduce", "gather"), "dst")
 _HINT = "Let all ranks make the same calls in the same order; what differs by rank is the data, not the collective."
 
 
@@ -198,6 +196,9 @@ def _own_decisions(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a deadlock or a crash in which ranks met in different collectives."""
+    from grader.checks.run.stuck_ranks import guarded_ranks, mismatch, stuck_ranks
+    from grader.model.run import Ending
+
     stuck = stuck_ranks(evidence)
     if stuck and guarded_ranks(stuck):
         return not_observable("The run was stuck in a collective under a test of the rank (DIST003).")

@@ -44,8 +44,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
@@ -53,6 +53,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 _SPAWNS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")

@@ -35,14 +35,16 @@ gradients are found to differ, that finding says it better.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -52,6 +54,8 @@ _CARRY_NOTHING = {"barrier", "monitored_barrier", "new_group"}
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag a completed run of several ranks with a group in which nothing was exchanged."""
+    from grader.model.run import Ending
+
     if evidence.record.ending is not Ending.COMPLETED:
         return not_observable("Only a whole run shows whether the ranks talk.")
     formed = [g for r in evidence.trace.ranks for g in r.groups if g.op == "init" and g.world_size > 1]
@@ -87,6 +91,8 @@ def _passes(rank: RankTrace) -> int:
 
 def _idle(evidence: Evidence) -> list[int]:
     """Ranks that never computed a gradient where others did; nothing where optimizers step, whose rules see more."""
+    from grader.checks.run.replica_comparison import trainers
+
     if trainers(evidence.trace) or not all(r.ended for r in evidence.trace.ranks):
         return []
     passes = {r.rank: _passes(r) for r in evidence.trace.ranks}

@@ -67,24 +67,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.reported_counts import counted_instead
-from grader.checks.run.sample_ledger import Stream
-from grader.checks.run.validation_passes import (
-    Parts,
-    apart,
-    begins,
-    combined_after,
-    combining,
-    divided_passes,
-    evaluated,
-    in_vain,
-    through_files,
-    whole_ranks,
-)
 from grader.checks.source.count_fixes import brought_together, too_small
 from grader.checks.source.dropped_results import kept, kept_by
 from grader.checks.source.lightning_modules import logged_apart, told_devices
@@ -94,8 +80,12 @@ from grader.checks.source.training_loops import Draw
 from grader.checks.source.unreduced_counts import Unreduced, share_as_whole, unreduced
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import Collective
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.validation_passes import Parts
+    from grader.model.trace import Collective
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -166,18 +156,22 @@ def _logged_apart(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag divided validation passes whose parts were never put together."""
+    from grader.checks.run import validation_passes as passes
+    from grader.checks.run.reported_counts import counted_instead
+    from grader.model.run import Ending
+
     good: list[str] = []
     for stream in evidence.ledger.validation:
-        parts = divided_passes(evidence.ledger, stream)
+        parts = passes.divided_passes(evidence.ledger, stream)
         if not parts:
-            whole = evidence.ledger.layout.with_partners(whole_ranks(evidence.ledger, stream))
+            whole = evidence.ledger.layout.with_partners(passes.whole_ranks(evidence.ledger, stream))
             if whole:
                 drawn = f"the same {count(_most(stream), 'sample')}" if len(whole) > 1 else "the whole set"
                 good.append(f"{ranks(whole)} validated on {drawn}, so there was nothing to reduce.")
             continue
-        met = combining(evidence.trace, stream, evidence.script)
+        met = passes.combining(evidence.trace, stream, evidence.script)
         joined = kept(evidence.script, met)
-        written = through_files(evidence.trace, begins(evidence.trace, stream), evidence.script)
+        written = passes.through_files(evidence.trace, passes.begins(evidence.trace, stream), evidence.script)
         if written and not joined:
             good.append(_together(f"in the files that {at(written)} writes"))
             continue
@@ -186,7 +180,7 @@ def check_run(evidence: Evidence) -> Observation:
             return not_observable(
                 "The run ended before the parts of its first validation could be put together."
             )
-        split = apart(evidence.trace, stream, joined)
+        split = passes.apart(evidence.trace, stream, joined)
         if not joined or split:
             return flagged(
                 _mended(evidence.script, _hit(evidence, stream, parts, split or met), split or met)
@@ -211,6 +205,8 @@ def _most(stream: Stream) -> int:
 
 def _without_loaders(evidence: Evidence) -> Observation:
     """Batches that come from no loader: the model itself tells how many samples it was evaluated on."""
+    from grader.checks.run.validation_passes import combined_after, evaluated, through_files
+
     total = evidence.num_validation
     told = evaluated(evidence.trace)
     # A few samples are a look at the model, not a validation.
@@ -245,6 +241,8 @@ def _hit(
     met: tuple[Collective, ...],
     followed: str = "",
 ) -> Hit:
+    from grader.checks.run.validation_passes import in_vain
+
     epoch = parts[-1].epoch
     counts = {s.rank: s.num_samples for s in epoch.shards}
     shares = ", ".join(f"rank {rank}: {n:,}" for rank, n in list(counts.items())[:8])

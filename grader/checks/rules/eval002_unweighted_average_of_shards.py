@@ -65,11 +65,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.validation_passes import combining, divided_passes
 from grader.checks.source import rank_dependent_shares as unequal
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.ratio_fixes import reduced_first
@@ -79,6 +78,9 @@ from grader.checks.source.syntax_nodes import end, name_of, start, walk
 from grader.checks.source.training_loops import SAMPLER, Draw
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -240,6 +242,8 @@ def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ratios that the source averages over shares which the run showed to be unequal."""
+    from grader.checks.run.validation_passes import combining, divided_passes
+
     hits = list(check_source(evidence.script))
     good = ""
     for stream in evidence.ledger.validation:

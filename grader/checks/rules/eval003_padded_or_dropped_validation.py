@@ -42,17 +42,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.reported_counts import counted_out_of
-from grader.checks.run.sample_ledger import Stream
-from grader.checks.run.validation_passes import Parts, divided_passes
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import EvidenceKind, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.validation_passes import Parts
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("DATA007",)
@@ -146,6 +148,8 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes with samples left out (warning) or repeated (hint)."""
+    from grader.checks.run.validation_passes import divided_passes
+
     good: list[str] = []
     for stream in evidence.ledger.validation:
         parts = divided_passes(evidence.ledger, stream)
@@ -189,6 +193,8 @@ def _whole(stream: Stream) -> list[str]:
 
 def _cut_short(evidence: Evidence) -> Hit | None:
     """A whole pass on one or more ranks whose loader drops the last batch."""
+    from grader.checks.run.validation_passes import divided_passes
+
     for stream in evidence.ledger.validation:
         if divided_passes(evidence.ledger, stream):
             continue
@@ -208,6 +214,8 @@ def _cut_short(evidence: Evidence) -> Hit | None:
 
 def _counted_once(evidence: Evidence, padded: list[Parts]) -> bool:
     """Whether what is reported tells that repeated samples were left out before counting."""
+    from grader.checks.run.reported_counts import counted_out_of
+
     expected, drawn = padded[-1].num_expected or 0, padded[-1].epoch.num_drawn
     if counted_out_of(evidence, expected) and counted_out_of(evidence, drawn) is False:
         return True

@@ -58,16 +58,17 @@ each rank drew. It is advice: a small set costs little, and the result is the sa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import in_parts_by_hand
-from grader.checks.run.validation_passes import divided_passes, whole_ranks
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
@@ -110,6 +111,9 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation streams that every rank went through in full."""
+    from grader.checks.run.replica_comparison import in_parts_by_hand
+    from grader.checks.run.validation_passes import divided_passes, whole_ranks
+
     good = ""
     for stream in evidence.ledger.validation:
         whole = whole_ranks(evidence.ledger, stream)

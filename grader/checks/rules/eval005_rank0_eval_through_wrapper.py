@@ -58,12 +58,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.evaluation_passes import through_wrapper
-from grader.checks.run.stuck_ranks import StuckRank, stuck_ranks
 from grader.checks.source.edits import Edits
 from grader.checks.source.networks import Holds
 from grader.checks.source.partial_forwards import PartialForward, partial_forward
@@ -72,8 +70,11 @@ from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import Event, RankTrace, Wrap
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.stuck_ranks import StuckRank
+    from grader.model.trace import Event, RankTrace, Wrap
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -160,6 +161,8 @@ def _evaluates(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which some ranks evaluated a model with buffers through its wrapper while others did not."""
+    from grader.checks.run.evaluation_passes import through_wrapper
+
     stopped = _stopped(evidence)
     if stopped is not None:
         return flagged(stopped)
@@ -191,6 +194,8 @@ def _stopped(evidence: Evidence) -> Hit | None:
 
     Such a pass never reached the network itself, so the trace has no evaluation to show for it.
     """
+    from grader.checks.run.stuck_ranks import stuck_ranks
+
     inside = [
         s
         for s in stuck_ranks(evidence)
@@ -226,6 +231,8 @@ def _trains_at(evidence: Evidence, stuck: StuckRank) -> bool:
 
 def _came_past(evidence: Evidence, rank: int, some: list[int]) -> bool:
     """Whether a rank had come as far as the others' evaluation: it trained as much, or the run went on to its end."""
+    from grader.model.run import Ending
+
     if not some or evidence.record.ending is Ending.COMPLETED:
         return True
     evaluating, other = evidence.trace.ranks[some[0]], evidence.trace.ranks[rank]
@@ -248,6 +255,8 @@ def _wrap(rank: RankTrace, event: Event) -> Wrap | None:
 def _run_hit(
     evidence: Evidence, some: list[int], others: list[int], through: dict[int, list[Event]], wrap: Wrap
 ) -> Hit:
+    from grader.model.run import Ending
+
     events = [e for r in some for e in through[r]]
     site = next((e.site for e in events if e.site), None)
     finished = evidence.record.ending is Ending.COMPLETED

@@ -64,11 +64,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.evaluation_passes import during_validation, validated_as_training
 from grader.checks.source.edits import Edits
 from grader.checks.source.evaluation_mode import callers, mode_switches, never_left, reaches
 from grader.checks.source.networks import Holds
@@ -77,7 +76,10 @@ from grader.checks.source.syntax_nodes import Loop, walk
 from grader.checks.source.validation_loops import validations
 from grader.model.finding import Severity
 from grader.model.fix import Fix
-from grader.model.trace import Event
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event
 
 SEVERITY = Severity.WARNING
 _MODE_HINT = "Call `model.eval()` before the loop and `model.train()` before training goes on."
@@ -193,6 +195,8 @@ def _gradients_named(script: Script) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes whose forward passes ran in training mode (warning) or with gradients (hint)."""
+    from grader.checks.run.evaluation_passes import during_validation
+
     training: dict[int, list[Event]] = {}
     graphs: dict[int, list[Event]] = {}
     looked = 0
@@ -229,6 +233,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _as_training(evidence: Evidence) -> Hit | None:
+    from grader.checks.run.evaluation_passes import validated_as_training
+
     found, site = validated_as_training(evidence)
     if not found:
         return None

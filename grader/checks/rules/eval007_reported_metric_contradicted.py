@@ -43,20 +43,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.loader_passes import passes_of
-from grader.checks.run.score_reasons import reason_of
-from grader.checks.run.validation_passes import divided_passes
 from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries
 from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import LOOPS, name_of
-from grader.model.evaluation import Change, Evaluation
 from grader.model.finding import EvidenceKind, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.evaluation import Evaluation
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -138,17 +138,12 @@ _SAME = 0.005
 """How far a loss may be from that many times another: what rounds differently is off by less."""
 _SLIGHTLY = 0.05
 """Accuracy by which an older checkpoint may be worse than the report before it is more than a hint."""
-_HINTS = {
-    Change.NOTHING: "Count correct predictions and samples over all ranks, in `model.eval()` mode, with the same "
-    "weights that are saved.",
-    Change.MODE: "Call `model.eval()` before the validation pass and `model.train()` behind it: what is reported is "
-    "then the score of the network that is saved.",
-    Change.WEIGHTS: "Overwrite the file when the last weights are there, or the best ones by the report: no earlier "
-    "file may stay in their place.",
-}
 
 
 def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str, float]]) -> Observation:
+    from grader.checks.run.score_reasons import WHAT_TO_WRITE, reason_of
+    from grader.model.evaluation import Change
+
     assert evaluation.reported is not None, "who asks has looked"
     trusted, values = evaluation.validation["accuracy"], evaluation.reported.accuracies
     gaps = [abs(value - trusted) for value in values]
@@ -184,7 +179,7 @@ def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str,
     return flagged(
         Hit(
             message=f"{said} {reason.sentence}" if reason is not None else said,
-            hint=cause.advice if cause is not None else _HINTS[change],
+            hint=cause.advice if cause is not None else WHAT_TO_WRITE[change],
             where=evidence.written(evaluation.artifact)
             if older
             else told_once(evidence.script.location(n) for n in made),
@@ -273,6 +268,8 @@ def _claimed_epochs(epochs: list[dict[str, float]]) -> set[int]:
 
 def _saved_epochs(evidence: Evidence, num_epochs: int) -> set[int]:
     """Epochs behind which the scored weights were written, by their fingerprint; else behind which any file was."""
+    from grader.checks.run.loader_passes import passes_of
+
     assert evidence.evaluation is not None, "who asks has looked"
     sums = evidence.evaluation.sums
     found: set[int] = set()
@@ -289,6 +286,8 @@ def _saved_epochs(evidence: Evidence, num_epochs: int) -> set[int]:
 
 
 def _tolerance(evidence: Evidence) -> float:
+    from grader.checks.run.validation_passes import divided_passes
+
     assert evidence.evaluation is not None
     base = evidence.evaluation.tolerance
     # Statistics of BatchNorm are each rank's own unless the wrapper sends rank 0's around before a forward pass.

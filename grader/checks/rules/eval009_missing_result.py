@@ -35,17 +35,22 @@ that did not come to its end is not blamed for what it had no time to write.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.model.finding import EvidenceKind, Severity
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Say about each file that the task asks for what keeps it from being read."""
+    from grader.model.run import Ending
+
     evaluation = evidence.evaluation
     if evaluation is None:
         return not_observable("Nobody looked at what the run left.")

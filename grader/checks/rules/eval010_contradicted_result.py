@@ -27,13 +27,17 @@ computes it so comes first, the line that writes the file after it.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.result_causes import cause_of
-from grader.model.evaluation import Answer
 from grader.model.finding import EvidenceKind, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.evaluation import Answer
 
 SEVERITY = Severity.WARNING
 # A file that cannot be read is no wrong one.

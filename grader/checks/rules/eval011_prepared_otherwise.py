@@ -36,13 +36,17 @@ points are those for the accuracy; nothing else is taken for it.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.score_reasons import ScoreReason, in_range, reason_of
 from grader.checks.source.image_preparation import Preparation, preparations
 from grader.checks.source.script import Script
-from grader.model.evaluation import Change, OtherScore
 from grader.model.finding import EvidenceKind, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.score_reasons import ScoreReason
+    from grader.model.evaluation import OtherScore
 
 SEVERITY = Severity.WARNING
 _GRAVE = 0.1
@@ -52,6 +56,8 @@ _SAME = 0.02
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag weights that do well on images of another preparation."""
+    from grader.checks.run.score_reasons import reason_of
+
     evaluation = evidence.evaluation
     if evaluation is None or "accuracy" not in evaluation.validation:
         return not_observable("The saved weights were not scored.")
@@ -98,6 +104,9 @@ def _place(script: Script, own: OtherScore) -> Preparation | None:
 
 def _hint(place: Preparation | None, own: OtherScore, other: OtherScore) -> str:
     """What to write for images as the task scores them."""
+    from grader.checks.run.score_reasons import in_range
+    from grader.model.evaluation import Change
+
     if other.change is Change.LAYOUT or own.black is None or own.white is None:
         return "Leave the images as they are stored, neither turned over nor inverted, for training and validation."
     deviation = 1 / (own.white - own.black)

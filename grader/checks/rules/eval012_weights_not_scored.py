@@ -31,17 +31,19 @@ is taken for it.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, weight_saves
 from grader.checks.source.constant_rank_tests import constant_rank_tests
 from grader.checks.source.saved_weights import BetterSave, name_as_asked, weights_alone
 from grader.checks.source.threaded_saves import saves_in_threads
-from grader.model.evaluation import ArtifactProblem
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("IO001", "IO005", "IO008", "SHARD003")
@@ -50,6 +52,9 @@ _SAVE = 'torch.save(model.module.state_dict(), os.path.join(os.environ["OUTPUT_D
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag completed runs without weights that fit the task's network."""
+    from grader.model.evaluation import ArtifactProblem
+    from grader.model.run import Ending
+
     evaluation = evidence.evaluation
     if evaluation is None or not evidence.scored:
         return not_observable("Nobody looked for weights.")

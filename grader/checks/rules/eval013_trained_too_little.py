@@ -32,16 +32,16 @@ other fault is found in data, gradients, rates or the scored file, and costs not
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import LearningRateCurve, curve, optimizer_places
-from grader.checks.run.replica_comparison import trainers
-from grader.checks.run.score_reasons import reason_of
-from grader.checks.run.trace_contradictions import contradictions
 from grader.checks.source.causes import epoch_counts, lines, rates_written
 from grader.model.finding import EvidenceKind, Severity
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.learning_rates import LearningRateCurve
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = (
@@ -60,6 +60,12 @@ _SMALL_RATE = 0.01
 
 def check_run(evidence: Evidence) -> Observation:
     """Say how long and how fast training went, where the accuracy is too low."""
+    from grader.checks.run.learning_rates import curve, optimizer_places
+    from grader.checks.run.replica_comparison import trainers
+    from grader.checks.run.score_reasons import reason_of
+    from grader.checks.run.trace_contradictions import contradictions
+    from grader.model.run import Ending
+
     evaluation, target, script = evidence.evaluation, evidence.accuracy_target, evidence.script
     value = evaluation.hidden.get("accuracy") if evaluation is not None else None
     if (

@@ -61,18 +61,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.sample_ledger import Stream
-from grader.checks.run.split_membership import Scored, scored_samples
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import data_of
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.call_site import Site
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.sample_ledger import Stream
+    from grader.checks.run.split_membership import Scored
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("DATA007",)
@@ -129,6 +132,8 @@ def _put_together(node: ast.AST) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
+    from grader.checks.run.split_membership import scored_samples
+
     read = list(check_source(evidence.script))
     if read:
         return flagged(*read)

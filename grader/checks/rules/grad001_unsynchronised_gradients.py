@@ -59,25 +59,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.exchanges import sent_nothing
-from grader.checks.run.first_difference import FirstDifference
-from grader.checks.run.line_changes import first_difference
-from grader.checks.run.lone_steps import alone, scored_alone, twins
-from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
-from grader.checks.run.replica_comparison import (
-    Comparison,
-    Difference,
-    compare_gradients,
-    compare_parameters,
-    in_parts_by_hand,
-    incomparable,
-    trainers,
-)
-from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
 from grader.checks.source.average_fixes import of_the_step
 from grader.checks.source.causes import lines
 from grader.checks.source.collectives import INIT
@@ -93,8 +78,12 @@ from grader.checks.source.withheld_exchanges import withheld
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.first_difference import FirstDifference
+    from grader.checks.run.replica_comparison import Comparison, Difference
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -195,6 +184,20 @@ def _left_outside(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
+    from grader.checks.run.exchanges import sent_nothing
+    from grader.checks.run.line_changes import first_difference
+    from grader.checks.run.lone_steps import alone, scored_alone, twins
+    from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
+    from grader.checks.run.replica_comparison import (
+        compare_gradients,
+        compare_parameters,
+        in_parts_by_hand,
+        incomparable,
+        trainers,
+    )
+    from grader.checks.run.sharded_exchanges import unreduced, whole_tensors_apart
+    from grader.model.run import Ending
+
     active = trainers(evidence.trace)
     idle = idle_parts(evidence)
     if idle is not None:

@@ -52,11 +52,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
 from grader.checks.source.edits import Edits
 from grader.checks.source.returned_models import bare_returns
 from grader.checks.source.script import Script
@@ -65,6 +64,9 @@ from grader.checks.source.written_ranks import held_name
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -190,6 +192,8 @@ def _before_the_wrap(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag inner forward passes in training, where they left gradients different."""
+    from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+
     wraps = [w for r in evidence.trace.ranks for w in r.wraps if w.kind in _WRAPPERS]
     if not wraps or sharded(evidence.trace):
         return not_observable("No model was wrapped in DDP.")

@@ -45,15 +45,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import START_GROUP
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import OTHER_WRAPPERS
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 
@@ -97,6 +99,8 @@ def _is_fallback(script: Script, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag `DataParallel` on ranks that trained."""
+    from grader.checks.run.replica_comparison import trainers
+
     active = trainers(evidence.trace)
     if not active:
         return not_observable("No optimizer step was seen.")

@@ -51,15 +51,17 @@ import ast
 from collections.abc import Iterable
 from itertools import pairwise
 from statistics import median
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
@@ -153,6 +155,8 @@ def _cleared_between(script: Script) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
+    from grader.checks.run.replica_comparison import sharded, trainers
+
     active = [r for r in trainers(evidence.trace) if any(w.kind == "ddp" for w in r.wraps)]
     if not active or sharded(evidence.trace):
         return not_observable("No model was wrapped in DDP.")

@@ -55,16 +55,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import walk
 from grader.model.finding import Severity
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 _HINT = "Leave the argument out; put it back only when DDP reports parameters that were not used."
@@ -162,6 +164,8 @@ def _plain(script: Script, value: ast.expr, depth: int) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag the flag where every parameter had a gradient at every step looked at."""
+    from grader.checks.run.replica_comparison import trainers
+
     active = trainers(evidence.trace)
     wraps = [(r, w) for r in active for w in r.wraps if w.kind == "ddp"]
     if not wraps:

@@ -54,17 +54,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Loop, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
-from grader.model.trace import RankTrace, Step
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace, Step
 
 SEVERITY = Severity.WARNING
 
@@ -211,6 +213,8 @@ def _is_scaled(script: Script, backward: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps after which no backward pass began with cleared gradients."""
+    from grader.checks.run.replica_comparison import trainers
+
     active = trainers(evidence.trace)
     looked = [(r, s) for r in active for s in r.steps if s.full is not None and s.empty is not None]
     passed = [(r, s) for r, s in looked if (s.full or 0) + (s.empty or 0)]

@@ -54,22 +54,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, every, first_known, listed, place, ranks, told_once
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.first_difference import WEIGHTS
-from grader.checks.run.initial_shards import different_models
-from grader.checks.run.line_changes import first_difference
-from grader.checks.run.model_parts import copies, no_copies
-from grader.checks.run.replica_comparison import (
-    Comparison,
-    compare_finals,
-    compare_parameters,
-    in_parts_by_hand,
-    incomparable,
-    trainers,
-)
 from grader.checks.source.causes import fresh_models, lines, stands_at
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
@@ -78,7 +66,11 @@ from grader.checks.source.weight_changes import changed_apart, weight_changes
 from grader.model.call_site import Site
 from grader.model.finding import Location, Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.replica_comparison import Comparison
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -134,16 +126,20 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag parameters that differ at the same step, or at the end after equal numbers of steps."""
-    if incomparable(evidence.trace):
+    from grader.checks.run import replica_comparison as replicas
+    from grader.checks.run.initial_shards import different_models
+    from grader.checks.run.model_parts import copies, no_copies
+
+    if replicas.incomparable(evidence.trace):
         apart = different_models(evidence)
         if apart is not None:
             return flagged(apart)
         return not_observable(no_copies(evidence, "there are no replicas to compare"))
-    active = trainers(evidence.trace)
+    active = replicas.trainers(evidence.trace)
     if len(active) < 2:
         return not_observable("No optimizer step was seen on two ranks.")
-    during = compare_parameters(evidence.trace)
-    in_parts = in_parts_by_hand(evidence.trace)
+    during = replicas.compare_parameters(evidence.trace)
+    in_parts = replicas.in_parts_by_hand(evidence.trace)
     if in_parts:
         return not_observable(f"{in_parts}: whose parameters should be equal can't be told.")
     if during.difference is not None:
@@ -165,6 +161,8 @@ def _at_end(
     pairs: Iterable[tuple[RankTrace, RankTrace]], during: Comparison
 ) -> dict[tuple[int, int], list[str]] | None:
     """Two ranks that hold equal parts → names of parameters that differ at the end; None where it can't be told."""
+    from grader.checks.run.replica_comparison import compare_finals
+
     found: dict[tuple[int, int], list[str]] = {}
     comparable = False
     for first, other in pairs:
@@ -235,6 +233,10 @@ class _Cause:
 
 def _cause(evidence: Evidence) -> _Cause:
     """Seen line by line; else read in the text: what changes weights, or without a wrapper, where they were made."""
+    from grader.checks.run.first_difference import WEIGHTS
+    from grader.checks.run.line_changes import first_difference
+    from grader.checks.run.replica_comparison import trainers
+
     script = evidence.script
     wrap = first_known([w.site for r in trainers(evidence.trace) for w in r.wraps])
     hint = _HINT if wrap is not None else to_send(script)

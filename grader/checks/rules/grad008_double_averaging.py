@@ -47,14 +47,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.first_difference import SEEN_AGAIN
-from grader.checks.run.line_changes import scale
-from grader.checks.run.loss_origins import loss_origin, times_the_mean
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.average_fixes import after_backward, divided
 from grader.checks.source.causes import by_world, innermost, went_backward
 from grader.checks.source.gradient_averaging import Average
@@ -65,6 +61,9 @@ from grader.checks.source.syntax_nodes import start, walk
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -218,6 +217,8 @@ def _hit(script: Script, average: Average, what: str, hint: str, fix: Fix | None
 
 def _scaled_loss(evidence: Evidence) -> Hit | None:
     """A mean over a rank's batch that went backward times the number of ranks, or by it, where ranks are averaged."""
+    from grader.checks.run.loss_origins import loss_origin, times_the_mean
+
     script, world = evidence.script, evidence.trace.world_size
     made = loss_origin(evidence.trace)
     wrapped = any(w.kind == "ddp" for r in evidence.trace.ranks for w in r.wraps)
@@ -246,19 +247,16 @@ def _scaled_loss(evidence: Evidence) -> Hit | None:
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm that the collectives which the text is flagged for were called while steps were taken."""
-    active = trainers(evidence.trace)
-    if not active:
+    from grader.checks.run.replica_comparison import trainers
+
+    if not (active := trainers(evidence.trace)):
         return not_observable("No optimizer steps were seen.")
-    scaled = _scaled_loss(evidence)
-    if scaled is not None:
+    if (scaled := _scaled_loss(evidence)) is not None:
         return flagged(scaled)
-    hits = list(check_source(evidence.script))
-    if not hits:
-        off = _off_the_mean(evidence)
-        if off is not None:
+    if not (hits := list(check_source(evidence.script))):
+        if (off := _off_the_mean(evidence)) is not None:
             return flagged(off)
-        own = evidence.script.averaging.all
-        if not own and any(w.kind == "ddp" for r in active for w in r.wraps):
+        if not evidence.script.averaging.all and any(w.kind == "ddp" for r in active for w in r.wraps):
             return verified("Nothing but DDP averages the gradients.")
         return not_observable(
             "Whether the gradients were averaged once can't be told from the collectives alone."
@@ -286,8 +284,10 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _off_the_mean(evidence: Evidence) -> Hit | None:
     """An average by hand that is no mean, as a second look saw it."""
-    found = scale(evidence)
-    if found is None or abs(found.factor - 1) < _OFF:
+    from grader.checks.run.first_difference import SEEN_AGAIN
+    from grader.checks.run.line_changes import scale
+
+    if (found := scale(evidence)) is None or abs(found.factor - 1) < _OFF:
         return None
     where = place(found.site)
     return Hit(

@@ -46,17 +46,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.changes_before_wrap import before_wrap
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_tree import Tree
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -246,6 +248,8 @@ def _converted(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag modules inside DDP whose parameters are no longer those that were wrapped."""
+    from grader.checks.run.replica_comparison import sharded, trainers
+
     if sharded(evidence.trace):
         return not_observable("The model is sharded, not wrapped in DDP.")
     active = trainers(evidence.trace)

@@ -66,16 +66,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.exception_places import exception_places
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import layers_named, lines
 from grader.checks.source.script import Script
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -151,6 +152,9 @@ def _reads_by_name(script: Script, owner: ast.ClassDef) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about gradients that never came."""
+    from grader.checks.run.exception_places import exception_places
+    from grader.checks.run.replica_comparison import trainers
+
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
         return not_observable("No model was wrapped in DDP.")

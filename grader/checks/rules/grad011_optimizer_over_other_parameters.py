@@ -48,11 +48,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.early_steps import steps_before_backward
 from grader.checks.source.edits import Edits
@@ -60,6 +59,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 from grader.model.finding import Severity
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 _SHARDING = (
@@ -214,6 +216,8 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks whose optimizers never met a gradient."""
+    from grader.checks.run.replica_comparison import trainers
+
     active = trainers(evidence.trace)
     looked = [
         (r, s) for r in active for s in r.steps if s.num_params is not None and s.num_missing is not None

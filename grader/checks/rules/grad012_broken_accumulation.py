@@ -45,17 +45,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.loss_origins import loss_origin
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.gradient_accumulation import Accumulation
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 _DIVIDING = {"div", "div_", "true_divide", "true_divide_", "mul", "mul_", "divide", "divide_"}
@@ -68,8 +69,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     if script.training.framework or not script.mentions_distributed:
         return
     for accumulation in script.accumulations.all:
-        clear = _clears_each_round(script, accumulation)
-        if clear is not None:
+        if (clear := _clears_each_round(script, accumulation)) is not None:
             yield Hit(
                 message=f"{script.at(clear)} clears the gradients at every micro-batch, although "
                 f"{script.at(accumulation.step)} steps only after several. Each step sees the last micro-batch alone; "
@@ -144,10 +144,8 @@ def _clears_each_round(script: Script, found: Accumulation) -> ast.AST | None:
     backwards = updates.entries(found.loop, script.training.backwards)
     if len(backwards) != 1:
         return None  # which of them the clearing is for can't be told
-    if found.guard is None:
-        steps = updates.entries(found.loop, updates.steps)
-        if steps:
-            return None
+    if found.guard is None and updates.entries(found.loop, updates.steps):
+        return None
     for clear in updates.entries(found.loop, updates.clears):
         node, above = clear, tree.parent.get(clear)
         conditional = False
@@ -228,6 +226,8 @@ def _plain_loss(script: Script) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Confirm in the run that every backward pass began from nothing, where the text says so."""
+    from grader.checks.run.replica_comparison import trainers
+
     active = trainers(evidence.trace)
     steps = [
         s
@@ -264,6 +264,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _divided(evidence: Evidence) -> Observation:
     """Whether the losses of several micro-batches were divided before they added up."""
+    from grader.checks.run.loss_origins import loss_origin
+
     made = loss_origin(evidence.trace)
     if made is None or made.reduction != "mean" or made.num_backwards < 2 or not made.batches_each:
         return not_observable("Gradients accumulated; whether anything divides them could not be seen.")

@@ -56,17 +56,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.exception_places import exception_places
 from grader.checks.source.edits import Edits
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 
@@ -226,6 +228,8 @@ def _tested(script: Script, load: ast.Attribute) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag scripts that stopped for it."""
+    from grader.checks.run.exception_places import exception_places
+
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
         return not_observable("No model was wrapped in DDP.")

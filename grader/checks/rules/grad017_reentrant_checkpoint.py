@@ -47,17 +47,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.exception_places import exception_places
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 
@@ -102,6 +103,9 @@ def _flag(script: Script, call: ast.Call, name: str) -> object:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag DDP's complaint about a parameter that came twice."""
+    from grader.checks.run.exception_places import exception_places
+    from grader.checks.run.replica_comparison import trainers
+
     wrapped = [r for r in evidence.trace.ranks if any(w.kind == "ddp" for w in r.wraps)]
     if not wrapped:
         return not_observable("No model was wrapped in DDP.")

@@ -39,12 +39,15 @@ numbers of tokens in batches of equal size can't be seen.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
@@ -54,6 +57,8 @@ _RATIO = 1.25
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which most steps average over clearly unequal numbers of samples."""
+    from grader.checks.run.replica_comparison import compare_gradients, sharded, trainers
+
     active = trainers(evidence.trace)
     if len(active) < 2 or sharded(evidence.trace):
         return not_observable("No steps of two ranks with whole gradients were seen.")

@@ -33,12 +33,14 @@ only, so runs on CPUs are not judged.
 from __future__ import annotations
 
 from statistics import median
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 _FEW = 4
@@ -47,6 +49,8 @@ _FEW = 4
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag plain BatchNorm over tiny batches on GPUs."""
+    from grader.checks.run.replica_comparison import trainers
+
     active = trainers(evidence.trace)
     wraps = [(r, w) for r in active for w in r.wraps if w.kind == "ddp" and w.num_batchnorm]
     if len(active) < 2 or not wraps:

@@ -49,11 +49,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.causes import stands_at
 from grader.checks.source.collectives import INIT
@@ -69,8 +68,10 @@ from grader.model.call_site import Site
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import RankTrace, Save
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace, Save
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -151,6 +152,9 @@ def _reached(script: Script, writes: Iterable[tuple[ast.Call, ast.expr | None]])
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag checkpoints that two or more ranks wrote, to the same path (error) or each to one of its own (warning)."""
+    from grader.checks.run.replica_comparison import in_parts_by_hand, sharded
+    from grader.model.run import Ending
+
     writers = _writers(evidence)
     clashing = {path: found for path, found in writers.items() if len(found) > 1}
     if clashing:

@@ -48,11 +48,10 @@ import ast
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, every, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.printed_lines import names_rank, printed_lines, printing_calls, shape_of
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
@@ -64,6 +63,9 @@ from grader.checks.source.written_ranks import global_rank
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.RANKS
@@ -188,6 +190,8 @@ def _all_arguments(call: ast.Call) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks beside rank 0 that print much the same lines without saying who speaks."""
+    from grader.checks.run.printed_lines import names_rank, printed_lines, printing_calls, shape_of
+
     counts = {r.rank: r.stdout_lines for r in evidence.record.ranks}
     chatty = [r for r in counts if r > 0 and counts[r] >= _MIN_LINES]
     few = _few(evidence, counts) if not chatty else None
@@ -218,6 +222,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _few(evidence: Evidence, counts: dict[int, int]) -> Hit | None:
     """A line that the text gives to every rank, and that every rank did print: at the end, or at an early stop."""
+    from grader.checks.run.printed_lines import printed_lines, printing_calls, shape_of
+
     if len(evidence.logs) < len(counts) or not all(counts.values()):
         return None
     meant = {place for hit in check_source(evidence.script) for place in hit.where}

@@ -48,11 +48,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.nodes import ranks_by_node
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_tests import RankSet
@@ -62,7 +61,10 @@ from grader.checks.source.written_ranks import in_group, local_rank
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.trace import Event, RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.RANKS
@@ -187,6 +189,8 @@ def _downloads(script: Script) -> Iterable[ast.Call]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag downloads that two or more ranks ask for with nothing that puts one before the others."""
+    from grader.checks.run.nodes import ranks_by_node
+
     asked = {r.rank: r.events("download") for r in evidence.trace.ranks}
     # Ranks of different machines write to different disks.
     machine = {rank: number for number, found in enumerate(ranks_by_node(evidence.trace)) for rank in found}

@@ -48,21 +48,24 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.rank_failure import RankFailure, rank_failures
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_paths import same_for_all
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
-from grader.model.file_write import FileWrite
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.rank_failure import RankFailure
+    from grader.model.file_write import FileWrite
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.RANKS
@@ -229,6 +232,8 @@ def _takes_in(handler: ast.ExceptHandler) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that died because another had made the folder, and files that several ranks opened for writing."""
+    from grader.checks.run.rank_failure import rank_failures
+
     lost = [f for f in rank_failures(evidence) if f.type == "FileExistsError" and not f.follows]
     if lost and len(lost) < evidence.trace.world_size:
         return flagged(_crash(lost))

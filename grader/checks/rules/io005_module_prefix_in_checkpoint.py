@@ -47,8 +47,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
@@ -57,6 +57,9 @@ from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.fix import Fix
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 _SAVES = {

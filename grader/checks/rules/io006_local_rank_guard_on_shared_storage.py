@@ -52,8 +52,8 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, verified
 from grader.checks.source.collectives import INIT
@@ -64,6 +64,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.MACHINES

@@ -43,12 +43,15 @@ the same, and nothing is said.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import at, listed, places
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.nodes import ranks_by_node
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.MACHINES
@@ -56,6 +59,8 @@ NEEDS = Precondition.MACHINES
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the machines that downloaded with those there are."""
+    from grader.checks.run.nodes import ranks_by_node
+
     nodes = ranks_by_node(evidence.trace)
     if not nodes:
         return not_observable("Not every rank told which machine it is on.")

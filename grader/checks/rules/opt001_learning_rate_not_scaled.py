@@ -46,17 +46,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import sqrt
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import batches, curve, endless_warm_up, optimizer_places
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.batch_causes import Miscounted, rate_of_own_batch
 from grader.checks.source.causes import lines, rates_by_world
 from grader.checks.source.optimisation_fixes import rate_once
 from grader.model.finding import Severity
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD003", "OPT003", "OPT005", "OPT006")
@@ -71,6 +71,10 @@ _RULES = {"linear": lambda k: k, "sqrt": sqrt}
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the peak rate with what the task's rules give for the batch that was used."""
+    from grader.checks.run.learning_rates import batches, curve, endless_warm_up
+    from grader.checks.run.replica_comparison import trainers
+    from grader.model.run import Ending
+
     asked = evidence.expected
     if not asked.scaling or asked.base_learning_rate is None or asked.base_batch_size is None:
         return verified("The task does not ask for a rate that follows the batch.")
@@ -124,6 +128,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _of_own_batch(evidence: Evidence, scale: float, allowed: dict[str, float]) -> Miscounted | None:
     """What made the rate of one rank's batch, where run and text say so, and no rule gives that rate."""
+    from grader.checks.run.learning_rates import batches
+
     base, sizes = evidence.expected.base_batch_size, set(batches(evidence.trace).values())
     if len(batches(evidence.trace)) < 2 or len(sizes) != 1 or not base:
         return None
@@ -142,6 +148,8 @@ def _without(evidence: Evidence, hit: Hit, times: int) -> Hit:
 
 
 def _hit(evidence: Evidence, message: str) -> Hit:
+    from grader.checks.run.learning_rates import batches, optimizer_places
+
     return Hit(
         message=message,
         hint="Let the rate follow the batch of all ranks: `lr = base_lr * (batch_size * dist.get_world_size()) / "

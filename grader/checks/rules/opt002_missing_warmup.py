@@ -31,14 +31,16 @@ In the run alone, and only where the task asks for it: by the learning rate of e
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import curve, endless_warm_up, optimizer_places
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines, warm_up_lengths
 from grader.checks.source.optimisation_fixes import warm_up_in_steps
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 _START = 0.7
@@ -53,6 +55,9 @@ _CLIMB = (
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag rates that start at their peak."""
+    from grader.checks.run.learning_rates import curve, endless_warm_up, optimizer_places
+    from grader.checks.run.replica_comparison import trainers
+
     if not evidence.expected.warmup:
         return verified("The task does not ask for a warm-up.")
     found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)

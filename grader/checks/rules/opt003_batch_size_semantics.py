@@ -62,11 +62,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import batches
 from grader.checks.source.batch_causes import divided_by_devices
 from grader.checks.source.causes import lines
 from grader.checks.source.gradient_causes import accumulation_tests
@@ -76,6 +75,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.share_causes import batch_size_of
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = ("DIST001", "DIST006", "GRAD001", "GRAD003")
@@ -138,6 +140,8 @@ def _by_function(script: Script, parts: Iterable[ast.AST]) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the samples of all ranks per step with what the task prescribes."""
+    from grader.checks.run.learning_rates import batches
+
     asked = evidence.expected.global_batch_size
     sizes = batches(evidence.trace)
     if not sizes:

@@ -70,12 +70,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import same
-from grader.checks.run.replica_comparison import sharded, trainers
 from grader.checks.source.causes import lines, names_rank, rates_by_rank
 from grader.checks.source.edits import Edits
 from grader.checks.source.guard_fixes import out_of_test
@@ -87,8 +85,10 @@ from grader.checks.source.syntax_nodes import LOOPS, name_of, walk
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.GROUP
@@ -181,6 +181,10 @@ def _inside(script: Script, node: ast.AST, loop: ast.AST) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks had different rates."""
+    from grader.checks.run.learning_rates import same
+    from grader.checks.run.replica_comparison import sharded, trainers
+    from grader.model.run import Ending
+
     ranks = trainers(evidence.trace)
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")
@@ -203,6 +207,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 
 def _hit(script: Script, first: RankTrace, other: RankTrace, at: int) -> Hit:
+    from grader.checks.run.learning_rates import same
+
     a, b = first.steps[at], other.steps[at]
     group = next(n for n, (x, y) in enumerate(zip(a.lr, b.lr, strict=True)) if not same((x,), (y,)))
     differing = sum(not same(x.lr, y.lr) for x, y in zip(first.steps, other.steps, strict=False))

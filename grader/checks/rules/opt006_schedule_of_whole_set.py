@@ -65,20 +65,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.learning_rates import curve, scheduler_calls
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import by_world, lines
 from grader.checks.source.optimisation_fixes import length_in_helper, length_of_share
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN, name_of
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
-from grader.model.trace import Event, RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event, RankTrace
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -97,7 +97,7 @@ def check_source(script: Script) -> Iterable[Hit]:
     stepped = [
         c for d in loops for c in script.names.tree(d.loop).calls_within(d.loop) if name_of(c) == "step"
     ]
-    for call in scheduler_calls(script):
+    for _, call in script.calls_under("torch.optim.lr_scheduler."):
         if not any(
             isinstance(c.func, ast.Attribute) and call in _stepped_by(script, c.func.value) for c in stepped
         ):
@@ -167,6 +167,10 @@ def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
+    from grader.checks.run.learning_rates import curve
+    from grader.checks.run.replica_comparison import trainers
+    from grader.model.run import Ending
+
     ranks = trainers(evidence.trace)
     if evidence.record.ending is not Ending.COMPLETED:
         return not_observable("The run did not come to its end, and its schedule neither.")

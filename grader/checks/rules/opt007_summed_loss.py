@@ -36,13 +36,15 @@ multiplications and divisions by numbers after it are taken into account.
 from __future__ import annotations
 
 from statistics import median
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.loss_origins import loss_origin
 from grader.checks.source.causes import lines, sums_over_samples
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("OPT003",)
@@ -52,6 +54,8 @@ _MANY = 8
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag sums over samples that nobody divides."""
+    from grader.checks.run.loss_origins import loss_origin
+
     made = loss_origin(evidence.trace)
     sizes = [s.samples / max(1, s.backwards or 1) for r in evidence.trace.ranks for s in r.steps if s.samples]
     if made is None or not made.reduction or not sizes:

@@ -56,11 +56,10 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
@@ -68,7 +67,10 @@ from grader.checks.source.training_loops import Draw
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
-from grader.model.trace import Collective, RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Collective, RankTrace
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
@@ -169,6 +171,8 @@ def _every_step(script: Script, draw: Draw, call: ast.Call) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag lines whose barriers or small reductions come about once per step."""
+    from grader.checks.run.replica_comparison import trainers
+
     ranks = trainers(evidence.trace)
     if len(ranks) < 2:
         return not_observable("Fewer than two ranks took optimizer steps.")

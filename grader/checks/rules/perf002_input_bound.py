@@ -36,13 +36,15 @@ machine, so it is said only where the waiting is long and by far the larger part
 from __future__ import annotations
 
 from statistics import median
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import listed, place
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import Severity
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
 CLOCKED = True
@@ -53,6 +55,8 @@ _MIN_STEPS = 20
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs in which every training rank waits for data most of the time."""
+    from grader.checks.run.replica_comparison import trainers
+
     ranks = [r for r in trainers(evidence.trace) if len(r.steps) >= _MIN_STEPS]
     if not ranks or len(ranks) < len(trainers(evidence.trace)):
         return not_observable("Too few steps were taken to tell how long they waited for data.")

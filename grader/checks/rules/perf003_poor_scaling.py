@@ -29,13 +29,15 @@ is said only where the difference is plain, and it never costs points by itself.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.replica_comparison import trainers
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.precondition import Precondition
-from grader.model.run import Ending
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
@@ -47,6 +49,9 @@ _NO_FASTER = 1.1
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the run's time with one rank's."""
+    from grader.checks.run.replica_comparison import trainers
+    from grader.model.run import Ending
+
     calibration = evidence.calibration
     ranks = len(trainers(evidence.trace))
     if evidence.record.ending is not Ending.COMPLETED:

@@ -36,18 +36,19 @@ import ast
 import bisect
 from collections.abc import Iterable, Iterator
 from statistics import median
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.loader_passes import passes_of
-from grader.checks.run.replica_comparison import trainers
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import Function
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
-from grader.model.trace import RankTrace
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
@@ -64,6 +65,8 @@ _MAX_DEPTH = 3
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare what ranks do between their steps."""
+    from grader.checks.run.replica_comparison import trainers
+
     between = {rank.rank: _between(rank) for rank in trainers(evidence.trace)}
     if len(between) < 2 or min(len(gaps) for gaps, _ in between.values()) < _MIN_STEPS:
         return not_observable("Too few steps were taken on two ranks to compare what lies between them.")
@@ -91,6 +94,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _between(rank: RankTrace) -> tuple[list[float], float]:
     """Seconds from each step to the rank's next call for a batch, and the seconds of the passes that they lie in."""
+    from grader.checks.run.loader_passes import passes_of
+
     steps = sorted(step.t for step in rank.steps)
     gaps: list[float] = []
     trained_s = 0.0

@@ -45,16 +45,18 @@ Reference: "Getting Started with Fully Sharded Data Parallel", https://pytorch.o
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
-from grader.checks.run.learning_rates import optimizer_places
-from grader.checks.run.model_memory import ModelMemory, model_memory
-from grader.checks.run.replica_comparison import in_parts_by_hand
 from grader.checks.source.causes import lines, sharding_meshes
 from grader.checks.source.sharding_fixes import turned_mesh, without_mesh
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.checks.run.model_memory import ModelMemory
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
@@ -72,6 +74,10 @@ _SHARD = (
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare what each rank holds with its share of the whole."""
+    from grader.checks.run.learning_rates import optimizer_places
+    from grader.checks.run.model_memory import model_memory
+    from grader.checks.run.replica_comparison import in_parts_by_hand
+
     if not evidence.expected.sharded:
         return not_reached("The task does not ask for a sharded model, so there is none to look at.")
     held = model_memory(evidence.trace)

@@ -40,10 +40,14 @@ In the run alone, and only where the task asks for shards: by the modules that w
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import at, place
 from grader.checks.rule import Hit, Observation, flagged, not_reached, verified
 from grader.model.finding import Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
 EXPLAINED_BY = ("SHARD001",)

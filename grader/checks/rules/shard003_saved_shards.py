@@ -46,17 +46,22 @@ network, or holds more than tensors.
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.rule import Hit, Observation, flagged, not_observable, not_reached, verified
-from grader.checks.run.model_memory import model_memory
-from grader.model.evaluation import ArtifactProblem
 from grader.model.finding import EvidenceKind, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
 
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag weights of a sharded run that were found unfit."""
+    from grader.checks.run.model_memory import model_memory
+    from grader.model.evaluation import ArtifactProblem
+
     if not any(one.num_sharded for one in model_memory(evidence.trace).values()):
         return not_reached("No sharded parameters were trained, so there was nothing to put together.")
     found = evidence.evaluation

@@ -40,15 +40,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from grader.checks.evidence import Evidence
 from grader.checks.phrases import count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.process_access import ProcessAccess, own_packages, process_accesses
 from grader.checks.source.script import Script
 from grader.model.finding import EvidenceKind, Severity
-from grader.model.trace import Event
-from grader.probe import events
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
+    from grader.model.trace import Event
 
 SEVERITY = Severity.REVIEW
 
@@ -78,6 +80,8 @@ def _order(script: Script, reach: ProcessAccess) -> tuple[str, int, int, str]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Gather what the script's own code reached for while it ran, and what its text does with such finds."""
+    from grader.probe import events
+
     told = [(r.rank, e) for r in evidence.trace.ranks for e in r.events(events.REACH)]
     used = [r for r in process_accesses(evidence.script) if r.holds]
     if told or used:

@@ -29,14 +29,16 @@ Findings of this rule are for staff; the run is held for review only where hones
 
 from __future__ import annotations
 
-from grader.checks.evidence import Evidence
+from typing import TYPE_CHECKING
+
 from grader.checks.phrases import count
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
-from grader.checks.run.trace_contradictions import contradictions
-from grader.checks.run.weights_origin import foreign_samples
 from grader.checks.source.causes import lines
 from grader.checks.source.share_causes import data_of
 from grader.model.finding import EvidenceKind, Location, Severity
+
+if TYPE_CHECKING:
+    from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.REVIEW
 
@@ -55,6 +57,9 @@ def _data(evidence: Evidence) -> tuple[Location, ...]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Gather all disagreements into one finding, which says whether the run must be held."""
+    from grader.checks.run.trace_contradictions import contradictions
+    from grader.checks.run.weights_origin import foreign_samples
+
     found = contradictions(evidence)
     if found:
         held = any(c.held for c in found)

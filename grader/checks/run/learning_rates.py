@@ -5,7 +5,6 @@ Reads the steps alone; which rate or batch would have been right is the rules' m
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from dataclasses import dataclass
 from statistics import median
@@ -101,8 +100,3 @@ def same(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return len(a) == len(b) and all(
         abs(x - y) <= TOLERANCE * max(abs(x), abs(y)) for x, y in zip(a, b, strict=True)
     )
-
-
-def scheduler_calls(script: Script) -> list[ast.Call]:
-    """Calls that build a schedule."""
-    return [c for _, c in script.calls_under("torch.optim.lr_scheduler.")]

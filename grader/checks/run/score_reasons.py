@@ -22,6 +22,16 @@ _FORGIVEN = 0.05
 """Accuracy by which training mode must do better than other changes: BatchNorm's own statistics of each batch hide how
 images were prepared, too."""
 
+WHAT_TO_WRITE = {
+    Change.NOTHING: "Count correct predictions and samples over all ranks, in `model.eval()` mode, with the same "
+    "weights that are saved.",
+    Change.MODE: "Call `model.eval()` before the validation pass and `model.train()` behind it: what is reported is "
+    "then the score of the network that is saved.",
+    Change.WEIGHTS: "Overwrite the file when the last weights are there, or the best ones by the report: no earlier "
+    "file may stay in their place.",
+}
+"""Beside a report that the score contradicts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreReason:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from grader.checks.phrases import listed
 from grader.checks.source.causes import stands_at
@@ -14,7 +15,9 @@ from grader.checks.source.script import Script
 from grader.checks.source.temporary_tensors import lost
 from grader.model.call_site import Site
 from grader.model.fix import Fix
-from grader.model.trace import Collective
+
+if TYPE_CHECKING:
+    from grader.model.trace import Collective
 
 
 def unwaited(script: Script, call: ast.Call) -> bool:

@@ -76,6 +76,9 @@ def test_linting_imports_nothing_heavy(tmp_path: Path) -> None:
         f"assert lint(Submission('x', (SourceFile('train.py', {FLAWED!r}),)))\n"
         "heavy = {'torch', 'numpy', 'matplotlib', 'jinja2', 'pydantic', 'rich'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
+        "of_runs = ('grader.checks.evidence', 'grader.checks.run.', 'grader.model.run', 'grader.model.trace')\n"
+        "needless = [name for name in sys.modules if name.startswith(of_runs)]\n"
+        "assert not needless, needless\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
