@@ -21,13 +21,13 @@ EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells show it."""
 
 
-def command_modules() -> tuple[ModuleType, ...]:
-    """All commands, in the order of their `ORDER`."""
-    return load_commands("grader.cli.commands")
+def command_modules(typed: str = "") -> tuple[ModuleType, ...]:
+    """All commands, in the order of their `ORDER`; the typed one alone, where there is one of that name."""
+    return load_commands("grader.cli.commands", typed)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(typed: str = "") -> argparse.ArgumentParser:
+    """The whole command line, or its part for the command that is typed: all together take longer than most."""
     parser = argparse.ArgumentParser(
         prog="grader",
         description="Judge multi-GPU PyTorch training scripts by a real multi-rank run.",
@@ -35,17 +35,18 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"grader {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in command_modules():
+    for module in command_modules(typed):
         add_command(subparsers, module).set_defaults(run=module.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a traceback here is a bug of ours."""
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        parser = build_parser()
+        parser = build_parser(argv[0] if argv else "")
     except GraderError as error:
-        return _complain(error, as_json="--json" in (sys.argv if argv is None else argv))
+        return _complain(error, as_json="--json" in argv)
     args = parser.parse_args(argv)
     try:
         code: int = args.run(args)

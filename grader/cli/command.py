@@ -16,9 +16,9 @@ import argparse
 from types import ModuleType
 from typing import Any
 
-from grader.plugins.loader import load, taken_twice
+from grader.plugins.loader import load, load_one, taken_twice
 from grader.plugins.shape import Constant, Function, Shape, of_type
-from grader.plugins.sources import Sources
+from grader.plugins.sources import Sources, plugin_files
 
 SHAPE = Shape(
     what="a command",
@@ -34,11 +34,13 @@ SHAPE = Shape(
 )
 
 
-def load_commands(package: str) -> tuple[ModuleType, ...]:
-    """All commands of a package, in their order."""
-    found = load(
-        Sources(package), SHAPE, lambda all_: taken_twice(all_, "name", lambda one: str(one.get("NAME")))
-    )
+def load_commands(package: str, typed: str = "") -> tuple[ModuleType, ...]:
+    """All commands of a package, in their order; the typed one alone, where a module of this name is it."""
+    sources = Sources(package)
+    for file in plugin_files(sources):
+        if file.name == typed and (plugin := load_one(file, SHAPE)).get("NAME") == typed:
+            return (plugin.module,)
+    found = load(sources, SHAPE, lambda all_: taken_twice(all_, "name", lambda one: str(one.get("NAME"))))
     return tuple(sorted((plugin.module for plugin in found), key=lambda module: int(module.ORDER)))
 
 
