@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.catalog import find_tasks, load_task
 from grader.catalog.datasets import dataset_names, prepared
+from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError
 from grader.run.devices.hardware import cpu_list
 from grader.run.devices.leases import Devices

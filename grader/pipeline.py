@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader.catalog import find_dataset
+from grader.catalog.datasets import find_dataset
 from grader.checks.diagnosis import load_explanations
 from grader.checks.limited_reading import BEFORE_RUN, problem_within
 from grader.checks.rule import load_rules

@@ -34,8 +34,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.catalog import load_task
 from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.errors import GraderError
 from grader.judging.attempt import Attempt
 from grader.judging.judge import judge

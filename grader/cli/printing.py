@@ -56,7 +56,7 @@ def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff:
 
 def task_to_json(task: Task) -> dict[str, Any]:
     """A task's facts for programs."""
-    from grader.catalog import submissions_of
+    from grader.catalog.promised_submissions import submissions_of
 
     return {
         "name": task.name,
@@ -100,7 +100,7 @@ def print_task(task: Task) -> None:
     from rich.markdown import Markdown
     from rich.table import Table
 
-    from grader.catalog import submissions_of
+    from grader.catalog.promised_submissions import submissions_of
     from grader.evaluate.scale import ScaleConditions, scale
 
     console = stdout_console()

@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from grader.catalog import read_submission, reference, submissions_of
+from grader.catalog.promised_submissions import submissions_of
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import reference
 from grader.errors import TaskError
 from grader.evaluate.measured_run import MeasuredRun
 from grader.evaluate.measurement_files import read_stored, write_stored

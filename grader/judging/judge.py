@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.catalog import load_task
+from grader.catalog.tasks import load_task
 from grader.checks.diagnosis import diagnose
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.policy import apply_rules, apply_source_rules

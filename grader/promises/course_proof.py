@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from grader.catalog import load_task, read_submission, submissions_of
+from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.submission_selection import select
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.errors import InfraError, TaskError
 from grader.model.course import Course
 from grader.model.grade import Verdict

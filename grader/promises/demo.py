@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.catalog import load_task, submissions_of
 from grader.catalog.datasets import find_dataset
+from grader.catalog.promised_submissions import submissions_of
+from grader.catalog.tasks import load_task
 from grader.errors import TaskError
 from grader.judging.attempt import Attempt
 from grader.model.promise import PromisedSubmission

@@ -8,9 +8,9 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, replace
 
-from grader.catalog import find_tasks, load_task
 from grader.catalog.course_file import load_course
 from grader.catalog.datasets import dataset_names, prepare, prepared
+from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError, UsageError
 from grader.model.course import CourseItem
 from grader.model.task import Profile, Task

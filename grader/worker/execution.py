@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.catalog import load_task
+from grader.catalog.tasks import load_task
 from grader.errors import InfraError
 from grader.model.grade import Grade, Verdict
 from grader.model.run_options import Options

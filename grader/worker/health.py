@@ -10,7 +10,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from grader.catalog import find_dataset, find_tasks, load_task
+from grader.catalog.datasets import find_dataset
+from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError
 from grader.model.task import Task
 from grader.run.registry import open_runtime

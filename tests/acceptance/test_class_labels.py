@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, read_submission
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.evaluate.measurement_files import read_stored
 from grader.idx import read_split
 from grader.model.evaluation import Evaluation

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, reference
 from grader.catalog.submission_selection import load_selected
+from grader.catalog.tasks import load_task, reference
 from grader.evaluate import calibration as calibrations
 from grader.evaluate.measurement_files import write_stored
 from grader.judging.judge import regrade

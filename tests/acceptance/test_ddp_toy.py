@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from grader.catalog import load_task, read_submission
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
 from grader.report.html import to_html

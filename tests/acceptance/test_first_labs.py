@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, read_submission
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.judging.attempt import Attempt
 from grader.model.grade import ItemState, Verdict
 from grader.model.run_options import Options

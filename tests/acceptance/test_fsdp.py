@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from grader.catalog import load_task, read_submission
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.evaluate.weight_files import MAX_BYTES
 from grader.model.grade import Verdict
 from grader.model.run_options import Options

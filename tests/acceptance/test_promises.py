@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from grader.catalog import find_tasks, load_task, submissions_of
 from grader.catalog.course_file import load_course
+from grader.catalog.promised_submissions import submissions_of
+from grader.catalog.tasks import find_tasks, load_task
 from grader.checks.rule import load_rules
 from grader.judging.attempt_folder import open_attempt
 from grader.judging.judge import regrade

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, read_submission
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.judging.attempt import Attempt
 from grader.judging.judge import regrade
 from grader.model.finding import Finding

@@ -16,7 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.catalog import find_dataset, load_task, reference
+from grader.catalog.datasets import find_dataset
+from grader.catalog.tasks import load_task, reference
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
 from grader.probe import events

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.catalog import load_task
+from grader.catalog.tasks import load_task
 from grader.store import invitations
 from tests import promised
 from tests.browser.conftest import SIZES, Windows

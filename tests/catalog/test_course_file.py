@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import find_tasks, load_task
 from grader.catalog.course_file import course_files, load_course, parse_course
+from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import TaskError, UsageError
 
 PROFILES = {"first": ("cpu", "gpu"), "second": ("cpu",), "third": ("cpu",)}

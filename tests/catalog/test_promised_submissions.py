@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, submissions_of
+from grader.catalog.promised_submissions import submissions_of
+from grader.catalog.tasks import load_task
 from grader.errors import TaskError
 from grader.model.finding import Location
 

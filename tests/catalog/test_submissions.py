@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import read_submission
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES
+from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, read_submission
 from grader.errors import UsageError
 
 

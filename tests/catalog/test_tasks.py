@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import find_tasks, load_task, reference
+from grader.catalog.tasks import find_tasks, load_task, reference
 from grader.errors import TaskError, UsageError
 from grader.model.task import Expected
 

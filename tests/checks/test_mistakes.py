@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import load_task, submissions_of
+from grader.catalog.promised_submissions import submissions_of
+from grader.catalog.tasks import load_task
 from grader.checks.mistakes import Mistake, load_mistakes
 from grader.checks.rule import load_rules
 from grader.model.promise import PromisedSubmission

@@ -12,7 +12,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grader.catalog import find_tasks, load_task
+from grader.catalog.tasks import find_tasks, load_task
 from grader.evaluate.outcome import TRAINED
 from grader.evaluate.run_scoring import _answer
 from grader.model.task import Task

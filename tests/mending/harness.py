@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader.catalog import load_task
 from grader.catalog.patches import SUFFIX, read_patch
 from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.catalog.unified_diff import apply_anywhere, read_diff
 from grader.checks.lint import lint
 from grader.model.finding import Finding, Severity

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import find_tasks
 from grader.catalog.new_task import write_new_task
 from grader.catalog.rule_codes import known_codes
+from grader.catalog.tasks import find_tasks
 from grader.checks.diagnosis import load_explanations
 from grader.checks.lint import lint, load_page
 from grader.checks.rule import load_rules

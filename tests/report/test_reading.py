@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from grader.catalog import load_task, read_submission
+from grader.catalog.submissions import read_submission
+from grader.catalog.tasks import load_task
 from grader.checks.rubric_step import RubricStep, Sight
 from grader.model.finding import Finding, Severity
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission

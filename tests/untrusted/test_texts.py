@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from grader.catalog import load_task
+from grader.catalog.tasks import load_task
 from grader.checks.limited_reading import BEFORE_RUN, WAITED_FOR, lint_within, problem_within
 from grader.judging.attempt_folder import read_facts
 from grader.judging.judge import regrade

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from grader.catalog import find_tasks
+from grader.catalog.tasks import find_tasks
 from grader.report.audience import Audience
 from grader.report.html import to_html
 from grader.report.json_report import to_json

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from grader.catalog import load_task
+from grader.catalog.tasks import load_task
 from grader.judging.attempt import Attempt
 from grader.judging.judge import judge, regrade
 from grader.model.grade import Verdict

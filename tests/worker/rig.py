@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 from sqlalchemy import select
 
-from grader.catalog import load_task
+from grader.catalog.tasks import load_task
 from grader.model.submission import SourceFile, Submission
 from grader.store import attempt_endings, attempts, courses, enrolments, events, people, schema, submissions
 from grader.store.attempts import StoredAttempt

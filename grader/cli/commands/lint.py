@@ -138,7 +138,7 @@ def _linter(args: argparse.Namespace) -> Callable[[NamedScript], LintedScript]:
     choice = parse_choice(args.select, args.ignore)
     if args.task is None:
         return partial(lint_script_within, AT_COMMAND, partial(lint_script_as_asked, choice=choice))
-    from grader.catalog import load_task
+    from grader.catalog.tasks import load_task
     from grader.settings import settings
 
     for_task = partial(_lint_for_task, load_task(args.task), settings().profile, choice)

@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the task and say what to do next."""
-    from grader.catalog import load_task, submissions_of
     from grader.catalog.new_task import write_new_task
+    from grader.catalog.promised_submissions import submissions_of
+    from grader.catalog.tasks import load_task
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED
 

@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list, one task, or one of its submissions."""
-    from grader.catalog import find_tasks, load_task
     from grader.catalog.course_file import DEFAULT, course_files, load_course
+    from grader.catalog.tasks import find_tasks, load_task
     from grader.cli.course_printing import place_to_json, print_tasks
     from grader.cli.printing import emit_json, print_task, task_to_json
     from grader.errors import EXIT_ACCEPTED, UsageError
@@ -62,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     """Print the files of a submission as they are handed in."""
-    from grader.catalog import load_task, submissions_of
+    from grader.catalog.promised_submissions import submissions_of
     from grader.catalog.submission_selection import find_promised
+    from grader.catalog.tasks import load_task
     from grader.cli.printing import emit_json, promise_to_json
     from grader.errors import EXIT_ACCEPTED
 

@@ -9,8 +9,8 @@ import logging
 from functools import lru_cache
 from pathlib import Path
 
-from grader.catalog import load_task
 from grader.catalog.course_file import course_files, load_course
+from grader.catalog.tasks import load_task
 from grader.errors import TaskError, UsageError
 from grader.model.course import Course
 from grader.model.task import Task
