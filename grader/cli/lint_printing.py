@@ -47,7 +47,7 @@ def print_lint(
 
     from grader.report.readiness import print_readiness
     from grader.report.safe_text import one_line
-    from grader.report.terminal import print_findings
+    from grader.report.terminal_cards import print_findings
 
     console = Console(stderr=True, highlight=False) if aside else stdout_console()
     readable = [one for one in linted if not one.source.problem]

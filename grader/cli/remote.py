@@ -72,7 +72,7 @@ def check(
 def print_reading(reading: ReadingAnswer, submission: Submission) -> None:
     """What the text shows, before anything runs."""
     from grader.report.readiness import print_readiness
-    from grader.report.terminal import print_findings
+    from grader.report.terminal_cards import print_findings
 
     console = stdout_console()
     # As `grader lint` tells it: where items follow, they say what the text comes to.

@@ -6,7 +6,7 @@ learner's output can never steer the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -15,16 +15,15 @@ from rich.text import Text
 
 from grader.judging.attempt import Attempt
 from grader.model.attempt_result import AttemptResult
-from grader.model.finding import Finding
 from grader.model.grade import Grade, State
 from grader.model.submission import Submission
 from grader.report import banner, cards, endings, wording
 from grader.report.audience import Audience, for_audience, staff_only
 from grader.report.gauges import gauges
 from grader.report.not_reached import not_reached_sentence
-from grader.report.pages import rule_pages
 from grader.report.quote import quotes
 from grader.report.safe_text import one_line, visible
+from grader.report.terminal_cards import card_titles, print_groups
 from grader.report.terminal_writer import STYLES, TerminalWriter, quoted, remedy, worded
 
 _MAX_QUOTES, _LONGEST_LINE = 4, 200
@@ -44,10 +43,10 @@ def print_attempt(
     writer.write(_verdict(grade, result, writer))
     writer.write(worded(grade.verdict_reason))
     _print_not_reached(grade, writer)
-    groups = cards.group_cards(grade.findings, attempt.submission, grade, _titles(pages), context=0)
+    groups = cards.group_cards(grade.findings, attempt.submission, grade, card_titles(pages), context=0)
     _print_diagnosis(grade, attempt.submission, groups, writer)
     _print_endings(attempt, writer)
-    _print_groups(groups, writer)
+    print_groups(groups, writer)
     writer.heading("Points")
     writer.write(_rubric(grade, result, writer))
     _print_gauges(attempt, writer)
@@ -83,41 +82,18 @@ def print_grade(
     judged = "" if result.as_judged else f"As judged: {wording.HEADLINES[grade.verdict]}. "
     writer.write(worded(f"{judged}{grade.verdict_reason}"))
     _print_not_reached(grade, writer)
-    groups = cards.group_cards(grade.findings, submission, grade, _titles(None), context=0)
+    groups = cards.group_cards(grade.findings, submission, grade, card_titles(None), context=0)
     if result.otherwise:
         writer.write(worded("What follows is what the grader found; an instructor decided otherwise."))
         # What each group says of acceptance is no longer so.
         groups = tuple(replace(group, lead="") for group in groups)
     _print_diagnosis(grade, submission, groups, writer)
-    _print_groups(groups, writer)
+    print_groups(groups, writer)
     if grade.rubric:
         writer.heading("Points")
         writer.write(_rubric(grade, result, writer))
     for note in grade.notes:
         writer.write(worded(f"Note: {note}", "dim"))
-
-
-def print_findings(
-    findings: Sequence[Finding],
-    submission: Submission,
-    console: Console,
-    pages: Mapping[str, str] | None = None,
-) -> None:
-    """Prints findings alone, as `grader lint` shows them, with a closing count that is no praise where it is none."""
-    writer = TerminalWriter(console)
-    titles = _titles(pages)
-    _print_groups(cards.group_cards(findings, submission, None, titles, context=0), writer)
-    if findings:
-        writer.gap()
-    told = wording.findings_text(findings)
-    if not findings:
-        told += " in the text; what the script does, only a run shows"
-    writer.write(worded(f"{one_line(submission.name)}: {told}.", "bold"))
-
-
-def _titles(pages: Mapping[str, str] | None) -> dict[str, str]:
-    known = rule_pages() if pages is None else pages
-    return {code: cards.title_of(code, page) for code, page in known.items()}
 
 
 def _verdict(grade: Grade, result: AttemptResult, writer: TerminalWriter) -> Text:
@@ -194,47 +170,6 @@ def _first_line(text: str) -> str:
         if lines
         else ""
     )
-
-
-def _print_groups(groups: Sequence[cards.CardGroup], writer: TerminalWriter) -> None:
-    for group in groups:
-        writer.heading(f"{group.heading} ({len(group.cards) + len(group.missing)})", group.lead)
-        for card in group.cards:
-            writer.gap()
-            writer.write(_card_head(card), hang=3)
-            for part in _card(card, writer):
-                writer.write(part, 3)
-        for title, reason in group.missing:
-            writer.gap()
-            writer.write(writer.cell(title, "bold"), hang=3)
-            writer.write(worded(reason), 3)
-
-
-def _card_head(card: cards.Card) -> Text:
-    finding = card.finding
-    head = Text(f"{card.number}. ", style="dim")
-    head.append(one_line(finding.code), style=STYLES[wording.SEVERITY_TONES[finding.severity]])
-    if card.title:
-        head.append(f" {one_line(card.title)}", style="bold")
-    seen = wording.EVIDENCES[finding.evidence][0] + (", confirmed" if finding.confirmed else "")
-    ranks = f"{card.ranks}; " if card.ranks else ""
-    head.append(f"  ({ranks}seen by: {seen})", style="dim")
-    return head
-
-
-def _card(card: cards.Card, writer: TerminalWriter) -> Iterable[Text]:
-    finding = card.finding
-    for quote in card.quotes:
-        yield from quoted(quote, writer)
-    if card.num_more_places:
-        yield worded(f"… and {wording.plural(card.num_more_places, 'more place')}", "dim")
-    yield worded(finding.message)
-    if finding.hint:
-        yield remedy(finding.hint)
-    if finding.refuted:
-        yield worded(f"The run showed something else: {finding.refuted}", "yellow")
-    for cost in card.costs:
-        yield Text(visible(cost), style="red")
 
 
 def _rubric(grade: Grade, result: AttemptResult, writer: TerminalWriter) -> Table:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import ItemState, Verdict
-from grader.model.run import RankRecord, RunRecord
+
+if TYPE_CHECKING:
+    from grader.model.run import RankRecord, RunRecord
 
 HEADLINES = {
     Verdict.ACCEPTED: "Accepted",

@@ -50,7 +50,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, first_known, place, ranks
@@ -155,6 +154,8 @@ def _cleared_between(script: Script) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag several exchanging backward passes per step."""
+    from statistics import median
+
     from grader.checks.run.replica_comparison import sharded, trainers
 
     active = [r for r in trainers(evidence.trace) if any(w.kind == "ddp" for w in r.wraps)]

@@ -32,7 +32,6 @@ only, so runs on CPUs are not judged.
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
@@ -49,6 +48,8 @@ _FEW = 4
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag plain BatchNorm over tiny batches on GPUs."""
+    from statistics import median
+
     from grader.checks.run.replica_comparison import trainers
 
     active = trainers(evidence.trace)

@@ -35,7 +35,6 @@ multiplications and divisions by numbers after it are taken into account.
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, place
@@ -54,6 +53,8 @@ _MANY = 8
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag sums over samples that nobody divides."""
+    from statistics import median
+
     from grader.checks.run.loss_origins import loss_origin
 
     made = loss_origin(evidence.trace)

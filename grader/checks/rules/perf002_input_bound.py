@@ -35,7 +35,6 @@ machine, so it is said only where the waiting is long and by far the larger part
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import listed, place
@@ -83,6 +82,8 @@ def check_run(evidence: Evidence) -> Observation:
 
 def _share(rank: RankTrace) -> tuple[float, float]:
     """Share of the steps' time spent waiting for batches, and seconds of it; the first step pays for starting up."""
+    from statistics import median
+
     steps = rank.steps[1:]
     waits = [s.data_s for s in steps]
     wait_s = sum(waits)

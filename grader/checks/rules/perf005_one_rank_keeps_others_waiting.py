@@ -35,7 +35,6 @@ from __future__ import annotations
 import ast
 import bisect
 from collections.abc import Iterable, Iterator
-from statistics import median
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import ranks
@@ -65,6 +64,8 @@ _MAX_DEPTH = 3
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare what ranks do between their steps."""
+    from statistics import median
+
     from grader.checks.run.replica_comparison import trainers
 
     between = {rank.rank: _between(rank) for rank in trainers(evidence.trace)}

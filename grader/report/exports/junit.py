@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
-from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience, for_audience
 from grader.report.safe_text import visible
 from grader.report.wording import ITEM_STATES, VERDICTS, points_text
+
+if TYPE_CHECKING:
+    from grader.model.verify_case import VerifyCase
 
 HELP = "write the outcome as JUnit XML, too"
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade
-from grader.model.verify_case import VerifyCase
 from grader.report.audience import Audience, for_audience
 from grader.report.banner import sentence
 from grader.report.cards import effect_of
@@ -28,6 +28,9 @@ from grader.report.wording import (
     ranks_text,
     seconds_text,
 )
+
+if TYPE_CHECKING:
+    from grader.model.verify_case import VerifyCase
 
 HELP = "write a summary in Markdown, too, such as CI jobs show"
 

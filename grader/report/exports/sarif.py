@@ -6,7 +6,6 @@ above it. Paths are relative to the folder that the command ran in, which is tak
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -100,6 +99,8 @@ def _first_section(page: str) -> str:
 
 
 def _results(script: LintedScript, index: dict[str, int]) -> list[dict[str, Any]]:
+    import hashlib
+
     found, seen = [], Counter[str]()
     for finding in script.findings:
         # A finding without a line still needs a place to be shown at.
