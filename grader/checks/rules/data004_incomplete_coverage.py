@@ -1,7 +1,8 @@
 """Part of the training set is never seen.
 
 ## What it finds
-Epochs in which the ranks together leave out more samples than one incomplete global batch.
+Epochs in which the ranks together leave out more samples than one incomplete global batch; batches of which only a part
+goes into the model.
 
 ## Why it matters
 An epoch is one look at every sample. What no rank draws, the model can't learn from: a sampler that counts more ranks
@@ -55,6 +56,7 @@ from grader.model.precondition import Precondition
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.checks.run.epoch_partition import EpochPartition
+    from grader.checks.run.fed_samples import FedSamples
     from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
@@ -94,7 +96,10 @@ def _counts_ranks(script: Script, sampler: ast.Call) -> bool:
 def check_run(evidence: Evidence) -> Observation:
     """Flag complete epochs that miss more than one global batch."""
     from grader.checks.run.epoch_partition import epoch_partitions
+    from grader.checks.run.fed_samples import unused_samples
 
+    if unused := unused_samples(evidence):
+        return flagged(_unused_hit(evidence, unused))
     reason = "No epoch was seen in which two or more ranks trained."
     for stream in evidence.ledger.training:
         judged = epoch_partitions(evidence.ledger, stream)
@@ -172,6 +177,22 @@ def _hit(script: Script, stream: Stream, lacking: list[EpochPartition]) -> Hit:
             "first_missing": _missing(epoch.union, expected),
             "samples_by_rank": {str(s.rank): s.num_distinct for s in epoch.shards},
         },
+    )
+
+
+def _unused_hit(evidence: Evidence, unused: tuple[FedSamples, ...]) -> Hit:
+    worst = min(unused, key=lambda one: one.num_fed / one.num_drawn)
+    site = evidence.ledger.training[0].site
+    return Hit(
+        message=(
+            f"Rank {worst.rank} drew {count(worst.num_drawn, 'training sample')} in all, and its model was called with "
+            f"{worst.num_fed:,} ({share(worst.num_fed, worst.num_drawn)}): the rest of each batch that "
+            f"{at(site, 'the training loop')} brings is thrown away, and the model can't learn from it."
+        ),
+        hint="Give the model the whole batch as the loader brings it; a smaller batch is the loader's `batch_size`.",
+        where=place(site),
+        ranks=tuple(one.rank for one in unused),
+        details={"fed_by_rank": {str(one.rank): one.num_fed for one in unused}},
     )
 
 

@@ -44,7 +44,6 @@ from grader.model.precondition import Precondition
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
-    from grader.model.trace import RankTrace
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
@@ -83,23 +82,20 @@ def check_run(evidence: Evidence) -> Observation:
     )
 
 
-def _passes(rank: RankTrace) -> int:
-    """Backward passes of a rank, and gradients that it asked for."""
-    told = (end.fields.get(name) for end in rank.events("end") for name in ("backwards", "derivatives"))
-    return sum(number for number in told if isinstance(number, int))
-
-
 def _idle(evidence: Evidence) -> list[int]:
     """Ranks that never computed a gradient where others did; nothing where optimizers step, whose rules see more."""
+    from grader.checks.run.own_gradients import gradients_computed
     from grader.checks.run.replica_comparison import trainers
 
     if trainers(evidence.trace) or not all(r.ended for r in evidence.trace.ranks):
         return []
-    passes = {r.rank: _passes(r) for r in evidence.trace.ranks}
+    passes = {r.rank: gradients_computed(r) for r in evidence.trace.ranks}
     return [rank for rank, number in passes.items() if not number] if any(passes.values()) else []
 
 
 def _idle_hit(evidence: Evidence, idle: list[int]) -> Hit:
+    from grader.checks.run.own_gradients import gradients_computed
+
     busy = [r.rank for r in evidence.trace.ranks if r.rank not in idle]
     return Hit(
         message=(
@@ -109,5 +105,5 @@ def _idle_hit(evidence: Evidence, idle: list[int]) -> Hit:
         hint="Let each rank compute the gradient of its own share, and put the results together with a collective.",
         where=(),
         ranks=tuple(idle),
-        details={"passes_by_rank": {str(r.rank): _passes(r) for r in evidence.trace.ranks}},
+        details={"passes_by_rank": {str(r.rank): gradients_computed(r) for r in evidence.trace.ranks}},
     )

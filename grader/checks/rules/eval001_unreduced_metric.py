@@ -205,6 +205,7 @@ def _most(stream: Stream) -> int:
 
 def _without_loaders(evidence: Evidence) -> Observation:
     """Batches that come from no loader: the model itself tells how many samples it was evaluated on."""
+    from grader.checks.run.evaluation_passes import unseen
     from grader.checks.run.validation_passes import combined_after, evaluated, through_files
 
     total = evidence.num_validation
@@ -216,7 +217,7 @@ def _without_loaders(evidence: Evidence) -> Observation:
         or evidence.ledger.validation
         or max(most.values(), default=0) < 0.5 * total / len(evidence.trace.ranks)
     ):
-        return not_observable("No complete validation pass was seen.")
+        return unseen(evidence, "No complete validation pass was seen.")
     whole = [rank for rank, n in most.items() if n >= 0.9 * total]
     if whole:
         return verified(f"{ranks(whole)} validated on the whole set, so there was nothing to reduce.")

@@ -45,7 +45,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, place, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, verified
 from grader.checks.source.framework_words import ACCELERATE
 from grader.checks.source.script import Script
 from grader.checks.source.training_loops import SAMPLER
@@ -148,6 +148,7 @@ def _is_sampler(script: Script, node: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag validation passes with samples left out (warning) or repeated (hint)."""
+    from grader.checks.run.evaluation_passes import unseen
     from grader.checks.run.validation_passes import divided_passes
 
     good: list[str] = []
@@ -174,7 +175,7 @@ def check_run(evidence: Evidence) -> Observation:
     return (
         verified(good[0])
         if good
-        else not_observable("No complete validation pass with known samples was seen.")
+        else unseen(evidence, "No complete validation pass with known samples was seen.")
     )
 
 

@@ -112,6 +112,8 @@ def _made_up(script: Script, value: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare every reported validation accuracy with the trusted one."""
+    from grader.checks.run.evaluation_passes import unseen
+
     made_up = list(check_source(evidence.script))
     if made_up and evidence.evaluation is not None and evidence.evaluation.reported is not None:
         return flagged(*made_up)
@@ -122,7 +124,7 @@ def check_run(evidence: Evidence) -> Observation:
         )
     if evaluation.reported is None:
         why = f": {evaluation.reported_problem}" if evaluation.reported_problem else ""
-        return not_observable(f"No metrics were reported{why}.")
+        return unseen(evidence, f"No metrics were reported{why}.")
     epochs = [e for e in evaluation.reported.epochs if "val_accuracy" in e]
     if not epochs:
         return not_observable("The reported metrics hold no `val_accuracy`.")

@@ -64,7 +64,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import data_of
@@ -132,6 +132,7 @@ def _put_together(node: ast.AST) -> list[ast.expr]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
+    from grader.checks.run.evaluation_passes import unseen
     from grader.checks.run.split_membership import scored_samples
 
     read = list(check_source(evidence.script))
@@ -139,7 +140,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(*read)
     found = scored_samples(evidence.ledger)
     if not found:
-        return not_observable("No validation pass with known samples of a known data set was seen.")
+        return unseen(evidence, "No validation pass with known samples of a known data set was seen.")
     if any(one.num_trained < _MOST * one.num_scored for one in found):
         return verified("The ranks validated on samples that no rank trained on.")
     return flagged(_hit(evidence, found[0]))

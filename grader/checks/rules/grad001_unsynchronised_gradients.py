@@ -1,8 +1,8 @@
 """Ranks step with gradients that were never averaged.
 
 ## What it finds
-Optimizer steps at which ranks hold different gradients: a model that was never wrapped, a hand-written average that
-does not run, a step under `no_sync`, or one rank that trains alone.
+Optimizer steps at which ranks hold different gradients: a model never wrapped, a hand-written average that never runs,
+a step under `no_sync`, one rank that trains alone; and equal gradients in which some rank's own have no part.
 
 ## Why it matters
 Data-parallel training is one model trained by many: before each step all ranks average their gradients. Without that
@@ -186,7 +186,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
     from grader.checks.run.exchanges import sent_nothing
     from grader.checks.run.line_changes import first_difference
-    from grader.checks.run.lone_steps import alone, scored_alone, twins
+    from grader.checks.run.lone_steps import alone, scored_alone, twins, without_a_part
     from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
     from grader.checks.run.replica_comparison import (
         compare_gradients,
@@ -225,7 +225,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
     if all(sent_nothing(r) for r in active):
         return flagged(twins(active, found, held))
-    lone = scored_alone(evidence) or mixed_parts(evidence)
+    lone = scored_alone(evidence) or mixed_parts(evidence) or without_a_part(evidence)
     if lone is not None:
         return flagged(lone)
     return verified(

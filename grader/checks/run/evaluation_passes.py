@@ -6,8 +6,13 @@ Facts for the rules about evaluation; none of them is right or wrong here.
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence
+from grader.checks.rule import Observation, not_observable, not_reached
+from grader.checks.run.replica_comparison import trainers
 from grader.model.call_site import Site
+from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace
+
+_ROUNDED = 0.01
 
 
 def begun_evaluations(rank: RankTrace) -> list[Event]:
@@ -51,3 +56,34 @@ def validated_as_training(evidence: Evidence) -> tuple[dict[int, int], Site | No
             found[rank.rank] = sum(s.num_batches for s in validated)
             site = site or validated[0].site
     return found, site
+
+
+def unseen(evidence: Evidence, reason: str) -> Observation:
+    """What is said where no validation could be looked at: that nobody could, or that there was none."""
+    if _none(evidence):
+        return not_reached(
+            "Nothing was validated: no sample of the validation set was drawn, and the network ran in training alone."
+        )
+    return not_observable(reason)
+
+
+def _none(evidence: Evidence) -> bool:
+    """Whether each forward pass of every rank was one of training, and no reported figure says otherwise."""
+    ranks = trainers(evidence.trace)
+    if not ranks or evidence.record.ending is not Ending.COMPLETED or evidence.ledger.validation:
+        return False
+    evaluation = evidence.evaluation
+    scored = evaluation.validation.get("accuracy") if evaluation is not None else None
+    reported = evaluation.reported.accuracies if evaluation is not None and evaluation.reported else ()
+    if any(scored is None or abs(accuracy - scored) <= _ROUNDED for accuracy in reported):
+        return False
+    return all(map(_trained_alone, ranks))
+
+
+def _trained_alone(rank: RankTrace) -> bool:
+    end = next(iter(rank.events("end")), None)
+    told = [end.fields.get(name) for name in ("forwards", "backwards")] if end is not None else []
+    forwards, backwards = (n if isinstance(n, int) else None for n in (*told, None, None)[:2])
+    if not forwards or backwards is None or rank.events("evaluation"):
+        return False
+    return forwards <= backwards

@@ -8,14 +8,15 @@ staff about what honest training cannot look like; "" where nothing is odd or no
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from statistics import fmean
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
-from grader.checks.run.replica_comparison import equal, incomparable, trainers
+from grader.checks.run.own_gradients import averaging_ranks
+from grader.checks.run.own_gradients import looks as looks_of
+from grader.checks.run.replica_comparison import equal
 from grader.model.trace import RankTrace, Step
 
 _FEWEST_LOOKS = 7
@@ -25,18 +26,10 @@ averaged or scaled, and stays above one half where they are clipped or rounded t
 _MOSTLY = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """One step at which all ranks told both; by rank."""
-
-    n: int
-    steps: tuple[Step, ...]
-
-
 def made_up(evidence: Evidence) -> str:
     """Gradients that are stepped on and that no backward pass gave."""
-    ranks = _ranks(evidence)
-    looks = list(_looks(ranks))
+    ranks = averaging_ranks(evidence)
+    looks = list(looks_of(ranks))
     # Gradients that nobody clears hold those of earlier steps, too, which is an error that a rule of its own tells.
     if len(looks) < _FEWEST_LOOKS or any(s.full and not s.empty for rank in ranks for s in rank.steps):
         return ""
@@ -60,11 +53,11 @@ def made_up(evidence: Evidence) -> str:
 
 def not_of_own_samples(evidence: Evidence) -> str:
     """Ranks that drew different samples and stepped on what each had computed by itself, which was the very same."""
-    ranks = _ranks(evidence)
+    ranks = averaging_ranks(evidence)
     drawn = [_drawn(rank) for rank in ranks]
     looks = [
         look
-        for look in _looks(ranks)
+        for look in looks_of(ranks)
         if all(one.get(look.n) for one in drawn) and not frozenset.intersection(*(d[look.n] for d in drawn))
     ]
     same = [look for look in looks if all(_by_itself(step, look.steps[0]) for step in look.steps)]
@@ -81,28 +74,6 @@ def _by_itself(step: Step, first: Step) -> bool:
     """Whether it is stepped on what the rank's last backward pass gave, and that is what the first rank's gave."""
     own, others = step.own_last or (), first.own_last or ()
     return equal(step.grads or (), own) and equal(own, others) and any(own)
-
-
-def _ranks(evidence: Evidence) -> tuple[RankTrace, ...]:
-    """Those whose gradients should be one and the same, nothing where there are not several."""
-    ranks = trainers(evidence.trace)
-    return ranks if len(ranks) > 1 and not incomparable(evidence.trace) else ()
-
-
-def _looks(ranks: Sequence[RankTrace]) -> Iterator[_Look]:
-    tables = [
-        {step.n: step for step in rank.steps if step.own and step.grads and len(step.own) == len(step.grads)}
-        for rank in ranks
-    ]
-    for n in sorted(set.intersection(*map(set, tables))) if tables else ():
-        steps = tuple(table[n] for table in tables)
-        if len({step.grad_names for step in steps}) == 1 and all(map(_finite, steps)):
-            yield _Look(n, steps)
-
-
-def _finite(step: Step) -> bool:
-    numbers = (*(step.grads or ()), *(step.own or ()), *(step.own_last or ()))
-    return all(x is not None and math.isfinite(x) for x in numbers)
 
 
 def _mean(sums: Sequence[Sequence[float | None]]) -> list[float]:

@@ -8,8 +8,17 @@ from __future__ import annotations
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit
-from grader.checks.run.replica_comparison import Comparison, contains, trainers
+from grader.checks.run.average_shares import average_shares
+from grader.checks.run.own_gradients import averaging_ranks, gradients_computed, looks
+from grader.checks.run.replica_comparison import Comparison, contains, equal, trainers
+from grader.model.call_site import Site
 from grader.model.trace import RankTrace
+
+_FEW = 0.2
+"""Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
+_SELDOM = 0.5
+"""Gradients for each step below which a rank does not compute those that it steps on."""
+_MEETINGS = ("barrier", "monitored_barrier")
 
 
 def alone(evidence: Evidence, only: RankTrace) -> Hit:
@@ -53,6 +62,66 @@ def scored_alone(evidence: Evidence) -> Hit | None:
         ranks=(holder.rank,),
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
     )
+
+
+def without_a_part(evidence: Evidence) -> Hit | None:
+    """All step on the same gradients, in which some ranks' own have no part, or which some hardly ever compute."""
+    ranks_ = averaging_ranks(evidence)
+    computed = {r.rank: gradients_computed(r) for r in ranks_ if r.ended}
+    idle = [r for r in ranks_ if computed.get(r.rank, len(r.steps)) < _SELDOM * len(r.steps)]
+    if idle and len(idle) < len(ranks_):
+        told = f"For its {count(len(idle[0].steps), 'step')} {ranks([idle[0].rank]).lower()} computed " + (
+            f"{count(computed[idle[0].rank], 'gradient')}" if computed[idle[0].rank] else "no gradient"
+        )
+        busy = next(r for r in ranks_ if r not in idle)
+        return _without_a_part(
+            ranks_,
+            idle,
+            f"{told}; rank {busy.rank} computed {computed[busy.rank]:,}. What all step on is what others computed.",
+        )
+    same = [x for x in looks(ranks_) if all(equal(s.grads or (), x.steps[0].grads or ()) for s in x.steps)]
+    shares = average_shares([x.steps for x in same]) or ()
+    samples = [sum(s.samples for s in r.steps) for r in ranks_]
+    fair = [min(1 / len(ranks_), n / sum(samples) if all(samples) else 1) for n in samples]
+    out = [r for r, part, whole in zip(ranks_, shares, fair, strict=False) if part < _FEW * whole]
+    if not out:
+        return None
+    return _without_a_part(
+        ranks_,
+        out,
+        f"At {count(len(same), 'step')} that were looked at, all ranks stepped on the same gradients, and in those "
+        f"what {ranks(r.rank for r in out).lower()} had computed has a share of "
+        f"{abs(max(part for r, part in zip(ranks_, shares, strict=True) if r in out)):.0%}; in an average of "
+        f"{len(ranks_)} it is {1 / len(ranks_):.0%}.",
+    )
+
+
+def _without_a_part(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen: str) -> Hit:
+    name, site = _exchange(all_ranks[0])
+    sent = f" {at(site)} exchanges them with `{name}`." if name and place(site) else ""
+    return Hit(
+        message=f"{seen}{sent} The work of {ranks(r.rank for r in out).lower()} is thrown away.",
+        hint="Let every rank compute the gradients of its own batch, and average them: "
+        "`dist.all_reduce(parameter.grad)`, then `parameter.grad /= dist.get_world_size()`; or wrap the model in "
+        "`DistributedDataParallel`, which does that in `backward()`.",
+        where=place(site) or place(first_known([s.site for s in out[0].steps])),
+        ranks=tuple(r.rank for r in out),
+        details={"gradients_by_rank": {str(r.rank): gradients_computed(r) for r in all_ranks}},
+    )
+
+
+def _exchange(rank: RankTrace) -> tuple[str, Site | None]:
+    """What is called for each step, and before the first of them is taken."""
+    often = {(c.name, c.site) for c in rank.collectives if c.n >= len(rank.steps) // 2}  # not each is told
+    for call in rank.collectives:
+        if (
+            call.t < rank.steps[0].t
+            and call.name not in _MEETINGS
+            and call.site
+            and (call.name, call.site) in often
+        ):
+            return call.name, call.site
+    return "", None
 
 
 def twins(active: tuple[RankTrace, ...], found: Comparison, held: str) -> Hit:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from grader.checks.phrases import listed
-from grader.model.trace import RankTrace, Trace
+from grader.model.trace import RankTrace, Trace, Wrap
 
 Ranks: TypeAlias = tuple[int, ...]
 Line: TypeAlias = tuple[str, Ranks]
@@ -22,6 +22,9 @@ Line: TypeAlias = tuple[str, Ranks]
 _FIRST = 4
 SHARDING = ("fsdp", "fsdp2")
 """Kinds of wrappers that split parameters among ranks."""
+_MAX_BYTES = 8
+"""Of one number."""
+_MOST = 0.5
 _SENDING = ("send", "recv", "isend", "irecv", "batch_isend_irecv")
 _EXCHANGING = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", *_SENDING)
 
@@ -99,6 +102,13 @@ class Layout:
         return f" (dimension{'s' if len(names) > 1 else ''} {listed(names)})" if names else ""
 
 
+def sharding_wraps(rank: RankTrace) -> tuple[Wrap, ...]:
+    """Wrappers that split what is stepped on among ranks; a small module beside it makes no difference."""
+    wraps = tuple(w for w in rank.wraps if w.kind in SHARDING)
+    stepped = max((e.fields.get("param_bytes") or 0 for e in rank.events("held")), default=0)
+    return wraps if sum(w.num_params for w in wraps) * _MAX_BYTES >= _MOST * stepped else ()
+
+
 class _Merged:
     """Numbers that belong together."""
 
@@ -156,8 +166,9 @@ def _given(rank: RankTrace) -> Iterator[tuple[str, Line]]:
 
 def _splits(rank: RankTrace, world: int) -> Iterator[tuple[str, Line]]:
     """Dimensions along which parameters are split, other than by wrappers that put them together for each use."""
-    wraps = [w for w in rank.wraps if w.kind in SHARDING]
-    known = {w.parts or tuple(range(world)) for w in wraps} | {line[1] for _, line in _given(rank)}
+    known = {w.parts or tuple(range(world)) for w in sharding_wraps(rank)} | {
+        line[1] for _, line in _given(rank)
+    }
     for event in rank.events("placed"):
         for line in lines_told(event.fields.get("splits")):
             if line[1] not in known:
@@ -182,7 +193,7 @@ def lines_told(told: Any) -> list[Line]:
 
 def _copies(trace: Trace, models: tuple[Ranks, ...]) -> Iterator[Ranks]:
     """Ranks at the same place in their models; of these, under a wrapper that shards, those which it makes equal."""
-    across = {r.rank: (w.replicas or (r.rank,)) for r in trace.ranks for w in r.wraps if w.kind in SHARDING}
+    across = {r.rank: (w.replicas or (r.rank,)) for r in trace.ranks for w in sharding_wraps(r)}
     sizes = {len(model) for model in models}
     places = zip(*models, strict=True) if len(sizes) == 1 else ((r,) for model in models for r in model)
     for ranks in places:
@@ -198,8 +209,7 @@ def _by_hand(trace: Trace) -> str:
     given = any(e.fields.get("given") is True for r in trace.ranks for e in r.events("backward"))
     if given and any(c.name in _SENDING for c in calls):
         return "Ranks send one another what goes forward and backward, as the stages of a pipeline do"
-    wraps = [w for r in trace.ranks for w in r.wraps]
-    if any(w.kind in SHARDING or w.num_sync_batchnorm for w in wraps):
+    if any(sharding_wraps(r) or any(w.num_sync_batchnorm for w in r.wraps) for r in trace.ranks):
         return ""
     if any(c.forward and c.name.startswith(_EXCHANGING) for c in calls):
         return "The ranks' models exchange values within their forward passes, as the parts of one model do"

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from grader.checks.run.parallel_layout import SHARDING, Layout
+from grader.checks.run.parallel_layout import Layout, sharding_wraps
 from grader.model.line_change import Sums
 from grader.model.trace import Final, RankTrace, Trace
 
@@ -61,9 +61,7 @@ def trainers(trace: Trace) -> tuple[RankTrace, ...]:
 
 def sharded(trace: Trace) -> bool:
     """True where parameters are split among ranks, so that fingerprints differ by design."""
-    return any(w.kind in SHARDING for r in trace.ranks for w in r.wraps) or any(
-        f.sharded for r in trace.ranks for f in r.finals
-    )
+    return any(map(sharding_wraps, trace.ranks)) or any(f.sharded for r in trace.ranks for f in r.finals)
 
 
 def incomparable(trace: Trace) -> bool:

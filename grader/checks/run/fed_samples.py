@@ -1,0 +1,55 @@
+"""How much of what the loaders gave went into the model: batches that are cut after they were drawn."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from grader.checks.evidence import Evidence
+from grader.checks.run.loader_passes import passes_of
+from grader.checks.run.replica_comparison import trainers
+from grader.model.trace import RankTrace
+
+_NEARLY_ALL = 0.9
+_ROUNDING = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class FedSamples:
+    """Of one rank in all steps: samples that training loaders gave, and those that its model was called with."""
+
+    rank: int
+    num_drawn: int
+    num_fed: int
+
+
+def unused_samples(evidence: Evidence) -> tuple[FedSamples, ...]:
+    """Ranks whose models were given clearly less than what was drawn for them.
+
+    Empty, too, where that can't be told: batches that come otherwise than one loader's before each step, or a model
+    whose input does not have its samples along the first dimension, as its calls in validation tell.
+    """
+    training = {stream.site for stream in evidence.ledger.training}
+    if len(training) != 1:
+        return ()
+    found = [_fed(evidence, rank) for rank in trainers(evidence.trace)]
+    return tuple(one for one in found if one is not None and one.num_fed < _NEARLY_ALL * one.num_drawn)
+
+
+def _fed(evidence: Evidence, rank: RankTrace) -> FedSamples | None:
+    drawn: dict[int, int] = defaultdict(int)
+    for one in passes_of(rank):
+        for batch in one.batches if one.kind == "training" else ():
+            drawn[batch.step] += batch.size
+    steps = [step for step in rank.steps if step.n in drawn]
+    if len(steps) < _NEARLY_ALL * len(rank.steps) or not _by_sample(evidence, rank):
+        return None
+    return FedSamples(rank.rank, sum(drawn[step.n] for step in steps), sum(step.samples for step in steps))
+
+
+def _by_sample(evidence: Evidence, rank: RankTrace) -> bool:
+    """Whether a call of the model counts samples: in validation it counted as many as were drawn."""
+    told = (e.fields.get("num_samples") for e in rank.events("evaluation") if e.fields.get("op") == "end")
+    fed = sum(number for number in told if isinstance(number, int))
+    drawn = sum(s.num_samples for stream in evidence.ledger.validation for s in stream.shards(rank.rank))
+    return fed > 0 and abs(fed - drawn) <= _ROUNDING * drawn
