@@ -126,6 +126,8 @@ class Batch:
     wait_s: float
     step: int
     t: float
+    labels: tuple[int, ...] | None = None
+    """What came for the indices, where somebody looked: one whole number for each sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,8 @@ class Step:
     """Backward passes since this optimizer's last step that began with all chosen gradients cleared; `full`: with none
     of them cleared. None where nobody looked."""
     full: int | None = None
+    exchanges: int | None = None
+    """Collectives of the default group since the last step; None where there was no group."""
 
 
 @dataclass(frozen=True, slots=True)

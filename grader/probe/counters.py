@@ -23,7 +23,9 @@ class RankCounters:
         loss: last loss seen at a backward pass since the last step, where it cost nothing to look.
         synced: whether the last training forward prepared gradient averaging; None unknown.
         micro_backwards, micro_unsynced: backward passes since the last step, and those of them without averaging.
-        derivatives: gradients taken since the last step without a backward pass (`torch.autograd.grad`).
+        derivatives: gradients taken since the last step without a backward pass (`torch.autograd.grad`);
+            all_derivatives: over the whole run.
+        sequence: collectives of the default group when the last step was written; None where there was no group.
         module_trained: whether a module went forward in training since the last step.
         beside: whether the last step was over tensors of no module, while a module was trained.
         bypass: wrap and place of a training forward around its wrapper, until a backward pass makes it count.
@@ -47,6 +49,8 @@ class RankCounters:
     micro_backwards: int = 0
     micro_unsynced: int = 0
     derivatives: int = 0
+    all_derivatives: int = 0
+    sequence: int | None = None
     module_trained: bool = False
     beside: bool = False
     bypass: tuple[int, CodeLocation | None] | None = None

@@ -55,7 +55,8 @@ PASS
     loader, n (nth pass over it, from 0), sampler_epoch (null if the sampler has none), site.
 BATCH
     loader, pass, n (nth delivered batch of the pass), size (samples), indices (into the root data set; null if
-    unknown), wait_s.
+    unknown), wait_s. At the first steps and at some later ones, drawn by lot, also labels: what came for these indices
+    as a tensor of one whole number for each.
 PASS_END
     loader, pass, num_batches, exhausted (false after `break`).
 FEED
@@ -84,7 +85,8 @@ STEP
     models in training since the last step), data_s (waiting for training batches), compute_s (first forward pass
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
-    passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging).
+    passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging),
+    exchanges (collectives that the default group has run since the last step; absent where there is no group).
     On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on
     (rarer for huge tensors, equal on all ranks)
     also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 NUM_CHOSEN = 4
@@ -36,7 +36,7 @@ def is_sharded(tensor: Any) -> bool:
 
 def sums(tensors: Iterable[Any]) -> list[float | None]:
     """One float64 sum per tensor, of the local part where it is sharded; None in place of a missing tensor."""
-    return _values(tensors, lambda flat: flat.sum(dtype=_float64()))
+    return _values(tensors, doubled=False)
 
 
 def fingerprint(tensors: Iterable[Any]) -> list[float | None]:
@@ -45,34 +45,34 @@ def fingerprint(tensors: Iterable[Any]) -> list[float | None]:
     Softmax and normalisation layers make some sums 0, or constant, whatever the data: the gradients of a classifier's
     last layer add up to 0 over the classes. 61 is prime, so that the doubled elements seldom line up with a dimension.
     """
-    return _values(tensors, lambda flat: flat.sum(dtype=_float64()) + flat[::_DOUBLED].sum(dtype=_float64()))
+    return _values(tensors, doubled=True)
 
 
-def _float64() -> Any:
+def _values(tensors: Iterable[Any], *, doubled: bool) -> list[float | None]:
     import torch
 
-    return torch.float64
-
-
-def _values(tensors: Iterable[Any], value: Callable[[Any], Any]) -> list[float | None]:
-    import torch
-
+    # What a script puts in the place of a method of `torch.Tensor` is not asked: these cannot be replaced.
+    base, float64 = torch._C.TensorBase, torch.float64
     found: list[Any] = []
     with torch.no_grad():
         for tensor in tensors:
             if tensor is None:
                 found.append(None)
                 continue
-            local = tensor.to_local() if is_sharded(tensor) else tensor.detach()
+            local = tensor.to_local() if is_sharded(tensor) else base.detach(tensor)
             if local.is_sparse:
-                local = local.coalesce().values()
-            found.append(value(local.reshape(-1)))
+                local = base.values(base.coalesce(local))
+            flat = base.reshape(local, -1)
+            total = base.sum(flat, dtype=float64)
+            if doubled:
+                total = total + base.sum(base.__getitem__(flat, slice(None, None, _DOUBLED)), dtype=float64)
+            found.append(total)
         present = [one for one in found if one is not None]
         if present and present[0].device.type != "cpu":
             # One synchronisation with the device instead of one for each tensor.
             values = iter(torch.stack([one.to(present[0].device) for one in present]).tolist())
             return [None if one is None else next(values) for one in found]
-        return [None if one is None else one.item() for one in found]
+        return [None if one is None else base.item(one) for one in found]
 
 
 def sample_hashes(batch: Any) -> list[str]:

@@ -197,7 +197,7 @@ def _end() -> None:
         steps=counters.steps,
         backwards=counters.backwards,
         forwards=counters.forwards,
-        derivatives=counters.derivatives,
+        derivatives=counters.all_derivatives,
         group_destroyed=process_groups.destroyed(),
         sequence=process_groups.sequence() if torch is not None else None,
         peak_device_bytes=torch.cuda.max_memory_allocated() if torch is not None and on_device else None,

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import code_locations, events
+from grader.probe import code_locations, events, sampling
 from grader.probe.counters import counters
 from grader.probe.datasets import MAX_INDICES, index_list, num_samples
 from grader.probe.loaders import TrackedLoader, built, loader_of, sampler_of, whole
@@ -21,6 +21,11 @@ from grader.probe.writer import writer
 _MAX_CREDIT_BATCHES = 4
 """Batches that may wait between a loader and the model before they no longer explain what the model is fed."""
 
+
+_FIRST = 16
+"""Steps before which every batch's labels are told; later those before some steps, sampled at random."""
+_MAX_LABELS = 1024
+_looks = sampling.SampledSteps(8)
 
 before_batch: list[Callable[[], None]] = []
 """Called whenever a batch is asked for."""
@@ -110,8 +115,13 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
         counters.largest_batch = max(counters.largest_batch, size)
         counters.credit = min(counters.credit + size, counters.largest_batch * _MAX_CREDIT_BATCHES)
         counters.explained = True
+    labels = (
+        _labels(data, size)
+        if indices is not None and (counters.steps < _FIRST or _looks.at(counters.steps))
+        else b""
+    )
     writer.send(
-        b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f}'
+        b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f%s}'
         % (
             t,
             current.loader.id,
@@ -120,8 +130,27 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
             size,
             b"null" if indices is None else str(indices).encode(),
             wait_s,
+            labels,
         )
     )
+
+
+def _labels(data: Any, size: int) -> bytes:
+    """Those of a batch, as one more field; nothing where it has no whole numbers, one for each sample."""
+    import torch
+
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, (list, tuple)) else ()
+    for part in parts:
+        if (
+            isinstance(part, torch.Tensor)
+            and part.dtype == torch.int64
+            and part.shape == (size,)
+            and part.is_cpu
+        ):
+            return (
+                b',"labels":' + str(torch._C.TensorBase.tolist(part)).encode() if size <= _MAX_LABELS else b""
+            )
+    return b""
 
 
 def close() -> None:

@@ -267,6 +267,7 @@ def _wrap_grad(original: Any) -> Any:
     def grad(*args: Any, **kwargs: Any) -> Any:
         if not is_compiling():
             counters.derivatives += 1
+            counters.all_derivatives += 1
         return original(*args, **kwargs)
 
     return grad

@@ -7,6 +7,7 @@ import math
 import os
 from typing import Any, Protocol
 
+from grader.probe import process_groups
 from grader.probe.counters import counters
 from grader.probe.gradient_clearing import Watch
 from grader.probe.writer import writer
@@ -61,6 +62,10 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
         f'"synced":{"null" if synced is None else "true" if synced else "false"},'
         f'"backwards":{counters.micro_backwards},"unsynced":{counters.micro_unsynced}'
     )
+    sequence = process_groups.sequence()
+    if sequence is not None:
+        line += f',"exchanges":{sequence - (counters.sequence or 0)}'
+        counters.sequence = sequence
     if known.watch is not None:
         line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
         known.watch.end()

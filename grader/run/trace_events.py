@@ -143,6 +143,7 @@ def batch(f: Fields, t: float, step: int) -> model.Batch:
         wait_s=f.real("wait_s"),
         step=step,
         t=t,
+        labels=f.maybe("labels", f.wholes),
     )
 
 
@@ -180,6 +181,7 @@ def step(f: Fields, t: float) -> model.Step:
         own_last=f.maybe("own_last", f.sums),
         empty=f.maybe("empty", f.whole),
         full=f.maybe("full", f.whole),
+        exchanges=f.maybe("exchanges", f.whole),
     )
 
 

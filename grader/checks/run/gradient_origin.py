@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, median
 
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
-from grader.checks.run.own_gradients import averaging_ranks
+from grader.checks.run.own_gradients import averaging_ranks, gradients_computed
 from grader.checks.run.own_gradients import looks as looks_of
 from grader.checks.run.replica_comparison import equal
 from grader.model.trace import RankTrace, Step
@@ -24,6 +24,8 @@ _UNRELATED = 0.35
 """Correlation below which what is stepped on has nothing to do with what was given: it is 1 where gradients are
 averaged or scaled, and stays above one half where they are clipped or rounded to their signs."""
 _MOSTLY = 0.8
+_MUCH_MORE = 0.5
+"""Of the number of steps: gradients that one rank may compute for itself, to look at a few samples or to try rates."""
 
 
 def made_up(evidence: Evidence) -> str:
@@ -68,6 +70,40 @@ def not_of_own_samples(evidence: Evidence) -> str:
         f"{count(len(looks), 'step')} that were looked at each stepped on a gradient that it had computed by itself, "
         "the very same on all of them: it did not come from what they drew."
     )
+
+
+def of_one_rank_more(evidence: Evidence) -> str:
+    """A rank that computed gradients beyond those of the steps that it took with all others."""
+    ranks = [rank for rank in averaging_ranks(evidence) if rank.ended]
+    steps = {len(rank.steps) for rank in ranks}
+    if len(ranks) < 2 or len(steps) > 1:
+        return ""
+    computed = {rank.rank: gradients_computed(rank) for rank in ranks}
+    most, fewest = max(computed, key=computed.__getitem__), min(computed, key=computed.__getitem__)
+    if computed[most] - computed[fewest] < _MUCH_MORE * max(steps):
+        return ""
+    return (
+        f"Rank {most} computed {computed[most]:,} gradients and rank {fewest} {computed[fewest]:,}, for "
+        f"{count(max(steps), 'step')} that both took: what became of the others, nothing tells."
+    )
+
+
+def met_when_watched(evidence: Evidence) -> str:
+    """Exchanges at the steps that are looked at, and none at the others."""
+    for rank in averaging_ranks(evidence):
+        seen = [(bool(step.grads), step.exchanges) for step in rank.steps if step.exchanges is not None]
+        watched, others = ([n for looked, n in seen if looked is which] for which in (True, False))
+        if len(watched) < _FEWEST_LOOKS or len(others) < _FEWEST_LOOKS or not median(watched):
+            continue
+        silent = sum(n < median(watched) / 2 for n in others)
+        if silent >= _MOSTLY * len(others) and 2 * sum(n >= median(watched) / 2 for n in watched) > len(
+            watched
+        ):
+            return (
+                f"Rank {rank.rank} exchanged something {median(watched):g} times at each of {len(watched)} steps that "
+                f"were looked at, and less than half of it at {silent:,} of {count(len(others), 'other step')}."
+            )
+    return ""
 
 
 def _by_itself(step: Step, first: Step) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
-from grader.checks.run.gradient_origin import made_up, not_of_own_samples
+from grader.checks.run.gradient_origin import made_up, met_when_watched, not_of_own_samples, of_one_rank_more
 from grader.checks.run.replica_comparison import compare_gradients, contains, equal, sharded, trainers
+from grader.checks.run.sample_labels import changing_labels
 from grader.checks.run.told_path import off_path
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
 from grader.model.run import Ending, RankRecord
@@ -71,6 +72,9 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
         pretended_samples(evidence),
         made_up(evidence),
         not_of_own_samples(evidence),
+        of_one_rank_more(evidence),
+        met_when_watched(evidence),
+        changing_labels(evidence),
     )
     found += [Contradiction(fact, True, outside=False) for fact in told if fact]
     found += _file_times(evidence)
