@@ -49,7 +49,7 @@ from grader.checks.phrases import at, count, epochs, place, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
-from grader.checks.source.share_causes import cut_before, own_cuts, whole_set
+from grader.checks.source.share_causes import batch_cuts, cut_before, own_cuts, whole_set
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -190,7 +190,7 @@ def _unused_hit(evidence: Evidence, unused: tuple[FedSamples, ...]) -> Hit:
             f"{at(site, 'the training loop')} brings is thrown away, and the model can't learn from it."
         ),
         hint="Give the model the whole batch as the loader brings it; a smaller batch is the loader's `batch_size`.",
-        where=place(site),
+        where=(*lines(evidence.script, batch_cuts(evidence.script)), *place(site)),
         ranks=tuple(one.rank for one in unused),
         details={"fed_by_rank": {str(one.rank): one.num_fed for one in unused}},
     )

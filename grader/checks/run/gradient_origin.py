@@ -80,7 +80,8 @@ def of_one_rank_more(evidence: Evidence) -> str:
         return ""
     computed = {rank.rank: gradients_computed(rank) for rank in ranks}
     most, fewest = max(computed, key=computed.__getitem__), min(computed, key=computed.__getitem__)
-    if computed[most] - computed[fewest] < _MUCH_MORE * max(steps):
+    # Who hardly computes any has no part in what is stepped on, which GRAD001 says.
+    if min(computed[most] - computed[fewest], computed[fewest]) < _MUCH_MORE * max(steps):
         return ""
     return (
         f"Rank {most} computed {computed[most]:,} gradients and rank {fewest} {computed[fewest]:,}, for "

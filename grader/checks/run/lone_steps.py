@@ -111,17 +111,11 @@ def _without_a_part(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen
 
 
 def _exchange(rank: RankTrace) -> tuple[str, Site | None]:
-    """What is called for each step, and before the first of them is taken."""
-    often = {(c.name, c.site) for c in rank.collectives if c.n >= len(rank.steps) // 2}  # not each is told
-    for call in rank.collectives:
-        if (
-            call.t < rank.steps[0].t
-            and call.name not in _MEETINGS
-            and call.site
-            and (call.name, call.site) in often
-        ):
-            return call.name, call.site
-    return "", None
+    """What is called for each step, of which not each call is told: before the first and after it."""
+    first = rank.steps[0].t
+    told = [c for c in rank.collectives if c.name not in _MEETINGS and c.site]
+    later = {(c.name, c.site) for c in told if c.t > first and c.n >= len(rank.steps) // 2}
+    return next(((c.name, c.site) for c in told if c.t < first and (c.name, c.site) in later), ("", None))
 
 
 def twins(active: tuple[RankTrace, ...], found: Comparison, held: str) -> Hit:

@@ -171,3 +171,17 @@ def whole_set(script: Script, subset: ast.AST) -> str:
     ]:
         return f"{told}leave out {script.at(subset)}, so that the loader's sampler gets the whole of {whole}."
     return f"{told}write {whole} instead of {script.quote(subset)} at {script.at(subset)}, for the sampler to divide."
+
+
+def batch_cuts(script: Script) -> Iterable[ast.Subscript]:
+    """Slices of what a training loop draws: `images[:16]`."""
+    for draw in script.training.draws:
+        if not draw.trains or not isinstance(draw.loop, ast.For | ast.AsyncFor):
+            continue
+        drawn = {n.id for n in ast.walk(draw.loop.target) if isinstance(n, ast.Name)}
+        for statement in draw.loop.body:
+            for node in ast.walk(statement):
+                if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+                    continue
+                if isinstance(node.value, ast.Name) and node.value.id in drawn:
+                    yield node
