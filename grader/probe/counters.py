@@ -33,6 +33,7 @@ class RankCounters:
         explained: whether a loader delivered samples with known indices since the last step.
         largest_batch: samples of the largest batch with known indices.
         unfed_batches: batches delivered since the last forward pass.
+        validates: whether the newest batch is of a data set that says it is for validation.
     """
 
     steps: int = 0
@@ -58,6 +59,7 @@ class RankCounters:
     explained: bool = False
     largest_batch: int = 0
     unfed_batches: int = 0
+    validates: bool = False
 
     def start_next_step(self) -> None:
         """Forget what has gathered for the step that was just written."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from grader.probe import code_locations, events
+from grader.probe.counters import counters
+from grader.probe.fingerprints import sample_hashes
 from grader.probe.patches import guarded
 from grader.probe.writer import writer
 
@@ -20,16 +22,20 @@ class _Evaluation:
         self.samples = 0
 
 
+_MAX_HASHED = 512
+"""Samples of validation sets that are looked at, the first ones."""
+
 _running: _Evaluation | None = None
+_num_hashed = 0
 
 
-def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, size: int) -> None:
+def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, size: int, batch: Any) -> None:
     """Count a forward pass that trains nothing.
 
     Args:
         wrap: id of the model's WRAP event. through_wrapper: whether it went through that wrapper.
         training, grad: whether the model was in training mode, and gradients were recorded.
-        size: samples of its batch.
+        size: samples of its batch, which is the first tensor it was given.
     """
     global _running
     key = (wrap, through_wrapper, training, grad, code_locations.here())
@@ -39,6 +45,17 @@ def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, si
         _write("begin", _running)
     _running.forwards += 1
     _running.samples += size
+    if counters.validates and batch is not None and size and batch.device.type == "cpu":
+        _look(batch)
+
+
+@guarded("evaluated samples")
+def _look(batch: Any) -> None:
+    global _num_hashed
+    if _num_hashed < _MAX_HASHED:
+        hashes = sample_hashes(batch)
+        _num_hashed += len(hashes)
+        writer.write(events.EVALUATED, hashes=hashes)
 
 
 def _write(op: str, evaluation: _Evaluation) -> None:

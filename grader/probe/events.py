@@ -69,6 +69,9 @@ BYPASS
 EVALUATION
     a run of forward passes in evaluation mode or without gradients: op `begin`/`end`, wrap or null,
     through_wrapper, site, num_forwards, num_samples (both complete at `end`), training_mode, grad_enabled.
+EVALUATED
+    hashes (as FEED's) of what a model was given in evaluation while batches came from a data set that says it is for
+    validation; the first 512 samples, on the CPU.
 CHANGED
     a module inside DDP is no longer the one that was wrapped: wrap, added (names of parameters that have a gradient and
     that DDP does not know), frozen (names of those that no longer require one), removed (number of tensors that are
@@ -167,6 +170,7 @@ PASS_END = "pass_end"
 FEED = "feed"
 BYPASS = "bypass"
 EVALUATION = "evaluation"
+EVALUATED = "evaluated"
 CHANGED = "changed"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"

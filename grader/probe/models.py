@@ -212,7 +212,9 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         counters.credit = max(0, counters.credit - size)
         counters.data_s = 0.0  # the waiting was for evaluation
         through_wrapper = wrapper is not None and through
-        evaluation_passes.note(known.wrap, through_wrapper, model.training, _torch.is_grad_enabled(), size)
+        evaluation_passes.note(
+            known.wrap, through_wrapper, model.training, _torch.is_grad_enabled(), size, batch
+        )
         return
     evaluation_passes.end()
     if not known.stepped:

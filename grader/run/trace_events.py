@@ -18,6 +18,7 @@ _GENERIC = frozenset(
     {
         events.UNSUPPORTED,
         events.BYPASS,
+        events.EVALUATED,
         events.EVALUATION,
         events.MESH,
         events.PARALLEL,

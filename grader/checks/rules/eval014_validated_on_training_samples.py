@@ -63,7 +63,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, places
+from grader.checks.phrases import at, count, place, places
 from grader.checks.rule import Hit, Observation, flagged, verified
 from grader.checks.source.causes import lines
 from grader.checks.source.script import Script
@@ -74,6 +74,7 @@ from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.fed_samples import SharedSamples
     from grader.checks.run.sample_ledger import Stream
     from grader.checks.run.split_membership import Scored
 
@@ -133,17 +134,37 @@ def _put_together(node: ast.AST) -> list[ast.expr]:
 def check_run(evidence: Evidence) -> Observation:
     """Flag runs all of whose validation passes go over samples that were trained on."""
     from grader.checks.run.evaluation_passes import unseen
+    from grader.checks.run.fed_samples import validation_samples
     from grader.checks.run.split_membership import scored_samples
 
     read = list(check_source(evidence.script))
     if read:
         return flagged(*read)
     found = scored_samples(evidence.ledger)
+    apart = not found or any(one.num_trained < _MOST * one.num_scored for one in found)
+    if apart and (mixed := validation_samples(evidence)):
+        return flagged(_mixed_hit(evidence, mixed))
     if not found:
         return unseen(evidence, "No validation pass with known samples of a known data set was seen.")
-    if any(one.num_trained < _MOST * one.num_scored for one in found):
+    if apart:
         return verified("The ranks validated on samples that no rank trained on.")
     return flagged(_hit(evidence, found[0]))
+
+
+def _mixed_hit(evidence: Evidence, mixed: tuple[SharedSamples, ...]) -> Hit:
+    worst = max(mixed, key=lambda one: one.num_shared / one.num_looked_at)
+    site = next((stream.site for stream in evidence.ledger.training), None)
+    return Hit(
+        message=(
+            f"Of {count(worst.num_looked_at, 'sample')} that rank {worst.rank}'s model was given in training where "
+            f"somebody looked, {worst.num_shared:,} are samples of the validation set, to the last pixel: the accuracy "
+            "on it says nothing about images that the network has never seen."
+        ),
+        hint="Train on the training split alone, and keep the validation set for scoring.",
+        where=place(site),
+        ranks=tuple(one.rank for one in mixed),
+        details={"shared_by_rank": {str(one.rank): one.num_shared for one in mixed}},
+    )
 
 
 def _hit(evidence: Evidence, found: Scored) -> Hit:

@@ -1,4 +1,4 @@
-"""How much of what the loaders gave went into the model: batches that are cut after they were drawn."""
+"""What the models were given in training: how much of what was drawn for them, and what else."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from grader.model.trace import RankTrace
 
 _NEARLY_ALL = 0.9
 _ROUNDING = 0.02
+_FEWEST_SHARED = 16
+_SHARED = 0.05
+"""Of what was looked at in training: a few images stand in both splits of a data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,32 @@ def unused_samples(evidence: Evidence) -> tuple[FedSamples, ...]:
         return ()
     found = [_fed(evidence, rank) for rank in trainers(evidence.trace)]
     return tuple(one for one in found if one is not None and one.num_fed < _NEARLY_ALL * one.num_drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSamples:
+    """Of one rank: samples that were looked at in training, and those of them that models were validated on as well."""
+
+    rank: int
+    num_looked_at: int
+    num_shared: int
+
+
+def validation_samples(evidence: Evidence) -> tuple[SharedSamples, ...]:
+    """Ranks that trained on what validation sets hold, pixel by pixel, wherever it came from."""
+    scored = {
+        sample
+        for rank in evidence.trace.ranks
+        for event in rank.events("evaluated")
+        for sample in event.fields.get("hashes") or ()
+    }
+    found = []
+    for rank in trainers(evidence.trace) if scored else ():
+        fed = [sample for feed in rank.feeds for sample in feed.hashes]
+        shared = sum(sample in scored for sample in fed)
+        if shared >= max(_FEWEST_SHARED, _SHARED * len(fed)):
+            found.append(SharedSamples(rank.rank, len(fed), shared))
+    return tuple(found)
 
 
 def _fed(evidence: Evidence, rank: RankTrace) -> FedSamples | None:
