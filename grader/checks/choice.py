@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,6 +45,8 @@ def _names(texts: Iterable[str], option: str) -> frozenset[str]:
             raise UsageError(f"{option} {text!r}: name a rule such as DATA002, or a family such as DATA")
         for name in names:
             if name not in codes and name not in families:
+                import difflib
+
                 near = difflib.get_close_matches(name, [*families, *codes], n=1)
                 hint = f" Did you mean {near[0]}?" if near else f" The families are {', '.join(families)}."
                 raise UsageError(

@@ -18,9 +18,9 @@ from grader.checks.source.noqa import Silenced
 from grader.checks.source.script import SYNTAX, Script, parse
 from grader.checks.syntax_page import PAGE
 from grader.errors import GraderError
-from grader.garbage import without_collections
 from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.submission import Submission
+from grader.plugins.garbage import without_collections
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ Importing this must stay cheap: commands import what they need when they run.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -16,6 +15,7 @@ from grader import __version__
 from grader.cli.command import add_command, load_commands
 from grader.cli.output import print_to_nobody, unread_is_no_fault
 from grader.errors import EXIT_USAGE, GraderError
+from grader.plugins.garbage import leave_to_the_system
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells show it."""
@@ -42,6 +42,7 @@ def build_parser(typed: str = "") -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a traceback here is a bug of ours."""
+    leave_to_the_system()
     argv = sys.argv[1:] if argv is None else argv
     try:
         parser = build_parser(argv[0] if argv else "")
@@ -66,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(error: GraderError, *, as_json: bool) -> int:
     if as_json:
+        import json
+
         print(
             json.dumps(
                 {"schema": 1, "error": {"kind": type(error).__name__, "message": str(error)}}, indent=2

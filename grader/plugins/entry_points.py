@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +16,39 @@ _FILE = "entry_points.txt"
 
 def entry_points_of(group: str) -> tuple[EntryPoint, ...]:
     """All of a group, sorted by name; nothing is imported. "" is a group of nobody."""
-    if not group:
+    if not group or not _may_be_named(group):
         return ()
     # Here and not above: what reads installed packages takes longer to import than all commands together.
     from importlib.metadata import entry_points
 
     return tuple(sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)))
+
+
+def _may_be_named(group: str) -> bool:
+    """Whether an installed package may offer something: files alone are asked, rather once too often."""
+    if any(finder is not PathFinder and hasattr(finder, "find_distributions") for finder in sys.meta_path):
+        return True
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")  # noqa: PTH208  the names alone
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True  # an archive, or what only another may read
+        infos = (name for name in names if name.lower().endswith((".dist-info", "egg-info")))
+        if any(_holds(f"{place or '.'}/{info}/{_FILE}", group) for info in infos):
+            return True
+    return False
+
+
+def _holds(path: str, word: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  a hundred of them, most of which are not there
+            return word.encode() in file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def place_of(entry: EntryPoint) -> tuple[Path, int]:

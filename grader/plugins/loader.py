@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from grader.errors import GraderError, InfraError, TaskError
+from grader.plugins.garbage import without_collections
 from grader.plugins.problems import PluginProblem, line_in, meant, refuse
 from grader.plugins.shape import Complaint, Shape
 from grader.plugins.shape_check import ShapeCheck, strange_names
@@ -67,11 +68,12 @@ def load(
     """
     files, amiss = listed(sources)
     problems, found = list(amiss), []
-    for file in files:
-        plugin, faults = _checked(file, shape)
-        problems += faults
-        if plugin is not None:
-            found.append(plugin)
+    with without_collections():
+        for file in files:
+            plugin, faults = _checked(file, shape)
+            problems += faults
+            if plugin is not None:
+                found.append(plugin)
     problems += together(found)
     refuse(problems)
     return tuple(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +57,9 @@ def line_in(path: Path, error: BaseException) -> int:
 
 def meant(word: str, known: Iterable[str]) -> str:
     """A known word that is spelled much like this one, whatever the case; "" where none is."""
+    # Who misspells nothing need not wait for it.
+    import difflib
+
     by_case = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), by_case, n=1)
     return by_case[close[0]] if close else ""

@@ -7,16 +7,14 @@ import os
 import pickle
 import resource
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any, NoReturn, TypeVar
 
 from grader.readers import serving
+from grader.readers.channel import Channel
 from grader.readers.limits import BusyError, OverLimitError, ReadingLimits
 
 _MARGIN_S = 5.0
@@ -33,6 +31,10 @@ class Reader:
     """
 
     def __init__(self, first: str, environment: Mapping[str, str]) -> None:
+        # Not for whoever forks.
+        import socket
+        import subprocess
+
         self.environment = environment
         ours, theirs = socket.socketpair()
         with theirs:
@@ -42,7 +44,7 @@ class Reader:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
-        self._connection = Connection(ours.detach())
+        self._connection = Channel(ours.detach())
         self._ready = self._owes = False
 
     def ask(self, work: Callable[..., _T], given: tuple[Any, ...], limits: ReadingLimits) -> _T:
@@ -142,15 +144,17 @@ def in_fork(work: Callable[[], _T], limits: ReadingLimits) -> _T:
     if pid == 0:
         _be_fork(work, limits, (receiving, sending))
     os.close(sending)
-    with Connection(receiving, writable=False) as connection:
-        try:
-            answer = _heard(connection, begun + limits.wall_s + _MARGIN_S, limits)
-        except _EndedError as ended:
-            _, status, used = _reap(pid)
-            raise OverLimitError(_why(status, used, ended.begun_s, limits), ended.at or "") from None
-        except BaseException:
-            _reap(pid)
-            raise
+    connection = Channel(receiving)
+    try:
+        answer = _heard(connection, begun + limits.wall_s + _MARGIN_S, limits)
+    except _EndedError as ended:
+        _, status, used = _reap(pid)
+        raise OverLimitError(_why(status, used, ended.begun_s, limits), ended.at or "") from None
+    except BaseException:
+        _reap(pid)
+        raise
+    finally:
+        connection.close()
     _reap(pid)
     given_back: _T = answer.value_within(limits)
     return given_back
@@ -161,7 +165,7 @@ def _be_fork(work: Callable[[], Any], limits: ReadingLimits, ends: tuple[int, in
     try:
         os.close(ends[0])
         serving.become_reader()
-        serving.do(Connection(ends[1], readable=False), work, limits)
+        serving.do(Channel(ends[1]), work, limits)
         code = 0
     finally:
         # Nothing that this process had open or planned is the copy's business.
@@ -174,7 +178,7 @@ def _reap(pid: int) -> tuple[int, int, resource.struct_rusage]:
     return os.wait4(pid, 0)
 
 
-def _heard(connection: Connection, deadline: float, limits: ReadingLimits) -> _Answer:
+def _heard(connection: Channel, deadline: float, limits: ReadingLimits) -> _Answer:
     at: str | None = None
     begun_s = 0.0
     while True:

@@ -14,9 +14,9 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from multiprocessing.connection import Connection
 from typing import Any
 
+from grader.readers.channel import Channel
 from grader.readers.limits import ReadingLimits
 
 ANSWER, FAILURE, MEMORY, DEPTH, TOO_LONG, AT, READY = range(7)
@@ -25,7 +25,7 @@ _PAGE_BYTES = resource.getpagesize()
 _MOST_KEPT_BYTES = 256 << 20
 """A reader that has grown by more than this ends after its work: what it gave back may not be the system's again."""
 
-_asks: Connection | None = None
+_asks: Channel | None = None
 
 
 def reads(name: str) -> None:
@@ -36,7 +36,7 @@ def reads(name: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """A reader of its own: serve at a descriptor (the first argument) after `module:function` (the second, if any)."""
-    connection = Connection(int(arguments[0]))
+    connection = Channel(int(arguments[0]))
     become_reader()
     if arguments[1:]:
         pkgutil.resolve_name(arguments[1])()
@@ -67,7 +67,7 @@ def become_reader() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def do(connection: Connection, work: Callable[[], Any], limits: ReadingLimits) -> None:
+def do(connection: Channel, work: Callable[[], Any], limits: ReadingLimits) -> None:
     """Work within limits, and send what came of it."""
     global _asks
     _asks = connection
@@ -96,7 +96,7 @@ def do(connection: Connection, work: Callable[[], Any], limits: ReadingLimits) -
     connection.send_bytes(message)
 
 
-def _send(connection: Connection, kind: int, value: Any) -> None:
+def _send(connection: Channel, kind: int, value: Any) -> None:
     connection.send_bytes(_pickled(kind, value))
 
 

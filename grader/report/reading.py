@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from grader.checks.limited_reading import read_within
-from grader.checks.lint import lint_script, without_collections
+from grader.checks.lint import lint_script
 from grader.checks.readiness import steps_for
 from grader.checks.rubric_step import RubricStep
 from grader.checks.rule_failures import parted
@@ -18,6 +18,7 @@ from grader.evaluate.foresight import Foresight, foresee
 from grader.model.finding import Finding
 from grader.model.submission import Submission
 from grader.model.task import Task
+from grader.plugins.garbage import without_collections
 from grader.readers import ReadingLimits
 from grader.report.cards import COSTS, costs_of, weigh
 
