@@ -51,7 +51,7 @@ from grader.checks.source.counted_right import share_of_right
 from grader.checks.source.reported_figures import FIGURES, computed_at, entries
 from grader.checks.source.score_causes import score_cause
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, name_of
+from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import EvidenceKind, Severity
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ EXPLAINED_BY = (
 
 
 _PLAIN = ("range", "round", "float", "min", "max")
-_ARITHMETIC = (ast.operator, ast.unaryop, ast.expr_context)
+_LITERAL = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Name, ast.operator, ast.unaryop, ast.expr_context)
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -93,16 +93,16 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def _made_up(script: Script, value: ast.expr) -> bool:
     """Whether a value has a literal part other than 0, and no part that is not a literal or a loop's counter."""
-    parts = [n for n in script.values.closure(value) if not isinstance(n, _ARITHMETIC)]
-    counters = [n for n in parts if isinstance(n, LOOPS)]
-    if not all(
-        isinstance(n, ast.Constant | ast.BinOp | ast.UnaryOp | ast.Name | ast.For)
-        or (isinstance(n, ast.Call) and name_of(n) in _PLAIN)
-        for n in parts
-    ):
-        return False
-    if any(not isinstance(c, ast.For) or name_of(c.iter) != "range" for c in counters):
-        return False
+    parts = []
+    for n in script.values.parts(value):
+        plain = isinstance(n, _LITERAL)
+        if isinstance(n, ast.For):
+            plain = name_of(n.iter) == "range"
+        elif isinstance(n, ast.Call):
+            plain = name_of(n) in _PLAIN
+        if not plain:
+            return False
+        parts.append(n)
     named = [n for n in parts if isinstance(n, ast.Name) and name_of(n) not in _PLAIN]
     known = all(all(o is not n for o in script.values.origins(n)) for n in named)
     return known and any(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
+import io
 from collections.abc import Collection
 from dataclasses import replace
 
 from grader.checks.source.script import Script
 from grader.model.fix import Edit
 from grader.model.submission import Submission
-
-_LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
 def touched_alone(script: Script, edits: Collection[Edit]) -> Submission:
@@ -26,8 +24,8 @@ def touched_alone(script: Script, edits: Collection[Edit]) -> Submission:
 
 
 def _alone(text: str, root: ast.Module, edits: list[Edit]) -> str:
-    # Lines and their ends take turns. What begins or ends on a line with another statement stays.
-    parts = _LINE_END.split(text)
+    # What begins or ends on a line with another statement stays.
+    lines = list(io.StringIO(text, newline=""))
     kept = {line for edit in edits for line in range(edit.line, edit.end_line + 1)}
     spans = [(_first_line(one), one.end_lineno or one.lineno) for one in root.body]
     for first, last in spans:
@@ -35,9 +33,8 @@ def _alone(text: str, root: ast.Module, edits: list[Edit]) -> str:
             kept.update(range(first, last + 1))
     for first, last in spans:
         if kept.isdisjoint(range(first, last + 1)):
-            for line in range(first, last + 1):
-                parts[2 * (line - 1)] = ""
-    return "".join(parts)
+            lines[first - 1 : last] = ["\n"] * (last - first + 1)
+    return "".join(lines)
 
 
 def _first_line(statement: ast.stmt) -> int:

@@ -7,7 +7,7 @@ are cached, bounded and silent where the trail is lost. They never compute a val
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 from grader.checks.source.attributes import Attributes, is_property
 from grader.checks.source.call_sites import Calls
@@ -73,8 +73,12 @@ class Values:
         They come in the order in which they are found, so that the first one is the same in every process.
         """
         if node not in self._closures:
-            self._closures[node] = self._collect(node).keys()
+            self._closures[node] = dict.fromkeys(self._collect(node)).keys()
         return self._closures[node]
+
+    def parts(self, node: ast.AST) -> Iterable[ast.AST]:
+        """The same one by one, for whoever stops at the first that is wrong."""
+        return self._closures.get(node) or self._collect(node)
 
     def _follow(self, node: ast.AST, returns: bool, depth: int) -> tuple[ast.AST, ...]:
         if not isinstance(node, _FOLLOWED):
@@ -90,10 +94,7 @@ class Values:
 
     def _step(self, node: ast.AST, returns: bool, depth: int) -> Iterable[ast.AST]:
         if isinstance(node, ast.Name):
-            if node is UNKNOWN:
-                yield node
-                return
-            definitions = self._scopes.reaching(node.id, node)
+            definitions = () if node is UNKNOWN else self._scopes.reaching(node.id, node)
             if not definitions:
                 yield node
             for definition in definitions:
@@ -171,15 +172,13 @@ class Values:
             else:
                 yield from self._follow(given, returns, depth)
         if missing:
-            default = default_of(function, parameter)
-            if default is not None and sites:
+            if sites and (default := default_of(function, parameter)) is not None:
                 yield from self._follow(default, returns, depth)
             else:
                 yield parameter
 
     def _from_attribute(self, node: ast.Attribute, returns: bool, depth: int) -> Iterable[ast.AST]:
-        module_level = self._names.module_value(self._names.qualified(node))
-        if module_level:
+        if module_level := self._names.module_value(self._names.qualified(node)):
             for definition in module_level:
                 yield from self._from_definition(definition, node, returns, depth)
             return
@@ -221,12 +220,10 @@ class Values:
                 for definition in reached:
                     yield from self._from_definition(definition, node, returns, depth)
                 return
-        found = False
-        for origin in self._follow(node.value, returns, depth):
-            for element in items_of(origin, key):
-                found = True
-                yield from self._follow(element, returns, depth)
-        if not found:
+        elements = [e for origin in self._follow(node.value, returns, depth) for e in items_of(origin, key)]
+        for element in elements:
+            yield from self._follow(element, returns, depth)
+        if not elements:
             yield node
 
     def _from_call(self, node: ast.Call, returns: bool, depth: int) -> Iterable[ast.AST]:
@@ -253,20 +250,22 @@ class Values:
         made = self._names.tree(function).returns.get(function, ())
         return [r.value for r in made if r.value is not None]
 
-    def _collect(self, node: ast.AST) -> dict[ast.AST, None]:
-        seen: dict[ast.AST, None] = {}
+    def _collect(self, node: ast.AST) -> Iterator[ast.AST]:
+        seen: set[ast.AST] = set()
         work = [node]
         while work and len(seen) < _MAX_NODES:
             current = work.pop()
             if current in seen or current is UNKNOWN:
                 continue
-            seen[current] = None
+            seen.add(current)
+            yield current
             if current not in self._sources:
                 self._sources[current] = self._sources_of(current)
             sources, statements = self._sources[current]
             work += sources
-            seen.update(dict.fromkeys(statements))
-        return seen
+            if statements:
+                seen.update(statements)
+                yield from statements
 
     def _added_to(self, node: ast.Name) -> list[ast.expr]:
         tree = self._names.tree(node)
