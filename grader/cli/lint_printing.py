@@ -45,7 +45,6 @@ def print_lint(
     from rich.console import Console
     from rich.text import Text
 
-    from grader.report.readiness import print_readiness
     from grader.report.safe_text import one_line
     from grader.report.terminal_cards import print_findings
 
@@ -62,6 +61,8 @@ def print_lint(
         if one.num_silenced:
             console.print(f"{one.num_silenced} more silenced by `# noqa`.", style="dim")
         if one.steps:
+            from grader.report.readiness import print_readiness
+
             print_readiness(one.steps, console, one.findings)
         elif not one.findings:
             console.print(

@@ -33,7 +33,7 @@ def stdout_console() -> Console:
     """A console on standard output; plain where that is no terminal."""
     from grader.cli.console import OutputConsole
 
-    return OutputConsole(file=sys.stdout, highlight=False, soft_wrap=False)
+    return OutputConsole(file=sys.stdout, emoji=False, highlight=False, soft_wrap=False)
 
 
 def print_grade(attempt: Attempt, workspace: Workspace, *, as_json: bool, staff: bool) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from grader.checks.rule import in_words
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.submission import Submission
-from grader.report.fix_changes import FixChange, fix_changes
 from grader.report.quote import Quote, quotes
 from grader.report.wording import EVIDENCES, SEVERITIES, mend_order, points_text, ranks_text
+
+if TYPE_CHECKING:
+    from grader.report.fix_changes import FixChange
 
 COSTS = "costs"
 """Among the details of a finding that was only read: what it would cost, as a card tells it."""
@@ -25,24 +28,31 @@ class Card:
 
     Attributes:
         number: 1 for the one to mend first.
-        finding: what was seen.
+        finding: what was seen; submission: in which files.
         title: the rule's name for people, "" where unknown.
         quotes: the first places with their lines; num_more_places: places that are not quoted.
         costs: one sentence per rubric item that lost points to it, or to a fault that follows from it and has no card.
         ranks: the ranks concerned in words, "" where none are named.
         seen: how it was seen, sentences.
-        changes: what its fix would change, by file; empty where it has none.
     """
 
     number: int
     finding: Finding
+    submission: Submission
     title: str
     quotes: tuple[Quote, ...]
     num_more_places: int
     costs: tuple[str, ...]
     ranks: str
     seen: tuple[str, ...]
-    changes: tuple[FixChange, ...] = ()
+
+    @property
+    def changes(self) -> tuple[FixChange, ...]:
+        """What its fix would change, by file; empty where it has none."""
+        # A terminal never asks.
+        from grader.report.fix_changes import fix_changes
+
+        return fix_changes(self.finding, self.submission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +192,13 @@ def _card(
     return Card(
         number=number,
         finding=finding,
+        submission=submission,
         title=titles.get(finding.code, ""),
         quotes=quotes(submission, places, context),
         num_more_places=len(finding.where) - len(places),
         costs=tuple(costs_of(finding, rubric)) or tuple(finding.details.get(COSTS, ())),
         ranks=ranks_text(finding.ranks) if finding.ranks else "",
         seen=tuple(_evidence(finding)),
-        changes=fix_changes(finding, submission),
     )
 
 

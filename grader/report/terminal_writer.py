@@ -7,15 +7,17 @@ of grades.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from grader.report import wording
 from grader.report.quote import Quote
 from grader.report.safe_text import one_line, visible
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 STYLES = {
     "good": "bold green",
@@ -35,7 +37,6 @@ class TerminalWriter:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.unicode = console.encoding.lower().startswith("utf")
-        self.box = box.SIMPLE_HEAD if self.unicode else box.ASCII_DOUBLE_HEAD
 
     def symbol(self, tone: str) -> str:
         """The mark of a tone: a tick, a cross, …."""
@@ -67,7 +68,11 @@ class TerminalWriter:
 
     def table(self, *columns: str, right: Iterable[int] = ()) -> Table:
         """An empty table; `right`: columns that are set flush right."""
-        table = Table(box=self.box, pad_edge=False, show_edge=False, header_style="dim")
+        from rich import box
+        from rich.table import Table
+
+        lines = box.SIMPLE_HEAD if self.unicode else box.ASCII_DOUBLE_HEAD
+        table = Table(box=lines, pad_edge=False, show_edge=False, header_style="dim")
         for index, column in enumerate(columns):
             table.add_column(column, justify="right" if index in set(right) else "left", overflow="fold")
         return table

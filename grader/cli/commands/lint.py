@@ -87,7 +87,6 @@ def run(args: argparse.Namespace) -> int:
     from grader.catalog.scripts import read_scripts
     from grader.catalog.submissions import MAX_FILE_BYTES
     from grader.checks.rule_failures import exit_code
-    from grader.cli.lint_fixing import Fixing, fix_scripts, holds_result, print_fixed
     from grader.cli.lint_printing import print_lint
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
     from grader.model.finding import Severity
@@ -104,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     )
     linted = [lint_one(source) for source in sources]
     if args.fix or args.diff:
+        from grader.cli.lint_fixing import Fixing, fix_scripts, holds_result, print_fixed
+
         fixing = Fixing(only_shown=args.diff, for_programs=form != "text")
         mended = fix_scripts(linted, lint_one, fixing)
         linted = [one.linted for one in mended]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
-from grader.report.audience import Audience, for_audience
-from grader.report.banner import sentence
 from grader.report.safe_text import visible
 from grader.report.wording import ITEM_STATES, points_text, ranks_text
+
+if TYPE_CHECKING:
+    from grader.report.audience import Audience
 
 _FULL = 100.0
 HELP = "write a results.json as Gradescope reads it, too"
@@ -24,6 +24,8 @@ HELP = "write a results.json as Gradescope reads it, too"
 
 def of_grade(grade: Grade, audience: Audience) -> str:  # noqa: ARG001 - learners read this file
     """The document as indented JSON with a newline at its end. There is one audience, whoever asks: the learner."""
+    from grader.report.audience import Audience, for_audience
+
     grade = for_audience(grade, Audience.LEARNER)
     document = {
         "score": _score(grade),
@@ -81,6 +83,9 @@ def _full(item: RubricResult) -> bool:
 
 
 def _overall(grade: Grade) -> str:
+    from grader.model.attempt_result import AttemptResult
+    from grader.report.banner import sentence
+
     said = f"{sentence(AttemptResult.of(grade))}."
     if grade.max_points != _FULL:
         said += f" Here they count as {points_text(_score(grade))} of {_FULL:g}."

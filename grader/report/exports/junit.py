@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
-from grader.report.audience import Audience, for_audience
 from grader.report.safe_text import visible
 from grader.report.wording import ITEM_STATES, VERDICTS, points_text
 
 if TYPE_CHECKING:
     from grader.model.verify_case import VerifyCase
+    from grader.report.audience import Audience
 
 HELP = "write the outcome as JUnit XML, too"
 
@@ -39,6 +39,8 @@ def of_grade(grade: Grade, audience: Audience) -> str:
     What was lost or not reached is a `failure`, what could not be seen is `skipped`; only the judge's own fault is an
     `error`.
     """
+    from grader.report.audience import for_audience
+
     grade = for_audience(grade, audience)
     seconds = sum(grade.phases.values())
     cases = [_verdict_case(grade, seconds), *(_item_case(grade, item) for item in grade.rubric)]

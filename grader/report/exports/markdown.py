@@ -9,13 +9,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade
-from grader.report.audience import Audience, for_audience
-from grader.report.banner import sentence
 from grader.report.cards import effect_of
-from grader.report.not_reached import not_reached_sentence
 from grader.report.safe_text import one_line
 from grader.report.wording import (
     ITEM_STATES,
@@ -31,6 +27,7 @@ from grader.report.wording import (
 
 if TYPE_CHECKING:
     from grader.model.verify_case import VerifyCase
+    from grader.report.audience import Audience
 
 HELP = "write a summary in Markdown, too, such as CI jobs show"
 
@@ -41,6 +38,11 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 def of_grade(grade: Grade, audience: Audience) -> str:
     """One judged attempt: verdict, points by item, findings with places and remedies."""
+    from grader.model.attempt_result import AttemptResult
+    from grader.report.audience import for_audience
+    from grader.report.banner import sentence
+    from grader.report.not_reached import not_reached_sentence
+
     grade = for_audience(grade, audience)
     lines = [
         f"## {SYMBOLS[TONES[grade.verdict]]} {_text(sentence(AttemptResult.of(grade)))}",
