@@ -65,7 +65,9 @@ def test_broken_commands_and_exports(copy: Path, grader: Grader) -> None:
     done = grader("rules", package=copy)
     assert done.returncode == 4
     assert f"{changed}: `run`" in done.stderr
-    assert grader("compare", "--help", package=copy).returncode == 0, "one that is right need not wait for others"
+    assert grader("compare", "--help", package=copy).returncode == 0, (
+        "one that is right need not wait for others"
+    )
 
     for name in ("rule", "rules", "tasks"):
         shutil.copy(CHECKOUT / "grader" / "cli" / "commands" / f"{name}.py", commands)
