@@ -139,9 +139,10 @@ def _capped(rubric: tuple[RubricResult, ...]) -> tuple[RubricResult, ...]:
         if earned == item.earned:
             capped.append(item)
             continue
-        why = f"As nothing was trained, the attempt earns at most {MAX_UNTRAINED:g} points in all."
+        # Why it would have earned more, or a part of it, is beside the point.
+        why = f"Nothing was trained: without that, the attempt earns at most {MAX_UNTRAINED:g} points in all."
         state = ItemState.PARTLY if earned else ItemState.NOT_REACHED
-        capped.append(replace(item, earned=earned, state=state, reason=f"{item.reason} {why}"))
+        capped.append(replace(item, earned=earned, state=state, reason=why))
     return tuple(capped)
 
 

@@ -207,8 +207,9 @@ def costs_of(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
     brought = set(finding.details.get("explains") or ())
     for item in rubric:
         lost = item.points - item.earned
-        # A task's answers about files share one code: an item lost its points to the one that it quotes.
-        another = "answers" in finding.details and finding.message not in item.reason
+        # Of several findings of one code an item lost its points to the one that it quotes.
+        quotes_one = "answers" in finding.details or item.reason.startswith(f"{finding.code}: ")
+        another = quotes_one and finding.message not in item.reason
         cost = f"−{points_text(lost)} of {points_text(item.points)} points for “{item.title}”"
         if finding.code in item.codes and lost > 0 and not another:
             yield cost
