@@ -21,7 +21,6 @@ from grader.store.tables import (
     CourseTaskRow,
     EnrolmentRow,
     GradeCodeRow,
-    GradeRow,
     PersonRow,
     StandingRow,
 )
@@ -49,7 +48,7 @@ class StuckLearner:
     """A learner who tries and is not accepted yet.
 
     Attributes:
-        num_attempts: judged ones; last_at, last_verdict, codes: of the last of them, with what gated it.
+        num_attempts: judged ones; last_at, codes: of the last of them, with what gated it.
     """
 
     person_id: int
@@ -60,7 +59,6 @@ class StuckLearner:
     num_attempts: int
     last_attempt_id: int
     last_at: datetime
-    last_verdict: Verdict
     codes: tuple[str, ...]
 
 
@@ -207,14 +205,12 @@ def stuck_learners(store: Store, course_id: int, *, min_attempts: int = 3) -> tu
             tried.c.num,
             AttemptRow.id,
             AttemptRow.finished_at,
-            GradeRow.verdict,
         )
         .select_from(tried)
         .join(PersonRow, PersonRow.id == tried.c.person_id)
         .join(CourseTaskRow, CourseTaskRow.id == tried.c.course_task_id)
         .join(EnrolmentRow, and_(EnrolmentRow.course_id == course_id, EnrolmentRow.person_id == PersonRow.id))
         .join(AttemptRow, AttemptRow.id == tried.c.last)
-        .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
         .outerjoin(
             StandingRow,
             and_(

@@ -273,6 +273,18 @@ def test_who_is_stuck_is_found_and_who_got_through_is_not(school: School) -> Non
     assert "Ben" not in text
 
 
+def test_who_is_stuck_is_told_with_what_counts_once_an_instructor_decided(school: School) -> None:
+    for _ in range(3):
+        number = school.judge("anna", grade=verdict_of(Verdict.HELD, 90.0))
+    place = f"/courses/{school.course}/stuck"
+    assert "With the instructors since" in school.client("ines").get(place).text
+    reviews.override(school.store, number, Verdict.REJECTED, 50.0, "See me.", actor_id=school.people["ines"])
+    text = school.client("ines").get(place).text
+    assert "Not accepted by an instructor" in text
+    assert "50 of 100" in text
+    assert "held" not in text, "what was judged counts no longer"
+
+
 def test_attempts_are_filtered(school: School) -> None:
     wrong = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0, ("DATA001",)))
     right = school.judge("anna", grade=verdict_of(Verdict.ACCEPTED, 100.0))

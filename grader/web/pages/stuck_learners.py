@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
+from grader.store.attempt_results import results_of
 from grader.store.class_statistics import stuck_learners
 from grader.web.staff.course_request import CourseRequestDep
 
@@ -20,10 +21,12 @@ def show(request: CourseRequestDep, tries: str = "3") -> HTMLResponse:
     given = int(tries) if tries.isascii() and tries.isdigit() and len(tries) < 4 else 3
     least = min(max(given, _LEAST), _MOST)
     found = stuck_learners(request.service.store, request.course.id, min_attempts=least)
+    shown = found[:_MOST_SHOWN]
     return request.page(
         "stuck.html.j2",
         {
-            "rows": found[:_MOST_SHOWN],
+            "rows": shown,
+            "results": results_of(request.service.store, [one.last_attempt_id for one in shown]),
             "num_more": max(0, len(found) - _MOST_SHOWN),
             "tries": least,
             "choices": (2, 3, 5, 8),
