@@ -13,7 +13,7 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Severity
 from grader.model.grade import Verdict
 from grader.model.submission import SourceFile, Submission
-from grader.report.audience import Audience
+from grader.report.audience import Audience, for_audience
 from grader.report.terminal import print_attempt, print_grade
 from grader.report.terminal_cards import print_findings
 from tests.report import factory
@@ -54,6 +54,18 @@ def test_a_grade_leads_with_what_counts_and_adds_up_to_it() -> None:
     assert "As judged: Not accepted yet." in text
     assert "between you and an accepted attempt" not in text
     assert "45/100 together +47 Set by an instructor 92/100 counts" in text
+
+
+def test_a_grade_that_was_decided_says_no_more_that_it_waits() -> None:
+    attempt = replace(factory.accepted(), grade=factory.grade(Verdict.HELD))
+    grade = for_audience(attempt.grade, Audience.LEARNER)
+    result = replace(AttemptResult.of(grade), verdict=Verdict.REJECTED, points=50.0, decided=True)
+    console = Console(file=io.StringIO(), width=80, color_system=None)
+    print_grade(grade, attempt.submission, console, result)
+    assert isinstance(console.file, io.StringIO)
+    text = squeezed(console.file.getvalue())
+    assert "As judged: Held for review." in text
+    assert "Until then" not in text
 
 
 def test_what_to_fix_comes_first_with_its_line_its_reason_and_its_cure() -> None:

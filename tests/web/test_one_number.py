@@ -145,6 +145,20 @@ def test_nothing_below_an_overridden_head_says_the_opposite(
         assert f"Set by Ines {change}" in text, page
 
 
+@pytest.mark.parametrize("verdict", [Verdict.ACCEPTED, Verdict.REJECTED])
+def test_below_what_was_decided_nothing_says_that_it_still_waits(school: School, verdict: Verdict) -> None:
+    number = stored(school, replace(factory.accepted(), grade=factory.grade(Verdict.HELD)))
+    anna = school.client("anna")
+    assert "until then it counts as nothing" in words(anna.get(f"/attempts/{number}").text).lower()
+    reviews.override(school.store, number, verdict, 80.0, "seen", actor_id=school.people["ines"])
+    for login in ("anna", "ines"):
+        for page in (f"/attempts/{number}", f"/attempts/{number}/report"):
+            text = words(school.client(login).get(page).text)
+            assert "As judged: Held for review." in text, page
+            assert "until then it counts as nothing" not in text.lower(), page
+            assert "before it gets its verdict" not in text, page
+
+
 def test_lateness_is_told_where_it_costs_and_the_certificate_says_the_same(school: School) -> None:
     task = courses.course_task(school.store, school.task)
     assert task is not None
