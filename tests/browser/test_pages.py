@@ -331,10 +331,39 @@ def test_a_run_that_says_nothing_is_told_to_be_silent(served: Served, windows: W
     page.clock.install()
     page.goto(f"/attempts/{attempt}")
     page.wait_for_selector("[data-step=run][aria-current=step]")
-    page.clock.run_for(16_000)
-    page.wait_for_selector("#now-line:has-text('Nothing was heard of them for 15 s')")
+    page.clock.run_for(7_000)
+    page.wait_for_selector("#now-line:has-text('Nothing was heard of the ranks for 6 s.')")
     tell("epoch", epoch=1, of=9, loss=0.5, accuracy=None)
     page.wait_for_selector("#now-line:has-text('Epoch 1 of 9')")
+    page.clock.run_for(13_000)
+    page.wait_for_selector(
+        "#now-line:has-text('Epoch 1 of 9, loss 0.5. Nothing was heard of the ranks for 12 s.')"
+    )
+    assert window.trouble == []
+
+
+def test_what_is_said_of_waiting_goes_when_the_run_is_taken(served: Served, windows: Windows) -> None:
+    school = served.school
+    attempt = school.hand_in("anna")
+    window = windows(served.url)
+    window.enter(school, "anna")
+    page, free = window.page, "While it waits, cancelling costs no attempt."
+    page.goto(f"/attempts/{attempt}")
+    assert page.is_visible(f"text={free}")
+    assert page.is_visible("text=No worker is there just now.")
+    assert page.inner_text("#cancel") == "Cancel"
+    lease = claims.claim(school.store, "w1", ("cpu",))
+    assert isinstance(lease, claims.Claimed)
+    page.wait_for_selector("[data-step=prepare][aria-current=step]")
+    assert not page.is_visible(f"text={free}")
+    assert not page.is_visible("text=No worker is there just now.")
+    assert page.inner_text("#cancel") == "Cancel…", "it asks first from now on"
+    page.reload()
+    assert not page.is_visible(f"text={free}")
+    attempt_endings.fail(school.store, attempt, lease.lease_token, "the machine failed", retry=True)
+    page.wait_for_selector("[data-step=queue][aria-current=step]")
+    assert page.is_visible(f"text={free}")
+    assert page.inner_text("#cancel") == "Cancel"
     assert window.trouble == []
 
 

@@ -207,7 +207,7 @@ def test_more_time_for_one_and_for_all(school: School) -> None:
 
 def test_a_closed_course_takes_nothing_and_opens_again(school: School) -> None:
     ines = school.client("ines")
-    ines.post(at(school, "settings/door"), data={"closed": "yes"})
+    ines.post(at(school, "settings/door"), data={"closed": "yes", "confirmed": "yes"})
     assert isinstance(submissions.submit(school.store, school.people["anna"], school.task, script()), Refusal)
     assert "closed" in ines.get(at(school, "settings")).text
     ines.post(at(school, "settings/door"), data={"closed": ""})
@@ -217,14 +217,14 @@ def test_a_closed_course_takes_nothing_and_opens_again(school: School) -> None:
 
 
 def test_what_was_done_is_told_by_name(school: School) -> None:
-    school.client("ines").post(at(school, "settings/door"), data={"closed": "yes"})
+    school.client("ines").post(at(school, "settings/door"), data={"closed": "yes", "confirmed": "yes"})
     text = school.client("ines").get(at(school, "audit")).text
     assert re.search(r"<th scope=\"row\">closed</th><td>Ines", text)
 
 
 def test_enrolments_do_not_hide_what_else_was_done(school: School) -> None:
     ines = school.client("ines")
-    ines.post(at(school, "settings/door"), data={"closed": "yes"})
+    ines.post(at(school, "settings/door"), data={"closed": "yes", "confirmed": "yes"})
     text = ines.get(at(school, "audit")).text
     assert '<th scope="row">enrolled</th>' not in text
     assert "4 entries about who takes part are left out" in text
@@ -275,6 +275,11 @@ def test_the_queue_is_paused_with_a_reason_and_goes_on(school: School) -> None:
     waits = school.client("anna").get(f"/attempts/{waiting}").text
     assert "Number 1 in the queue." in waits
     assert "starts" not in waits.split('id="now-line"')[1].split("</p>")[0], "nobody knows when it goes on"
+    assert "The queue is paused: Lunch &lt;now&gt;. Your place is kept." in waits
+    ines.post("/queue/resume", data={"gate": "*"})
+    ines.post("/queue/pause", data={"gate": "*", "reason": "Maintenance."})
+    waits = school.client("anna").get(f"/attempts/{waiting}").text
+    assert "The queue is paused: Maintenance. Your place is kept." in waits
     ines.post("/queue/resume", data={"gate": "*"})
     claimed = claims.claim(school.store, "w1", ("cpu",))
     assert isinstance(claimed, claims.Claimed)

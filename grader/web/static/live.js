@@ -9,18 +9,30 @@ const logs = document.getElementById("logs");
 const KEPT = 16384;
 panel.querySelectorAll(".no-script").forEach((item) => item.remove());
 
-const say = (text) => { if (line.textContent.trim() !== text) line.textContent = text; };
+const write = (text) => { if (line.textContent.trim() !== text) line.textContent = text; };
+let told = line.textContent.trim();
+const say = (text) => { told = text; write(text); };
 const spoken = (seconds) => seconds < 60 ? `${Math.max(0, Math.round(seconds))} s`
   : `${Math.floor(seconds / 60)} min ${String(Math.round(seconds % 60)).padStart(2, "0")} s`;
 const number = (value) => Number(value).toLocaleString("en", { maximumSignificantDigits: 4 });
 
 let heard = Date.now();
-const QUIET_S = 15;
+// Soon enough for a deadlock, which is ended after some 15 s.
+const QUIET_S = 6;
+const LONG_QUIET_S = 30;
 
-// A run that stands still says nothing: that is said instead, now and then, so that nobody is read a clock.
+// A run that stands still says nothing: that is said beside its last words, now and then, so that nobody is read a clock.
 function quiet() {
-  const seconds = Math.floor((Date.now() - heard) / 1000 / QUIET_S) * QUIET_S;
-  if (seconds && steps.get("run").className === "now") say(`The ranks run. Nothing was heard of them for ${spoken(seconds)}.`);
+  const passed = (Date.now() - heard) / 1000, every = passed < 60 ? QUIET_S : LONG_QUIET_S;
+  const seconds = Math.floor(passed / every) * every;
+  if (seconds && steps.get("run").className === "now") write(`${told} Nothing was heard of the ranks for ${spoken(seconds)}.`);
+}
+
+// What is said of waiting is untrue of a run, which costs an attempt; and a button that asks first has its dots.
+function waits(does) {
+  for (const item of document.querySelectorAll(".while-waiting")) item.hidden = !does;
+  const button = document.getElementById("cancel");
+  if (button && !button.disabled) button.textContent = does ? "Cancel" : "Cancel…";
 }
 
 function tick() {
@@ -77,12 +89,16 @@ const on = {
   queued: (data) => { enter("queue", data.at); say("In the queue."); },
   requeued: (data) => {
     enter("queue", data.at);
+    waits(true);
+    document.title = document.title.replace(" is judged ", " waits ");
     say("The grader failed, not your script: it is tried again.");
     logs.querySelector(".terms").replaceChildren();
     logs.hidden = epochs.hidden = true;
   },
   claimed: (data) => {
     enter("prepare", data.at);
+    waits(false);
+    document.querySelectorAll(".why-waiting").forEach((item) => item.remove());
     say("A worker has it.");
     document.title = document.title.replace(" waits ", " is judged ");
   },
