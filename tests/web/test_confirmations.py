@@ -96,6 +96,24 @@ def test_judging_what_another_version_judged_asks_too(school: School) -> None:
     assert "/regrades/" in yes(ines, asked).headers["location"]
 
 
+def test_a_course_is_not_closed_by_one_click(school: School) -> None:
+    ines, place = school.client("ines"), f"/courses/{school.course}/settings/door"
+
+    def closed() -> bool:
+        found = courses.course(school.store, school.course)
+        assert found is not None
+        return found.closed
+
+    assert "Close it…" in ines.get(f"/courses/{school.course}/settings").text
+    asked = ines.post(place, data={"closed": "yes"})
+    assert "Nobody can hand in anything more" in asked.text
+    assert not closed()
+    assert yes(ines, asked).status_code == 303
+    assert closed()
+    assert ines.post(place, data={"closed": ""}).status_code == 303
+    assert not closed(), "opening it again is asked by nobody"
+
+
 def test_nobody_becomes_an_instructor_by_one_click(school: School) -> None:
     ines, anna = school.client("ines"), school.people["anna"]
 

@@ -16,6 +16,7 @@ from grader.store.course_import import need_of
 from grader.store.courses import AssignedTask, TaskTerms
 from grader.store.task_drafts import publish_task
 from grader.store.task_withdrawal import Withdrawal
+from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
@@ -95,6 +96,16 @@ def reorder(request: CourseRequestDep, form: FormDep) -> Response:
 def door(request: CourseRequestDep, form: FormDep) -> Response:
     """Close the course, so that nothing more is handed in, or open it again."""
     closed = form.text("closed") == "yes"
+    if closed and not request.course.closed and not is_confirmed(form):
+        question = Question(
+            f"Close “{request.course.title}”?",
+            "Nobody can hand in anything more, whatever the dates of its tasks say, until you open it again. "
+            "Everything stays readable, for learners, too.",
+            "Close it",
+            f"{request.at}/settings",
+            fields=form.values,
+        )
+        return ask_first(request.service, request.http, request.visitor, question)
     courses.set_closed(request.service.store, request.course.id, closed, actor_id=request.actor)
     return request.redirect(
         "settings", "The course is closed; everything can still be read." if closed else "The course is open."
