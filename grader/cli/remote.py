@@ -213,7 +213,8 @@ def _phase(attempt: AttemptAnswer) -> str:
 def _queued(position: int | None, starts_in_s: float | None) -> str:
     text = "queued" if position is None else f"queued, place {position}"
     if starts_in_s is not None:
-        text += f", starts in about {_minutes(starts_in_s)}"
+        # As a page says it.
+        text += ", starts at once" if starts_in_s < 1 else f", starts in about {_minutes(starts_in_s)}"
     return text
 
 

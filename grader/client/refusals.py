@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Any
 
 import httpx
@@ -14,7 +13,10 @@ _ATTEMPT = re.compile(r"/attempts/(\d+)(?:/|$)")
 
 
 def refusal(url: str, response: httpx.Response) -> GraderError:
-    """The error that an answer stands for; never holds anything that was sent."""
+    """The error that an answer stands for; never holds anything that was sent.
+
+    When it will be otherwise the message says itself; `lifted_at` is for programs.
+    """
     status = response.status_code
     said = _said(response)
     message = str(said.get("message") or f"{url} answered {status}")
@@ -34,9 +36,6 @@ def refusal(url: str, response: httpx.Response) -> GraderError:
         return UsageError(f"{url} answers, but is no grader of this version")
     if status >= 500:
         return InfraError(message)
-    lifted = _moment(said.get("lifted_at"))
-    if lifted is not None:
-        message += f" From {lifted.astimezone():%Y-%m-%d %H:%M} on it is possible again."
     if status == 429 and "retry-after" in response.headers:
         message += f" ({url} asks to wait {response.headers['retry-after']} s.)"
     return UsageError(message)
@@ -49,10 +48,3 @@ def _said(response: httpx.Response) -> dict[str, Any]:
         return {}
     said = answer.get("error") if isinstance(answer, dict) else None
     return said if isinstance(said, dict) else {}
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text)) if text else None
-    except ValueError:
-        return None

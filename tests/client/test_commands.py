@@ -20,7 +20,7 @@ from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.store import attempt_endings, claims, courses, events, reviews
+from grader.store import attempt_endings, claims, courses, events, queue, reviews
 from grader.store.attempt_endings import StoredFile
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
@@ -292,7 +292,23 @@ def test_what_is_hidden_until_it_is_due_is_no_failure(
     number = attempts(school.store, AttemptFilter())[0].id
     refused = cli("report", str(number), "--html", **anna)
     assert refused.returncode == 2
-    assert "when the task is due" in refused.stderr
+    assert f"when the task is due, on {due:%-d %B %Y, %H:%M} UTC." in refused.stderr.replace("\n", " ")
+
+
+def test_when_the_next_attempt_is_free_is_said_once_with_its_zone(
+    served: Served, cli: Cli, anna: dict[str, str], script: Path
+) -> None:
+    school = served.school
+    terms = TaskTerms("Toy", "0" * 64, max_per_day=1)
+    courses.set_task(school.store, school.course, "ddp-toy", "cpu", terms)
+    queue.report_worker(school.store, "w1", ["cpu"], 1)
+    first = cli("submit", "ddp-toy", script, **anna)
+    assert "queued, place 1, starts at once" in first.stdout
+    refused = cli("submit", "ddp-toy", script, **anna)
+    assert refused.returncode == 2
+    told = " ".join(refused.stderr.split())
+    assert told.endswith("UTC.")
+    assert len(re.findall(r"\d\d:\d\d", told)) == 1, told
 
 
 def test_a_program_reads_the_grade_as_json(

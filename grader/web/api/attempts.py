@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -157,7 +157,7 @@ def regrade_attempt(service: ServiceDep, visitor: SignedIn, attempt: StaffAttemp
 def _hidden(until: datetime) -> Response:
     return error_response(
         403,
-        "How it went is told when the task is due.",
+        f"How it went is told when the task is due, on {until.astimezone(UTC):%-d %B %Y, %H:%M} UTC.",
         kind="hidden_until_due",
         lifted_at=until.isoformat(),
     )
