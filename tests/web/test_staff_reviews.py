@@ -119,9 +119,19 @@ def test_a_regrade_is_shown_before_it_counts(school: School) -> None:
     assert f'href="/attempts/{same}"' not in preview, "it stays as it is"
     assert f'href="/attempts/{same}"' in ines.get(f"{place}?all=1").text
     assert counts(school) == (Verdict.REJECTED, 40.0), "nothing counts before it is applied"
-    assert ines.post(f"{place}/apply").status_code == 303
+    told = ines.post(f"{place}/apply", follow_redirects=True).text
+    assert "Applied: 2 attempts count as judged anew." in told
     assert counts(school) == (Verdict.ACCEPTED, 90.0)
     assert "applied" in ines.get(place).text
+
+
+def test_one_that_was_judged_anew_is_told_as_one(school: School) -> None:
+    attempt = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
+    ines = school.client("ines")
+    place = ines.post(f"/attempts/{attempt}/regrade").headers["location"]
+    judge_next(school, verdict_of(Verdict.ACCEPTED, 90.0))
+    told = ines.post(f"{place}/apply", follow_redirects=True).text
+    assert "Applied: 1 attempt counts as judged anew." in told
 
 
 def test_a_discarded_regrade_changes_nothing_and_its_rest_is_not_judged(school: School) -> None:

@@ -116,8 +116,17 @@ def apply(service: ServiceDep, visitor: SignedIn, batch: StaffBatch) -> Response
             place, service.secret, "This regrade was discarded; ask for a new one.", kind="problem"
         )
     number = regrades.apply(service.store, batch.name, actor_id=visitor.account.id)
-    rest = f" {batch.num_open} are not judged yet: apply again when they are." if batch.num_open else ""
-    return flash.redirect(place, service.secret, f"Applied: {number} attempts count as judged anew.{rest}")
+    waiting = (
+        "1 is not judged yet: apply again when it is."
+        if batch.num_open == 1
+        else f"{batch.num_open} are not judged yet: apply again when they are."
+    )
+    rest = f" {waiting}" if batch.num_open else ""
+    return flash.redirect(
+        place,
+        service.secret,
+        f"Applied: {plural(number, 'attempt')} {'counts' if number == 1 else 'count'} as judged anew.{rest}",
+    )
 
 
 @router.post("/regrades/{batch}/discard")
