@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.phrases import listed
 from grader.checks.rule import in_words
 from grader.evaluate.outcome import Outcome
 from grader.evaluate.rubric import charges, costs, judge_item
@@ -167,7 +168,7 @@ def missed(
             gates.append(Missed(sentence, item.codes))
             named |= set(item.codes)
     if rest := sorted(gating - named):
-        gates.append(Missed(", ".join(rest), tuple(rest)))
+        gates.append(Missed(f"what {listed(rest)} found", tuple(rest)))
     return gates
 
 

@@ -181,6 +181,9 @@ def test_a_fault_that_the_rubric_does_not_name_takes_points_of_its_family() -> N
     part = judged(finding("DATA007"))
     assert (part.verdict, item(part, "partition").earned, part.gating) == (Verdict.ACCEPTED, 32, ())
     assert judged(finding("DATA007", Severity.ERROR)).gating == ("DATA007",)
+    # No item that must be right is about it: it is said of itself, and is no code at the end of a sentence.
+    wrong = judged(finding("EVAL006", Severity.ERROR))
+    assert wrong.reason == "What must be right is not yet: what EVAL006 found."
     # What was only read is not sure enough to be charged where nobody asked for it.
     read = replace(finding("EVAL006"), evidence=EvidenceKind.SOURCE)
     assert judged(read).points == 100
