@@ -208,13 +208,12 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
     batch = _first_tensor(args, kwargs)
     size = 0 if batch is None else (int(batch.shape[0]) if batch.dim() else 1)
-    if not (model.training and _torch.is_grad_enabled()):
+    grad = _torch.is_grad_enabled()
+    if not (model.training and grad):
         counters.credit = max(0, counters.credit - size)
         counters.data_s = 0.0  # the waiting was for evaluation
         through_wrapper = wrapper is not None and through
-        evaluation_passes.note(
-            known.wrap, through_wrapper, model.training, _torch.is_grad_enabled(), size, batch
-        )
+        evaluation_passes.note(known.wrap, through_wrapper, model.training, grad, size, batch)
         return
     evaluation_passes.end()
     if not known.stepped:

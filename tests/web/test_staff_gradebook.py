@@ -274,8 +274,7 @@ def test_who_is_stuck_is_found_and_who_got_through_is_not(school: School) -> Non
 
 
 def test_who_is_stuck_is_told_with_what_counts_once_an_instructor_decided(school: School) -> None:
-    for _ in range(3):
-        number = school.judge("anna", grade=verdict_of(Verdict.HELD, 90.0))
+    *_, number = [school.judge("anna", grade=verdict_of(Verdict.HELD, 90.0)) for _ in range(3)]
     place = f"/courses/{school.course}/stuck"
     assert "With the instructors since" in school.client("ines").get(place).text
     reviews.override(school.store, number, Verdict.REJECTED, 50.0, "See me.", actor_id=school.people["ines"])

@@ -7,11 +7,13 @@ squares. Clipping and scaling multiply a whole step by one number, which is foun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from grader.model.trace import Step
 
+_Numbers: TypeAlias = Sequence[float | None]
 FEWEST_LOOKS = 7
 _ROUNDS = 8
 _UNEXPLAINED = 0.05
@@ -37,29 +39,60 @@ def average_shares(looks: Sequence[Sequence[Step]]) -> tuple[float, ...] | None:
     return _fitted(stepped, whole) or _fitted(stepped, last)
 
 
-def _fitted(stepped: Sequence[Any], given: Sequence[Sequence[Any]]) -> tuple[float, ...] | None:
-    import numpy as np
-
-    target = np.array(stepped, dtype=float)  # look, parameter
-    parts = np.array(given, dtype=float)  # look, rank, parameter
-    if target.ndim != 2 or parts.ndim != 3 or not (np.isfinite(target).all() and np.isfinite(parts).all()):
-        return None
+def _fitted(stepped: Sequence[_Numbers], given: Sequence[Sequence[_Numbers]]) -> tuple[float, ...] | None:
     # Every parameter counts alike, however large its gradients are.
-    sizes = np.sqrt((target**2).mean(axis=0))
-    target, parts = target[:, sizes > 0] / sizes[sizes > 0], parts[:, :, sizes > 0] / sizes[sizes > 0]
-    if not target.size:
-        return None
-    scales, fit, weights = np.ones(len(target)), np.zeros_like(target), np.zeros(parts.shape[1])
+    sizes = [math.hypot(*(x or 0.0 for x in column)) for column in zip(*stepped, strict=True)]
+    used = [n for n, size in enumerate(sizes) if size > 0]
+    target = [[(look[n] or 0.0) / sizes[n] for n in used] for look in stepped]
+    parts = [
+        [[(look[rank][n] or 0.0) / sizes[n] for rank in range(len(look))] for n in used] for look in given
+    ]
+    scales = [1.0] * len(target)
+    weights: list[float] | None = None
+    fit: list[list[float]] = []
     for _ in range(_ROUNDS):
-        rows = (parts * scales[:, None, None]).transpose(0, 2, 1).reshape(-1, parts.shape[1])
-        weights, _, _, spread = np.linalg.lstsq(rows, target.reshape(-1), rcond=None)
-        fit = np.einsum("lrp,r->lp", parts, weights)
-        squares = (fit**2).sum(axis=1)
-        if spread[-1] < _ALIKE * spread[0] or not (squares > 0).all():
+        rows = [[scale * x for x in row] for scale, look in zip(scales, parts, strict=True) for row in look]
+        weights = _least_squares(rows, [y for look in target for y in look])
+        if weights is None:
             return None
-        scales = (target * fit).sum(axis=1) / squares
-    left = np.linalg.norm(target - scales[:, None] * fit) / np.linalg.norm(target)
-    total = float(weights.sum())
-    if left > _UNEXPLAINED or not total > 0:
+        fit = [[_dot(weights, row) for row in look] for look in parts]
+        squares = [_dot(look, look) for look in fit]
+        if not all(square > 0 for square in squares):
+            return None
+        scales = [
+            _dot(wanted, look) / square for wanted, look, square in zip(target, fit, squares, strict=True)
+        ]
+    pairs = [
+        (y, scale * z)
+        for scale, wanted, look in zip(scales, target, fit, strict=True)
+        for y, z in zip(wanted, look, strict=True)
+    ]
+    left = math.hypot(*(y - z for y, z in pairs))
+    if weights is None or left > _UNEXPLAINED * math.hypot(*(y for y, _ in pairs)) or not sum(weights) > 0:
         return None
-    return tuple(float(weight) / total for weight in weights)
+    return tuple(weight / sum(weights) for weight in weights)
+
+
+def _least_squares(rows: Sequence[Sequence[float]], target: Sequence[float]) -> list[float] | None:
+    """The weights of the columns whose sum comes nearest to the target; None where columns are too much alike."""
+    columns = list(zip(*rows, strict=True))
+    if not rows:
+        return None
+    gram = [[*(_dot(a, b) for b in columns), _dot(a, target)] for a in columns]
+    smallest = _ALIKE**2 * max(gram[n][n] for n in range(len(columns)))
+    for n in range(
+        len(columns)
+    ):  # elimination without exchanges: a matrix of products has its largest on the diagonal
+        if not gram[n][n] > smallest:
+            return None
+        for row in gram[n + 1 :]:
+            factor = row[n] / gram[n][n]
+            row[n:] = [x - factor * y for x, y in zip(row[n:], gram[n][n:], strict=True)]
+    weights = [0.0] * len(columns)
+    for n in reversed(range(len(columns))):
+        weights[n] = (gram[n][-1] - _dot(gram[n][n:-1], weights[n:])) / gram[n][n]
+    return weights
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
