@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.probe import code_locations, events, sampling
 from grader.probe.counters import counters
-from grader.probe.datasets import MAX_INDICES, index_list, num_samples, split_of
+from grader.probe.datasets import MAX_INDICES, index_list, num_samples
 from grader.probe.loaders import TrackedLoader, built, loader_of, sampler_of, whole
 from grader.probe.patches import guarded, replace
 from grader.probe.writer import writer
@@ -34,11 +34,10 @@ before_batch: list[Callable[[], None]] = []
 class _Pass:
     """One pass over a loader, by one iterator."""
 
-    __slots__ = ("batches", "delivered", "drawn", "loader", "n", "open", "site", "validates", "watch")
+    __slots__ = ("batches", "delivered", "drawn", "loader", "n", "open", "site", "watch")
 
     def __init__(self, loader: TrackedLoader) -> None:
         self.loader = loader
-        self.validates = split_of(loader.root.dataset) == "validation"
         self.n = loader.passes
         loader.passes += 1
         self.drawn: dict[int, Any] = {}
@@ -111,7 +110,7 @@ def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None
         size = min(num_samples(data), MAX_INDICES)
     counters.delivered += size
     counters.unfed_batches += 1
-    counters.validates = current.validates
+    counters.validates = current.loader.validates
     if indices is not None and not root.hides:
         # Only the newest batches can still explain what a model is given next.
         counters.largest_batch = max(counters.largest_batch, size)

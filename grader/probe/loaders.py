@@ -20,14 +20,16 @@ class TrackedLoader:
 
     Attributes:
         id: of its LOADER event; root: the data set at the bottom; passes: begun so far.
+        validates: whether the root says that it is for validation.
     """
 
-    __slots__ = ("id", "passes", "root")
+    __slots__ = ("id", "passes", "root", "validates")
 
     def __init__(self, number: int, root: Root) -> None:
         self.id = number
         self.root = root
         self.passes = 0
+        self.validates = False
 
 
 _loaders: dict[int, TrackedLoader] = {}
@@ -98,6 +100,8 @@ def built(loader: Any, site: CodeLocation | None = None) -> TrackedLoader:
     _loaders[id(loader)] = known
     weakref.finalize(loader, _loaders.pop, id(loader), None).atexit = False
     batches = loader.batch_sampler
+    split = split_of(root.dataset)
+    known.validates = split == "validation"
     writer.write(
         events.LOADER,
         id=known.id,
@@ -107,7 +111,7 @@ def built(loader: Any, site: CodeLocation | None = None) -> TrackedLoader:
         root_size=None if iterable else _size(root.dataset),
         digest=None if iterable else digest(root.dataset),
         size=None if iterable else _size(loader.dataset),
-        split=split_of(root.dataset),
+        split=split,
         sampler=type(sampler).__name__ if sampler is not None else "",
         num_replicas=whole(getattr(sampler, "num_replicas", getattr(batches, "num_processes", None))),
         sampler_rank=whole(getattr(sampler, "rank", getattr(batches, "process_index", None))),

@@ -14,8 +14,7 @@ from statistics import fmean, median
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
-from grader.checks.run.own_gradients import averaging_ranks, gradients_computed
-from grader.checks.run.own_gradients import looks as looks_of
+from grader.checks.run.own_gradients import averaged_steps, averaging_ranks, gradients_computed
 from grader.checks.run.replica_comparison import equal
 from grader.model.trace import RankTrace, Step
 
@@ -31,7 +30,7 @@ _MUCH_MORE = 0.5
 def made_up(evidence: Evidence) -> str:
     """Gradients that are stepped on and that no backward pass gave."""
     ranks = averaging_ranks(evidence)
-    looks = list(looks_of(ranks))
+    looks = list(averaged_steps(ranks))
     # Gradients that nobody clears hold those of earlier steps, too, which is an error that a rule of its own tells.
     if len(looks) < _FEWEST_LOOKS or any(s.full and not s.empty for rank in ranks for s in rank.steps):
         return ""
@@ -59,7 +58,7 @@ def not_of_own_samples(evidence: Evidence) -> str:
     drawn = [_drawn(rank) for rank in ranks]
     looks = [
         look
-        for look in looks_of(ranks)
+        for look in averaged_steps(ranks)
         if all(one.get(look.n) for one in drawn) and not frozenset.intersection(*(d[look.n] for d in drawn))
     ]
     same = [look for look in looks if all(_by_itself(step, look.steps[0]) for step in look.steps)]

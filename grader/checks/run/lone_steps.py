@@ -9,7 +9,7 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.average_shares import average_shares
-from grader.checks.run.own_gradients import averaging_ranks, gradients_computed, looks
+from grader.checks.run.own_gradients import averaged_steps, averaging_ranks, gradients_computed
 from grader.checks.run.replica_comparison import Comparison, contains, equal, trainers
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
@@ -79,7 +79,11 @@ def without_a_part(evidence: Evidence) -> Hit | None:
             idle,
             f"{told}; rank {busy.rank} computed {computed[busy.rank]:,}. What all step on is what others computed.",
         )
-    same = [x for x in looks(ranks_) if all(equal(s.grads or (), x.steps[0].grads or ()) for s in x.steps)]
+    same = [
+        x
+        for x in averaged_steps(ranks_)
+        if all(equal(s.grads or (), x.steps[0].grads or ()) for s in x.steps)
+    ]
     shares = average_shares([x.steps for x in same]) or ()
     samples = [sum(s.samples for s in r.steps) for r in ranks_]
     fair = [min(1 / len(ranks_), n / sum(samples) if all(samples) else 1) for n in samples]

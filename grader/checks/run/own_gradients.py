@@ -12,7 +12,7 @@ from grader.model.trace import RankTrace, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AveragedStep:
     """One step at which all ranks told both; by rank."""
 
     n: int
@@ -25,7 +25,7 @@ def averaging_ranks(evidence: Evidence) -> tuple[RankTrace, ...]:
     return ranks if len(ranks) > 1 and not incomparable(evidence.trace) else ()
 
 
-def looks(ranks: Sequence[RankTrace]) -> Iterator[Look]:
+def averaged_steps(ranks: Sequence[RankTrace]) -> Iterator[AveragedStep]:
     """Those of all ranks together, in the order of the steps."""
     tables = [
         {step.n: step for step in rank.steps if step.own and step.grads and len(step.own) == len(step.grads)}
@@ -34,7 +34,7 @@ def looks(ranks: Sequence[RankTrace]) -> Iterator[Look]:
     for n in sorted(set.intersection(*map(set, tables))) if tables else ():
         steps = tuple(table[n] for table in tables)
         if len({step.grad_names for step in steps}) == 1 and all(map(_finite, steps)):
-            yield Look(n, steps)
+            yield AveragedStep(n, steps)
 
 
 def gradients_computed(rank: RankTrace) -> int:

@@ -33,7 +33,8 @@ def _alone(text: str, root: ast.Module, edits: list[Edit]) -> str:
             kept.update(range(first, last + 1))
     for first, last in spans:
         if kept.isdisjoint(range(first, last + 1)):
-            lines[first - 1 : last] = ["\n"] * (last - first + 1)
+            # Each keeps its own end: another one below a lone `\r` would be the rest of that.
+            lines[first - 1 : last] = [line[len(line.rstrip("\r\n")) :] for line in lines[first - 1 : last]]
     return "".join(lines)
 
 
