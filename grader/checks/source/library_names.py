@@ -11,7 +11,7 @@ import builtins
 import sys
 from functools import lru_cache
 
-from grader.checks.source.syntax_nodes import UNKNOWN, VARIABLES, Definition
+from grader.checks.source.syntax_nodes import DISPLAYS, UNKNOWN, VARIABLES, Definition, end
 from grader.checks.source.syntax_tree import Tree
 
 # Public packages that a training script may use and that set up no process group behind its back.
@@ -37,6 +37,8 @@ _STAR_NAMES = {
     "torch.multiprocessing": {"Process", "spawn"},
 }  # fmt: skip
 _BUILTINS = frozenset(dir(builtins))
+_MAX_MODULES = 5
+"""Through so many modules of a submission a name is followed that each hands on to the next."""
 
 
 @lru_cache(maxsize=4096)
@@ -66,6 +68,7 @@ class Names:
         self._only = trees[0] if len(trees) == 1 else None
         self._modules = {tree.module: tree for tree in trees}
         self._found: dict[tuple[ast.AST, str], list[Definition]] = {}
+        self._starred: dict[tuple[Tree, str], list[Definition]] = {}
         self._known: dict[ast.AST, str | None] = {}
         known = _INNOCENT | sys.stdlib_module_names | {m.split(".")[0] for m in self._modules}
         self.foreign = tuple(
@@ -100,7 +103,7 @@ class Names:
                 if found:
                     return found
             if scope is tree.root:
-                return []
+                return self._by_star(tree, name)
             innermost, scope = False, tree.scope(scope)
 
     def qualified(self, node: ast.AST) -> str | None:
@@ -115,10 +118,8 @@ class Names:
 
     def local(self, dotted: str | None) -> ast.AST | None:
         """The function or class of this submission with that full name, followed through re-exports."""
-        for _ in range(5 if dotted else 0):
-            module, _, name = (dotted or "").rpartition(".")
-            tree = self._modules.get(module)
-            found = tree.definitions.get(tree.root, {}).get(name, []) if tree else []
+        for _ in range(_MAX_MODULES if dotted else 0):
+            found = self.module_value(dotted)
             if not found:
                 return None
             if found[-1].kind in ("function", "class"):
@@ -130,34 +131,73 @@ class Names:
         """Definitions of a module-level variable of this submission, by its full name (`config.EPOCHS`)."""
         module, _, name = (dotted or "").rpartition(".")
         tree = self._modules.get(module)
-        return tree.definitions.get(tree.root, {}).get(name, []) if tree else []
+        return self._at_top(tree, name) if tree else []
+
+    def _at_top(self, tree: Tree, name: str) -> list[Definition]:
+        return tree.definitions.get(tree.root, {}).get(name) or self._by_star(tree, name)
+
+    def _by_star(self, tree: Tree, name: str) -> list[Definition]:
+        """The import that a file's star imports stand for, of a name that one of their modules is known to hold."""
+        key = (tree, name)
+        if tree.stars and key not in self._starred:
+            self._starred[key] = []  # ends files that import each other so
+            for star, node in tree.stars.items():
+                module = self._modules.get(star)
+                own = module is not None and _is_public(module, name) and self._at_top(module, name)
+                if own or name in _STAR_NAMES.get(star, ()):
+                    dotted = f"{star}.{name}"
+                    self._starred[key] = [Definition(name, node, None, (), "import", end(node), dotted)]
+                    break
+        return self._starred.get(key, [])
+
+    def _handed_on(self, dotted: str) -> str:
+        """What is found under a full name: a module of the submission may have it from elsewhere itself."""
+        for _ in range(_MAX_MODULES):
+            found = self.module_value(dotted) if dotted not in self._modules else []
+            further = _imported(found) or self._alias(found)
+            if not further:
+                break
+            dotted = further
+        return canonical(dotted)
+
+    def _alias(self, found: list[Definition]) -> str | None:
+        """What `Loader = torch.utils.data.DataLoader` gives another name."""
+        only = found[0] if len(found) == 1 else None
+        plain = only is not None and only.kind == "assign" and not only.path
+        return self.qualified(only.value) if plain and only and isinstance(only.value, VARIABLES) else None
 
     def _qualified(self, node: ast.Name | ast.Attribute) -> str | None:
         if isinstance(node, ast.Attribute):
             base = self.qualified(node.value)
-            return canonical(f"{base}.{node.attr}") if base else None
+            return self._handed_on(f"{base}.{node.attr}") if base else None
         found = self.lookup(node.id, node)
-        imports = [d.dotted for d in found if d.kind == "import"]
-        if imports:
-            # `try: from apex… except ImportError: from torch…`: torch is the one that rules know.
-            return canonical(next((i for i in imports if i.startswith("torch")), imports[0]))
+        if imported := _imported(found):
+            return self._handed_on(imported)
         if not found:
-            return self._unbound(node)
+            return node.id if node.id in _BUILTINS else None
         tree = self.tree(node)
         only = found[0]
         if only.kind in ("function", "class") and only in tree.definitions.get(tree.root, {}).get(
             node.id, ()
         ):
             return f"{tree.module}.{node.id}"
-        is_alias = len(found) == 1 and only.kind == "assign" and not only.path
-        if is_alias and isinstance(only.value, VARIABLES):
-            return self.qualified(only.value)
-        return None
+        return self._alias(found)
 
-    def _unbound(self, node: ast.Name) -> str | None:
-        for star in self.tree(node).stars:
-            if node.id in _STAR_NAMES.get(star, ()):
-                return canonical(f"{star}.{node.id}")
-            if star in self._modules and self.module_value(f"{star}.{node.id}"):
-                return f"{star}.{node.id}"
-        return node.id if node.id in _BUILTINS else None
+
+def _imported(found: list[Definition]) -> str:
+    """The full name of what a name is imported as, "" where it is not imported."""
+    imports = [d.dotted for d in found if d.kind == "import"]
+    # `try: from apex… except ImportError: from torch…`: torch is the one that rules know.
+    return next((i for i in imports if i.startswith("torch")), imports[0] if imports else "")
+
+
+def _is_public(module: Tree, name: str) -> bool:
+    """Whether a star import takes a name along: one that `__all__` lists or, without it, that has no `_` in front."""
+    lists = [d.value for d in module.definitions.get(module.root, {}).get("__all__", ())]
+    if not lists:
+        return not name.startswith("_")
+    written = [value.elts for value in lists if isinstance(value, DISPLAYS)]
+    # A list that is put together in another way may hold any name.
+    return len(written) < len(lists) or any(
+        isinstance(part, ast.Constant) and part.value == name for parts in written for part in parts
+    )

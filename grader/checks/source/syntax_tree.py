@@ -42,7 +42,8 @@ class Tree:
         calls_within, calls_given, called, called_like: calls by place, keyword and name, see `CallIndex`.
         definitions: scope → name → definitions in the order of the text.
         attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
-        returns, yields: per function. stars: modules that were star-imported. imports: full names of all imports.
+        returns, yields: per function. imports: full names of all imports. stars: modules that were star-imported, last
+            one first, with the statement.
         loads, attribute_loads: name → places where it is read, as a plain name and as an attribute.
     """
 
@@ -73,7 +74,7 @@ class Tree:
         self.returns: dict[ast.AST, list[ast.Return]] = {}
         self.yields: set[ast.AST] = set()
         self.loads: dict[str, list[ast.Name]] = {}
-        self.stars: list[str] = []
+        self.stars: dict[str, ast.ImportFrom] = {}
         self.imports: list[str] = []
         self._walk()
         index = CallIndex(self._calls)
@@ -270,7 +271,7 @@ class Tree:
             base = ".".join([*kept, base] if base else kept)
         for alias in node.names:
             if alias.name == "*":
-                self.stars.append(base)
+                self.stars.setdefault(base, node)
                 self.imports.append(base)
                 continue
             dotted = f"{base}.{alias.name}" if base else alias.name
