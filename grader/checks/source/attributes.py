@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import Definition, Function
+from grader.checks.source.syntax_nodes import Definition
 from grader.checks.source.syntax_tree import Tree
 
 
@@ -46,9 +46,3 @@ class Attributes:
                     for definition in tree.definitions.get(owner, {}).get(attribute, ()):
                         if definition.kind == "assign":
                             yield tree, owner, definition
-
-
-def is_property(function: Function) -> bool:
-    """Whether reading the attribute of a method's name runs the method."""
-    decorators = [getattr(d, "attr", None) or getattr(d, "id", "") for d in function.decorator_list]
-    return any(d in ("property", "cached_property") for d in decorators)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grader.checks.source.call_arguments import Arguments
+from grader.checks.source.decorators import is_context_manager, is_static
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, VARIABLES, Function, part_of
@@ -232,9 +233,14 @@ class Calls:
         return next((o for o in owners if o is not None), None)
 
     def _class_meant(self, value: ast.expr) -> ast.ClassDef | None:
-        """The class that an expression builds, or that an annotation names."""
-        found = self.definition(value) if isinstance(value, VARIABLES) else None
-        return found if isinstance(found, ast.ClassDef) else self.built_class(value)
+        """The class that an expression builds or enters, or that an annotation names."""
+        found = self.definition(value.func if isinstance(value, ast.Call) else value)
+        if isinstance(value, ast.Call) and isinstance(found, FUNCTIONS) and is_context_manager(found):
+            given = [y.value for y in self._names.tree(found).yields.get(found, ())]
+            for name in [v for v in given if isinstance(v, ast.Name)]:
+                given += [part_of(d) for d in self._scopes.reaching(name.id, name)]
+            return next((o for v in given if v and (o := self.built_class(v)) is not None), None)
+        return found if isinstance(found, ast.ClassDef) else None
 
     def _class_called(self, name: str) -> ast.ClassDef | None:
         """The one class that a parameter is called after: `engine` for `Engine`, `my_trainer` for `MyTrainer`."""
@@ -250,7 +256,7 @@ class Calls:
             return
         keywords = {k.arg or "**": k.value for k in call.keywords}
         for target in targets:
-            is_method = target in self.class_of and isinstance(target, FUNCTIONS) and not _is_static(target)
+            is_method = target in self.class_of and isinstance(target, FUNCTIONS) and not is_static(target)
             by_class = isinstance(call.func, ast.Attribute) and isinstance(
                 self.definition(call.func.value), ast.ClassDef
             )
@@ -285,8 +291,3 @@ class Calls:
                         found = self.method(owner, name) if owner is not None else None
                     if found is not None:
                         yield found, node
-
-
-def _is_static(function: ast.AST) -> bool:
-    decorators = getattr(function, "decorator_list", [])
-    return any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in decorators)

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.checks.source.attributes import Attributes, is_property
+from grader.checks.source.attributes import Attributes
 from grader.checks.source.collected_values import PROGRESS, collected_into, handed_to, shows_progress
+from grader.checks.source.decorators import is_property
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.metric_reductions import names_reduction
 from grader.checks.source.ranks import PLACING

@@ -42,8 +42,7 @@ class Tree:
         calls_within, calls_given, called, called_like: calls by place, keyword and name, see `CallIndex`.
         definitions: scope → name → definitions in the order of the text.
         attributes: attribute name → stores to it on any object (`self.x = …`, `args.x = …`).
-        returns, yields: per function. imports: full names of all imports. stars: modules that were star-imported, last
-            one first, with the statement.
+        returns, yields: per function. imports: full names of all. stars: star-imported modules, last one first.
         loads, attribute_loads: name → places where it is read, as a plain name and as an attribute.
     """
 
@@ -72,7 +71,7 @@ class Tree:
         self.attributes: dict[str, list[Definition]] = {}
         self.attribute_loads: dict[str, list[ast.Attribute]] = {}
         self.returns: dict[ast.AST, list[ast.Return]] = {}
-        self.yields: set[ast.AST] = set()
+        self.yields: dict[ast.AST, list[ast.Yield | ast.YieldFrom]] = {}
         self.loads: dict[str, list[ast.Name]] = {}
         self.stars: dict[str, ast.ImportFrom] = {}
         self.imports: list[str] = []
@@ -252,9 +251,6 @@ class Tree:
     def _parameter(self, node: ast.arg, scope: ast.AST) -> None:
         self._define(scope, Definition(node.arg, node, None, (), "parameter", (0, 0)))
 
-    def _return(self, node: ast.Return, scope: ast.AST) -> None:
-        self.returns.setdefault(scope, []).append(node)
-
     def _import(self, node: ast.Import, scope: ast.AST) -> None:
         self.importing.append(node)
         for alias in node.names:
@@ -285,6 +281,10 @@ def _listing(name: str) -> Any:
     return lambda tree, node, _scope: getattr(tree, name).append(node)
 
 
+def _by_scope(name: str) -> Any:
+    return lambda tree, node, scope: getattr(tree, name).setdefault(scope, []).append(node)
+
+
 _NOTES: dict[type[ast.AST], Any] = {
     ast.Call: _listing("_calls"), ast.While: _listing("loops"), ast.If: _listing("ifs"), ast.Try: _listing("tries"),
     ast.Break: _listing("exits"), ast.Continue: _listing("exits"), ast.Attribute: Tree._attribute,
@@ -293,7 +293,7 @@ _NOTES: dict[type[ast.AST], Any] = {
     ast.AsyncFor: Tree._for, ast.comprehension: Tree._comprehension, ast.With: Tree._with, ast.AsyncWith: Tree._with,
     ast.ExceptHandler: Tree._named, ast.MatchAs: Tree._named, ast.MatchStar: Tree._named,
     ast.FunctionDef: Tree._function, ast.AsyncFunctionDef: Tree._function, ast.ClassDef: Tree._class,
-    ast.arg: Tree._parameter, ast.Return: Tree._return,
-    **dict.fromkeys((ast.Yield, ast.YieldFrom), lambda tree, _node, scope: tree.yields.add(scope)),
+    ast.arg: Tree._parameter, ast.Return: _by_scope("returns"), ast.Yield: _by_scope("yields"),
+    ast.YieldFrom: _by_scope("yields"),
     ast.Import: Tree._import, ast.ImportFrom: Tree._import_from,
 }  # fmt: skip

@@ -7,12 +7,13 @@ are cached, bounded and silent where the trail is lost. They never compute a val
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 
-from grader.checks.source.attributes import Attributes, is_property
+from grader.checks.source.attributes import Attributes
 from grader.checks.source.call_sites import Calls
-from grader.checks.source.collected_values import collected_into
+from grader.checks.source.decorators import is_property
 from grader.checks.source.framework_words import handed_on, unpacked
+from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import (
@@ -21,23 +22,25 @@ from grader.checks.source.syntax_nodes import (
     READS,
     UNKNOWN,
     Definition,
-    children,
     default_of,
     items_of,
     literal,
 )
 from grader.checks.source.syntax_tree import Tree
+from grader.checks.source.value_closures import Closures
 
 # Methods that return the object itself (or the same module elsewhere): the value stays who it is.
 _SAME_OBJECT = {
     "bfloat16", "cpu", "cuda", "double", "eval", "float", "half", "requires_grad_", "share_memory", "to", "train",
     "xpu",
 }  # fmt: skip
+# Of an exit stack: what `with` would give.
+_ENTERING = {"enter_async_context", "enter_context"}
 _SAME_ARGUMENT = {"torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.jit.script"}
 _LOADER_PARTS = {"sampler", "batch_sampler", "dataset"}
 # What may hold another expression's value; everything else is its own origin.
 _FOLLOWED = (*READS, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
-_MAX_DEPTH, _MAX_NODES = 25, 4000
+_MAX_DEPTH = 25
 
 
 class Values:
@@ -48,9 +51,10 @@ class Values:
         self._attributes = Attributes(trees, names, calls)
         self._origins: dict[ast.AST, tuple[ast.AST, ...]] = {}
         self._own_origins: dict[ast.AST, tuple[ast.AST, ...]] = {}  # with each call of a factory by itself
-        self._closures: dict[ast.AST, Set[ast.AST]] = {}
-        self._grown: dict[tuple[ast.AST, str], list[ast.expr]] = {}
-        self._sources: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}
+        self._results = Results(names)
+        self._closures = Closures(
+            names, scopes, calls, self._results, lambda parameter: self._from_parameter(parameter, False, 1)
+        )
 
     def origins(self, node: ast.AST, *, returns: bool = True) -> tuple[ast.AST, ...]:
         """Expressions (or parameters, loops, imports) that a value may have come from.
@@ -72,13 +76,11 @@ class Values:
 
         They come in the order in which they are found, so that the first one is the same in every process.
         """
-        if node not in self._closures:
-            self._closures[node] = dict.fromkeys(self._collect(node)).keys()
-        return self._closures[node]
+        return self._closures.of(node)
 
     def parts(self, node: ast.AST) -> Iterable[ast.AST]:
         """The same one by one, for whoever stops at the first that is wrong."""
-        return self._closures.get(node) or self._collect(node)
+        return self._closures.parts(node)
 
     def _follow(self, node: ast.AST, returns: bool, depth: int) -> tuple[ast.AST, ...]:
         if not isinstance(node, _FOLLOWED):
@@ -202,7 +204,7 @@ class Values:
         for owner in [own] if own else owners:
             method = self._calls.method(owner, node.attr)
             if method is not None and is_property(method):
-                for made in self._returned(method) if returns else ():
+                for made in self._results.written(method) if returns else ():
                     yield from self._follow(made, returns, depth)
                 return
         stores = list(self._attributes.stores(node.attr, [own] if own else owners))
@@ -229,6 +231,9 @@ class Values:
     def _from_call(self, node: ast.Call, returns: bool, depth: int) -> Iterable[ast.AST]:
         func = node.func
         name = self._names.qualified(func)
+        if isinstance(func, ast.Attribute) and func.attr in _ENTERING and len(node.args) == 1:
+            yield from self._follow(node.args[0], returns, depth)
+            return
         if isinstance(func, ast.Attribute) and func.attr in _SAME_OBJECT and name is None:
             yield from self._follow(func.value, returns, depth)
             return
@@ -238,62 +243,8 @@ class Values:
             return
         followed = False
         for target in self._calls.targets(node) if returns else ():
-            generator = target in self._names.tree(target).yields
-            if isinstance(target, FUNCTIONS) and target.name != "__init__" and not generator:
-                for value in self._returned(target):
-                    followed = True
-                    yield from self._follow(value, returns, depth)
+            for value in self._results.of(node, target):
+                followed = True
+                yield from self._follow(value, returns, depth)
         if not followed:
             yield node
-
-    def _returned(self, function: ast.AST) -> list[ast.expr]:
-        made = self._names.tree(function).returns.get(function, ())
-        return [r.value for r in made if r.value is not None]
-
-    def _collect(self, node: ast.AST) -> Iterator[ast.AST]:
-        seen: set[ast.AST] = set()
-        work = [node]
-        while work and len(seen) < _MAX_NODES:
-            current = work.pop()
-            if current in seen or current is UNKNOWN:
-                continue
-            seen.add(current)
-            yield current
-            if current not in self._sources:
-                self._sources[current] = self._sources_of(current)
-            sources, statements = self._sources[current]
-            work += sources
-            if statements:
-                seen.update(statements)
-                yield from statements
-
-    def _added_to(self, node: ast.Name) -> list[ast.expr]:
-        tree = self._names.tree(node)
-        key = (tree.scope(node), node.id)
-        if key not in self._grown:
-            self._grown[key] = [part for given in collected_into(tree, node) for part in given]
-        return self._grown[key]
-
-    def _sources_of(self, node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
-        """What a node is made of in one step: nodes to go on with, and statements that only have a part in it."""
-        # A loop's variable is made of what the loop goes through, not of all that the loop does.
-        sources: list[ast.AST] = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
-        statements: list[ast.AST] = []
-        name = None
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            name = node.id
-            sources += self._added_to(node)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            name = f"{node.value.id}.{node.attr}"
-        if name is not None:
-            for definition in self._scopes.reaching(name, node):
-                if definition.value is not None:
-                    sources.append(definition.value)
-                    if definition.kind == "augment":
-                        statements.append(definition.node)
-                elif definition.kind == "parameter":
-                    sources.extend(self._from_parameter(definition, False, 1))
-        elif isinstance(node, ast.Call):
-            for target in self._calls.targets(node):
-                sources += self._returned(target)
-        return sources, statements

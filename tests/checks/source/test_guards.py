@@ -53,6 +53,13 @@ MAIN_ONLY = [
         "        if self.main:\n            here('a')\nT().f()"
     ),
     "if (first := rank == 0):\n    here('a')",
+    (
+        "class Me:\n    def __init__(self, n):\n        self.n = n\n    @property\n    def first(self):\n"
+        "        return self.n == 0\n"
+        "@contextlib.contextmanager\ndef joined():\n    yield Me(dist.get_rank())\n"
+        "def run(me):\n    if me.first:\n        here('a')\n"
+        "with joined() as me:\n    run(me)"
+    ),
 ]
 
 EVERY_RANK = [

@@ -63,6 +63,14 @@ def test_names_through_modules_of_the_submission(script: Callable[..., Script]) 
         "def f():\n    if flag:\n        x = 3\n        return\n    else:\n        x = 7\n    here('a', x)\nf()",
         "def f(**options):\n    return 7\nhere('a', f(k=3))",
         "class A:\n  @property\n  def v(self):\n    return 7\n  def go(self):\n    here('a', self.v)\nA().go()",
+        "@contextmanager\ndef f():\n    yield 7\nwith f() as x:\n    here('a', x)",
+        "@asynccontextmanager\nasync def f():\n  yield 3, 7\nasync def g():\n  async with f() as (_, x): here('a', x)",
+        "@contextmanager\ndef f():\n    yield 7\nwith ExitStack() as s:\n    x = s.enter_context(f())\n    here('a', x)",
+        "class A:\n  def save(self, v): here('a', v)\n@contextmanager\ndef f(): yield A()\nwith f() as a:\n  a.save(7)",
+        (
+            "class A:\n  def save(self, v):\n    here('a', v)\n"
+            "@contextmanager\ndef f():\n  a = A()\n  yield a\nwith f() as a:\n  a.save(7)"
+        ),
     ],
 )
 def test_values_are_followed_to_their_source(script: Callable[..., Script], here: Any, text: str) -> None:
@@ -80,6 +88,9 @@ def test_values_are_followed_to_their_source(script: Callable[..., Script], here
         "x = compute()\nhere('a', x)",
         "x = x\nhere('a', x)",
         "def f(n):\n    return f(n)\nhere('a', f(7))",
+        "def f():\n    yield 7\nx = f()\nhere('a', x)",
+        "@contextmanager\ndef f():\n  if flag:\n    yield 7\n  else:\n    yield 3\nwith f() as x:\n  here('a', x)",
+        "@contextmanager\ndef f():\n    with f() as x:\n        yield x\nwith f() as x:\n    here('a', x)",
     ],
 )
 def test_no_value_is_claimed_where_there_may_be_several(

@@ -1,0 +1,94 @@
+"""Everything that had a part in a value, collected over all files.
+
+Where `value_sources` follows one value to what it is, this takes along whatever was put in on the way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Set
+
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.collected_values import collected_into
+from grader.checks.source.function_results import Results
+from grader.checks.source.library_names import Names
+from grader.checks.source.reaching_assignments import Scopes
+from grader.checks.source.syntax_nodes import UNKNOWN, Definition, children
+
+_MAX_NODES = 4000
+
+
+class Closures:
+    """Parts of values; `given` finds what a parameter receives."""
+
+    def __init__(
+        self,
+        names: Names,
+        scopes: Scopes,
+        calls: Calls,
+        results: Results,
+        given: Callable[[Definition], Iterable[ast.AST]],
+    ) -> None:
+        self._names, self._scopes, self._calls, self._results = names, scopes, calls, results
+        self._given = given
+        self._known: dict[ast.AST, Set[ast.AST]] = {}
+        self._grown: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+        self._sources: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}
+
+    def of(self, node: ast.AST) -> Set[ast.AST]:
+        """All of them, in the order in which they are found, so that the first one is the same in every process."""
+        if node not in self._known:
+            self._known[node] = dict.fromkeys(self._collect(node)).keys()
+        return self._known[node]
+
+    def parts(self, node: ast.AST) -> Iterable[ast.AST]:
+        """The same one by one, for whoever stops at the first that is wrong."""
+        return self._known.get(node) or self._collect(node)
+
+    def _collect(self, node: ast.AST) -> Iterator[ast.AST]:
+        seen: set[ast.AST] = set()
+        work = [node]
+        while work and len(seen) < _MAX_NODES:
+            current = work.pop()
+            if current in seen or current is UNKNOWN:
+                continue
+            seen.add(current)
+            yield current
+            if current not in self._sources:
+                self._sources[current] = self._sources_of(current)
+            sources, statements = self._sources[current]
+            work += sources
+            if statements:
+                seen.update(statements)
+                yield from statements
+
+    def _added_to(self, node: ast.Name) -> list[ast.expr]:
+        tree = self._names.tree(node)
+        key = (tree.scope(node), node.id)
+        if key not in self._grown:
+            self._grown[key] = [part for given in collected_into(tree, node) for part in given]
+        return self._grown[key]
+
+    def _sources_of(self, node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
+        """What a node is made of in one step: nodes to go on with, and statements that only have a part in it."""
+        # A loop's variable is made of what the loop goes through, not of all that the loop does.
+        sources: list[ast.AST] = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
+        statements: list[ast.AST] = []
+        name = None
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            name = node.id
+            sources += self._added_to(node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+        if name is not None:
+            for definition in self._scopes.reaching(name, node):
+                if definition.value is not None:
+                    sources.append(definition.value)
+                    if definition.kind == "augment":
+                        statements.append(definition.node)
+                elif definition.kind == "parameter":
+                    sources.extend(self._given(definition))
+        elif isinstance(node, ast.Call):
+            for target in self._calls.targets(node):
+                sources += self._results.of(node, target)
+        return sources, statements
