@@ -5,22 +5,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from grader.checks.source.call_sites import Calls
+from grader.checks.source.decided_branches import Branches
 from grader.checks.source.decorators import is_context_manager
 from grader.checks.source.library_names import Names
+from grader.checks.source.reaching_assignments import Scopes
 from grader.checks.source.syntax_nodes import FUNCTIONS
 
 
 class Results:
     """Results of functions over all files."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, scopes: Scopes, calls: Calls) -> None:
         self._names = names
+        self._branches = Branches(names, scopes, calls)
 
     def of(self, call: ast.Call, function: ast.AST) -> Sequence[ast.expr]:
-        """The expressions that a call of a function may give its value; none of a constructor or a generator."""
+        """The expressions that a call may have its value from; none where it runs a constructor or a generator."""
         if not isinstance(function, FUNCTIONS) or function.name == "__init__":
             return ()
-        return self.written(function)
+        return self._branches.taken(call, function, self.written(function))
 
     def written(self, function: ast.AST) -> list[ast.expr]:
         """The same of all calls together."""

@@ -51,7 +51,7 @@ class Values:
         self._attributes = Attributes(trees, names, calls)
         self._origins: dict[ast.AST, tuple[ast.AST, ...]] = {}
         self._own_origins: dict[ast.AST, tuple[ast.AST, ...]] = {}  # with each call of a factory by itself
-        self._results = Results(names)
+        self._results = Results(names, scopes, calls)
         self._closures = Closures(
             names, scopes, calls, self._results, lambda parameter: self._from_parameter(parameter, False, 1)
         )

@@ -65,7 +65,7 @@ def test_names_through_modules_of_the_submission(script: Callable[..., Script]) 
         "class A:\n  @property\n  def v(self):\n    return 7\n  def go(self):\n    here('a', self.v)\nA().go()",
         "@contextmanager\ndef f():\n    yield 7\nwith f() as x:\n    here('a', x)",
         "@asynccontextmanager\nasync def f():\n  yield 3, 7\nasync def g():\n  async with f() as (_, x): here('a', x)",
-        "@contextmanager\ndef f():\n    yield 7\nwith ExitStack() as s:\n    x = s.enter_context(f())\n    here('a', x)",
+        "@contextmanager\ndef f():\n    yield 7\nwith ExitStack() as s:\n  x = s.enter_context(f())\n  here('a', x)",
         "class A:\n  def save(self, v): here('a', v)\n@contextmanager\ndef f(): yield A()\nwith f() as a:\n  a.save(7)",
         (
             "class A:\n  def save(self, v):\n    here('a', v)\n"
