@@ -13,9 +13,10 @@ from enum import IntEnum
 
 from grader.checks.source.call_sites import Calls
 from grader.checks.source.library_names import Names
-from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, READS, name_of
-from grader.checks.source.value_sources import Values
+from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, READS, UNKNOWN, literal, name_of
+from grader.checks.source.value_sources import Piece, Values
 
+_INIT = "torch.distributed.init_process_group"
 _RANK_CALLS = {
     "torch.distributed.get_rank", "torch.distributed.get_node_local_rank", "torch.distributed.get_group_rank",
     "horovod.torch.rank", "horovod.torch.local_rank", "ignite.distributed.get_rank",
@@ -60,6 +61,7 @@ class Ranks:
     def __init__(self, names: Names, calls: Calls, values: Values) -> None:
         self._names, self._calls, self._values = names, calls, values
         self._known: dict[tuple[ast.AST, str], Strength] = {}
+        self._given: dict[str, frozenset[ast.AST]] = {}
 
     def rank(self, node: ast.AST) -> Strength:
         """Whether an expression is a rank or simple arithmetic on one (`rank + 1`, `rank % 8`)."""
@@ -134,6 +136,8 @@ class Ranks:
         return self._known[key]
 
     def _judge(self, node: ast.AST, what: str, depth: int) -> Strength:
+        if isinstance(node, (*READS, ast.Call)) and self._starts_group(node, what):
+            return Strength.SURE
         if isinstance(node, READS):
             return self._variable(node, what, depth)
         if isinstance(node, ast.Call):
@@ -157,6 +161,20 @@ class Ranks:
         elif what == "text" and isinstance(node, ast.JoinedStr | ast.Tuple | ast.List | ast.Dict):
             parts = [*(node.elts if isinstance(node, DISPLAYS) else node.values)]
         return max((self._ask(p, what, depth) for p in parts), default=Strength.NO)
+
+    def _starts_group(self, node: ast.AST, what: str) -> bool:
+        """Whether a value is what the group is started with as this process's rank, or as their number.
+
+        That is what it is then, wherever it comes from and whatever it is called; a number that is written down is not.
+        """
+        argument = "world_size" if what == "world" else "rank"
+        if argument not in self._given:
+            given = [self._calls.argument(call, argument) for call in self._calls.named(_INIT)]
+            sources = {p for g in given if g is not None and g is not UNKNOWN for p in self._values.pieces(g)}
+            self._given[argument] = frozenset(
+                s for s in sources if isinstance(s, ast.expr | ast.arg | Piece) and literal(s) is UNKNOWN
+            )
+        return bool(self._given[argument]) and not self._given[argument].isdisjoint(self._values.pieces(node))
 
     def _variable(self, node: ast.Name | ast.Attribute | ast.Subscript, what: str, depth: int) -> Strength:
         variable = self.environment(node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Set
+from enum import Enum
 
 from grader.checks.source.attributes import Attributes
 from grader.checks.source.call_sites import Calls
@@ -43,17 +44,33 @@ _FOLLOWED = (*READS, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
 _MAX_DEPTH = 25
 
 
+class Way(Enum):
+    """How a value is followed: into the results of functions, up to their calls, or into results and by pieces."""
+
+    RESULTS = "results"
+    CALLS = "calls"
+    PIECES = "pieces"
+
+
+class Piece(ast.AST):
+    """A part of something that the submission does not make itself: an element of it, or an attribute."""
+
+
 class Values:
     """Data flow over all files."""
 
     def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
         self._attributes = Attributes(trees, names, calls)
-        self._origins: dict[ast.AST, tuple[ast.AST, ...]] = {}
-        self._own_origins: dict[ast.AST, tuple[ast.AST, ...]] = {}  # with each call of a factory by itself
+        self._origins: dict[Way, dict[ast.AST, tuple[ast.AST, ...]]] = {way: {} for way in Way}
+        self._pieces: dict[tuple[ast.AST, object], Piece] = {}
         self._results = Results(names, scopes, calls)
         self._closures = Closures(
-            names, scopes, calls, self._results, lambda parameter: self._from_parameter(parameter, False, 1)
+            names,
+            scopes,
+            calls,
+            self._results,
+            lambda parameter: self._from_parameter(parameter, Way.CALLS, 1),
         )
 
     def origins(self, node: ast.AST, *, returns: bool = True) -> tuple[ast.AST, ...]:
@@ -62,7 +79,14 @@ class Values:
         With `returns=False` a call of one of the submission's own functions stays one origin per call, so that two
         models from one factory are two.
         """
-        return self._follow(node, returns, 0)
+        return self._follow(node, Way.RESULTS if returns else Way.CALLS, 0)
+
+    def pieces(self, node: ast.AST) -> tuple[ast.AST, ...]:
+        """The same, where each part of what the submission does not make itself is a `Piece` of its own.
+
+        Of `store, rank, number = next(rendezvous(…))` all three have one origin, but three pieces.
+        """
+        return self._follow(node, Way.PIECES, 0)
 
     def constant(self, node: ast.AST | None) -> object:
         """The value of an expression where all its origins are one and the same literal; `UNKNOWN` otherwise."""
@@ -82,50 +106,50 @@ class Values:
         """The same one by one, for whoever stops at the first that is wrong."""
         return self._closures.parts(node)
 
-    def _follow(self, node: ast.AST, returns: bool, depth: int) -> tuple[ast.AST, ...]:
+    def _follow(self, node: ast.AST, way: Way, depth: int) -> tuple[ast.AST, ...]:
         if not isinstance(node, _FOLLOWED):
             return (node,)
-        known = self._origins if returns else self._own_origins
+        known = self._origins[way]
         if node not in known:
             if depth > _MAX_DEPTH:
                 return (node,)
             known[node] = ()  # what a cycle adds to itself is nothing new
-            found = dict.fromkeys(self._step(node, returns, depth + 1))
+            found = dict.fromkeys(self._step(node, way, depth + 1))
             known[node] = tuple(found) or (node,)  # round in a circle (`args.rank = rank`): itself
         return known[node]
 
-    def _step(self, node: ast.AST, returns: bool, depth: int) -> Iterable[ast.AST]:
+    def _step(self, node: ast.AST, way: Way, depth: int) -> Iterable[ast.AST]:
         if isinstance(node, ast.Name):
             definitions = () if node is UNKNOWN else self._scopes.reaching(node.id, node)
             if not definitions:
                 yield node
             for definition in definitions:
-                yield from self._from_definition(definition, node, returns, depth)
+                yield from self._from_definition(definition, node, way, depth)
         elif isinstance(node, ast.Attribute):
-            yield from self._from_attribute(node, returns, depth)
+            yield from self._from_attribute(node, way, depth)
         elif isinstance(node, ast.Subscript):
-            yield from self._from_subscript(node, returns, depth)
+            yield from self._from_subscript(node, way, depth)
         elif isinstance(node, ast.Call):
-            yield from self._from_call(node, returns, depth)
+            yield from self._from_call(node, way, depth)
         elif isinstance(node, ast.IfExp):
-            yield from self._follow(node.body, returns, depth)
-            yield from self._follow(node.orelse, returns, depth)
+            yield from self._follow(node.body, way, depth)
+            yield from self._follow(node.orelse, way, depth)
         elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
             # `x or default` hands a value on; `a and b` is a condition and stays one.
-            kept = [o for value in node.values for o in self._follow(value, returns, depth)]
+            kept = [o for value in node.values for o in self._follow(value, way, depth)]
             condition = any(isinstance(o, ast.Compare | ast.BoolOp | ast.UnaryOp) for o in kept)
             yield from (node,) if condition else kept
         elif isinstance(node, ast.NamedExpr | ast.Await):
-            yield from self._follow(node.value, returns, depth)
+            yield from self._follow(node.value, way, depth)
         else:
             yield node
 
     def _from_definition(
-        self, definition: Definition, node: ast.AST, returns: bool, depth: int
+        self, definition: Definition, node: ast.AST, way: Way, depth: int
     ) -> Iterable[ast.AST]:
         value = definition.value
         if definition.kind == "parameter":
-            yield from self._from_parameter(definition, returns, depth)
+            yield from self._from_parameter(definition, way, depth)
         elif definition.kind == "import":
             found = self._names.module_value(definition.dotted)
             if not found or found[0].kind in ("function", "class"):
@@ -133,25 +157,25 @@ class Values:
             for inner in found:
                 if inner.kind not in ("function", "class"):
                     deeper = depth < _MAX_DEPTH
-                    yield from self._from_definition(inner, node, returns, depth + 1) if deeper else (node,)
+                    yield from self._from_definition(inner, node, way, depth + 1) if deeper else (node,)
         elif definition.kind in ("assign", "with") and value is not None:
-            found_values = self._follow(value, returns, depth)
+            found_values = self._follow(value, way, depth)
             for index in definition.path:
-                found_values = tuple(unpacked(self._names, o, index) for o in found_values)
+                found_values = tuple(self._unpacked(o, index, way) for o in found_values)
             for origin in found_values:
                 # An element of a display is an expression of its own and has origins of its own.
-                yield from self._follow(origin, returns, depth) if definition.path else (origin,)
+                yield from self._follow(origin, way, depth) if definition.path else (origin,)
         elif definition.kind == "for" and value is not None:
-            for origin in self._follow(value, returns, depth):
+            for origin in self._follow(value, way, depth):
                 if isinstance(origin, DISPLAYS) and not definition.path:
                     for element in origin.elts:
-                        yield from self._follow(element, returns, depth)
+                        yield from self._follow(element, way, depth)
                 else:
                     yield definition.node
         else:
             yield definition.node
 
-    def _from_parameter(self, definition: Definition, returns: bool, depth: int) -> Iterable[ast.AST]:
+    def _from_parameter(self, definition: Definition, way: Way, depth: int) -> Iterable[ast.AST]:
         parameter = definition.node
         if not isinstance(parameter, ast.arg):
             yield parameter
@@ -172,79 +196,90 @@ class Values:
             elif site.spawned and given is site.call:
                 yield given
             else:
-                yield from self._follow(given, returns, depth)
+                yield from self._follow(given, way, depth)
         if missing:
             if sites and (default := default_of(function, parameter)) is not None:
-                yield from self._follow(default, returns, depth)
+                yield from self._follow(default, way, depth)
             else:
                 yield parameter
 
-    def _from_attribute(self, node: ast.Attribute, returns: bool, depth: int) -> Iterable[ast.AST]:
+    def _from_attribute(self, node: ast.Attribute, way: Way, depth: int) -> Iterable[ast.AST]:
         if module_level := self._names.module_value(self._names.qualified(node)):
             for definition in module_level:
-                yield from self._from_definition(definition, node, returns, depth)
+                yield from self._from_definition(definition, node, way, depth)
             return
         if isinstance(node.value, ast.Name):
             reached = self._scopes.reaching(f"{node.value.id}.{node.attr}", node)
             if reached:
                 for definition in reached:
-                    yield from self._from_definition(definition, node, returns, depth)
+                    yield from self._from_definition(definition, node, way, depth)
                 return
         owners: list[ast.ClassDef] = []
-        for origin in self._follow(node.value, returns, depth):
+        for origin in self._follow(node.value, way, depth):
             owner = self._calls.built_class(origin)
             if owner is not None:
                 owners.append(owner)
             elif isinstance(origin, ast.Call) and node.attr in _LOADER_PARTS:
                 part = self._calls.argument(origin, node.attr)
                 if part is not None and self._names.qualified(origin.func) == "torch.utils.data.DataLoader":
-                    yield from self._follow(part, returns, depth)
+                    yield from self._follow(part, way, depth)
                     return
         own = self._attributes.own_class(node.value)
         for owner in [own] if own else owners:
             method = self._calls.method(owner, node.attr)
             if method is not None and is_property(method):
-                for made in self._results.written(method) if returns else ():
-                    yield from self._follow(made, returns, depth)
+                for made in self._results.written(method) if way is not Way.CALLS else ():
+                    yield from self._follow(made, way, depth)
                 return
         stores = list(self._attributes.stores(node.attr, [own] if own else owners))
         for tree, scope, definition in stores:
             if definition in self._scopes.at_end(tree, scope, definition.name):
-                yield from self._from_definition(definition, node, returns, depth)
+                yield from self._from_definition(definition, node, way, depth)
         if not stores:
-            yield node
+            whole = [own] if own else owners or self._follow(node.value, way, depth)
+            yield from self._pieces_of(whole, node.attr) if way is Way.PIECES else (node,)
 
-    def _from_subscript(self, node: ast.Subscript, returns: bool, depth: int) -> Iterable[ast.AST]:
+    def _from_subscript(self, node: ast.Subscript, way: Way, depth: int) -> Iterable[ast.AST]:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else UNKNOWN
         if isinstance(node.value, ast.Name) and key is not UNKNOWN:
             reached = self._scopes.reaching(f"{node.value.id}[{key!r}]", node)
             if reached:
                 for definition in reached:
-                    yield from self._from_definition(definition, node, returns, depth)
+                    yield from self._from_definition(definition, node, way, depth)
                 return
-        elements = [e for origin in self._follow(node.value, returns, depth) for e in items_of(origin, key)]
+        elements = [e for origin in self._follow(node.value, way, depth) for e in items_of(origin, key)]
         for element in elements:
-            yield from self._follow(element, returns, depth)
-        if not elements:
+            yield from self._follow(element, way, depth)
+        if not elements and way is Way.PIECES and key is not UNKNOWN:
+            yield from self._pieces_of(self._follow(node.value, way, depth), key)
+        elif not elements:
             yield node
 
-    def _from_call(self, node: ast.Call, returns: bool, depth: int) -> Iterable[ast.AST]:
+    def _unpacked(self, origin: ast.AST, index: int, way: Way) -> ast.AST:
+        part = unpacked(self._names, origin, index)
+        return next(iter(self._pieces_of((origin,), index))) if part is origin and way is Way.PIECES else part
+
+    def _pieces_of(self, whole: Iterable[ast.AST], key: object) -> Iterable[Piece]:
+        for origin in whole:
+            yield self._pieces.setdefault((origin, key), Piece())
+
+    def _from_call(self, node: ast.Call, way: Way, depth: int) -> Iterable[ast.AST]:
         func = node.func
         name = self._names.qualified(func)
         if isinstance(func, ast.Attribute) and func.attr in _ENTERING and len(node.args) == 1:
-            yield from self._follow(node.args[0], returns, depth)
+            yield from self._follow(node.args[0], way, depth)
             return
         if isinstance(func, ast.Attribute) and func.attr in _SAME_OBJECT and name is None:
-            yield from self._follow(func.value, returns, depth)
+            yield from self._follow(func.value, way, depth)
             return
         handed = handed_on(self._names, node)
         if (name in _SAME_ARGUMENT and node.args) or len(handed) == 1:
-            yield from self._follow(node.args[0], returns, depth)
+            yield from self._follow(node.args[0], way, depth)
             return
         followed = False
-        for target in self._calls.targets(node) if returns else ():
+        for target in self._calls.targets(node) if way is not Way.CALLS else ():
             for value in self._results.of(node, target):
                 followed = True
-                yield from self._follow(value, returns, depth)
+                yield from self._follow(value, way, depth)
         if not followed:
             yield node

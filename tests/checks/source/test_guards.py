@@ -75,9 +75,50 @@ EVERY_RANK = [
     "for epoch in range(3):\n    if rank == 0:\n        break\nhere('a')",
 ]
 
+_MEET = "store, me, n = next(dist.rendezvous('env://'))\n"
+_JOIN = "dist.init_process_group('gloo', store=store, rank=me, world_size=n)\n"
+HANDED_TO_THE_GROUP = [
+    f"{_MEET}{_JOIN}if me == 0:\n    here('a')",
+    f"{_MEET}store = dist.PrefixStore('mine', store)\n{_JOIN}if not me:\n    here('a')",
+    f"{_MEET}options = dict(rank=me, world_size=n)\ndist.init_process_group(**options)\nif me == 0:\n    here('a')",
+    (
+        "def join():\n    store, me, n = next(dist.rendezvous('env://'))\n"
+        "    dist.init_process_group('gloo', store=store, rank=me, world_size=n)\n    return me, n\n"
+        "mine, all_of_us = join()\nif mine == 0:\n    here('a')"
+    ),
+    "who = ask()\ndist.init_process_group(rank=who[0], world_size=who[1])\nif who[0] == 0:\n    here('a')",
+    "args = parse()\ndist.init_process_group(rank=args.me, world_size=args.n)\nif args.me == 0:\n    here('a')",
+    (
+        "@dataclass\nclass Member:\n    me: int\n    n: int\n    def join(self):\n"
+        "        dist.init_process_group('gloo', rank=self.me, world_size=self.n)\n"
+        "member = Member(*ask())\nmember.join()\nif member.me == 0:\n    here('a')"
+    ),
+]
+OTHERS_OF_THE_GROUP = [
+    f"{_MEET}{_JOIN}if store == 0:\n    here('a')",
+    f"{_MEET}{_JOIN}if n > 1:\n    here('a')",
+    "me = 0\ndist.init_process_group('gloo', rank=me, world_size=1)\nif me == 0:\n    here('a')",
+    "who = ask()\ndist.init_process_group(rank=who[0], world_size=who[1])\nif who[2] == 0:\n    here('a')",
+    "args = parse()\ndist.init_process_group(rank=args.me, world_size=args.n)\nif args.seed == 0:\n    here('a')",
+]
+
 
 def _script(script: Callable[..., Script], text: str) -> Script:
     return script(PRELUDE + text)
+
+
+@pytest.mark.parametrize("text", HANDED_TO_THE_GROUP)
+def test_what_the_group_is_given_as_rank_is_one(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = script(f"import torch.distributed as dist\n{text}")
+    guard = found.guards.partial(here(found, "a"))
+    assert guard is not None
+    assert guard.condition.which is RankSet.MAIN
+
+
+@pytest.mark.parametrize("text", OTHERS_OF_THE_GROUP)
+def test_what_else_comes_with_a_rank_is_none(script: Callable[..., Script], here: Any, text: str) -> None:
+    found = script(f"import torch.distributed as dist\n{text}")
+    assert found.guards.partial(here(found, "a")) is None
 
 
 @pytest.mark.parametrize("text", MAIN_ONLY)
