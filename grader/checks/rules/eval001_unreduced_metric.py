@@ -59,7 +59,8 @@ it is told by which samples they are, not by how many. In the source, by a divid
 Accelerate or Fabric divides, with no reduction or gathering of what it counts; under Lightning's `Trainer`, by a
 validation step that logs its own value without `sync_dist=True` (as a hint where no number of devices is written).
 What one rank says above a later reduction counts, too; files that ranks leave and one reads are as good as a reduction.
-Of training a sum over the length of the whole set, and a rate that one rank says for all, are hints.
+Of training a sum over the length of the whole set, a rate that one rank says for all, and the ratio of sums that one
+tensor holds are hints.
 """
 
 from __future__ import annotations

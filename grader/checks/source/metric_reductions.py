@@ -99,6 +99,12 @@ class Reductions:
         inside.update(n for name in counted for n in tree.loads.get(name, ()) if tree.scope(n) is scope)
         return any(not inside.isdisjoint(self._values.closure(part)) for part in parts)
 
+    def takes(self, nodes: Iterable[ast.AST]) -> bool:
+        """Whether a call that brings values of the ranks together is given what one of these has a part in."""
+        own = set(nodes)
+        given = (p for c in self._reducing_calls() for p in (*c.args, *(k.value for k in c.keywords), c.func))
+        return any(not own.isdisjoint(self._values.closure(part)) for part in given)
+
     def reducing_after(self, draw: Draw) -> list[ast.Call]:
         """Calls below a loop, in its own function, that bring values of the ranks together, first one first."""
         tree = self._names.tree(draw.loop)

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from grader.checks.source.missing_modules import may_reduce
 from grader.checks.source.rank_files import read_by_one
 from grader.checks.source.script import Script
+from grader.checks.source.summed_tensors import TELLING, told_ratios
 from grader.checks.source.syntax_nodes import end, name_of, start, walk
 from grader.checks.source.training_loops import Draw
 
-_SAYING = (
-    "print", "info", "add_scalar", "add_scalars", "log", "log_metric", "log_metrics", "set_postfix", "write",
-    "writerow",
-)  # fmt: skip
 _OWN_PART = re.compile(
     r"\b(local|own|this|my|shard|share|part|partial|subset|rank|gpu|device)\b", re.IGNORECASE
 )
@@ -50,12 +47,17 @@ def unreduced(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None
 
 
 def share_as_whole(script: Script, draw: Draw, counted: set[str]) -> Unreduced | None:
-    """A figure of training that is meant for all ranks: over the length of the whole set, or per second."""
-    if (
-        script.reductions.reduced(draw, counted)
-        or _keeps_own_books(script)
-        or may_reduce(script, draw.loop, counted)
-    ):
+    """A figure of training that is meant for all ranks.
+
+    It is over the length of the whole set, or per second, or the ratio of sums that one tensor holds for all ranks.
+    """
+    if _keeps_own_books(script) or may_reduce(script, draw.loop, counted):
+        return None
+    for ratio, telling in told_ratios(script, draw):
+        said = [n for part in (ratio, *telling) for n in walk(part) if isinstance(n, ast.expr)]
+        if not _of_own_part(script, said) and not _brought_on_disk(script, draw, counted):
+            return Unreduced(ratio)
+    if script.reductions.reduced(draw, counted):
         return None
     tree = script.names.tree(draw.loop)
     scope = tree.scope(draw.loop)
@@ -103,7 +105,7 @@ def _said_before(script: Script, draw: Draw, counted: set[str]) -> Unreduced | N
         return None
     tree = script.names.tree(draw.loop)
     scope = tree.scope(draw.loop)
-    for call in tree.called(*_SAYING):
+    for call in tree.called(*TELLING):
         between = end(draw.loop) < start(call) < start(later[0])
         if not between or tree.scope(call) is not scope or script.guards.partial(call) is None:
             continue
