@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from grader.checks.run.own_gradients import FEWEST_STEPS
 from grader.model.trace import Step
 
 _Numbers: TypeAlias = Sequence[float | None]
-FEWEST_LOOKS = 7
 _ROUNDS = 8
 _UNEXPLAINED = 0.05
 """What may be left of what is stepped on that no weighted sum explains; it is 0.0001 where gradients are averaged."""
@@ -30,7 +30,7 @@ def average_shares(looks: Sequence[Sequence[Step]]) -> tuple[float, ...] | None:
     Args:
         looks: for each step that was looked at those of all ranks, which told `own` and `grads` of equal parameters.
     """
-    if len(looks) < FEWEST_LOOKS:
+    if len(looks) < FEWEST_STEPS:
         return None
     stepped = [look[0].grads or () for look in looks]
     whole = [[step.own or () for step in look] for look in looks]
@@ -80,9 +80,8 @@ def _least_squares(rows: Sequence[Sequence[float]], target: Sequence[float]) -> 
         return None
     gram = [[*(_dot(a, b) for b in columns), _dot(a, target)] for a in columns]
     smallest = _ALIKE**2 * max(gram[n][n] for n in range(len(columns)))
-    for n in range(
-        len(columns)
-    ):  # elimination without exchanges: a matrix of products has its largest on the diagonal
+    # Gauss's elimination; a matrix of products needs no exchange of rows.
+    for n in range(len(columns)):
         if not gram[n][n] > smallest:
             return None
         for row in gram[n + 1 :]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grader.checks.evidence import Evidence
 from grader.checks.rule import Observation, not_observable, not_reached
+from grader.checks.run.end_counts import end_count
 from grader.checks.run.replica_comparison import trainers
 from grader.model.call_site import Site
 from grader.model.run import Ending
@@ -45,9 +46,8 @@ def validated_as_training(evidence: Evidence) -> tuple[dict[int, int], Site | No
     found: dict[int, int] = {}
     site: Site | None = None
     for rank in evidence.trace.ranks:
-        end = next(iter(rank.events("end")), None)
-        forwards = end.fields.get("forwards") if end is not None else None
-        if not isinstance(forwards, int) or rank.events("evaluation"):
+        forwards = end_count(rank, "forwards")
+        if forwards is None or rank.events("evaluation"):
             continue
         trained = [s for stream in evidence.ledger.training for s in stream.shards(rank.rank)]
         validated = [s for stream in evidence.ledger.validation for s in stream.shards(rank.rank)]
@@ -81,9 +81,5 @@ def _none(evidence: Evidence) -> bool:
 
 
 def _trained_alone(rank: RankTrace) -> bool:
-    end = next(iter(rank.events("end")), None)
-    told = [end.fields.get(name) for name in ("forwards", "backwards")] if end is not None else []
-    forwards, backwards = (n if isinstance(n, int) else None for n in (*told, None, None)[:2])
-    if not forwards or backwards is None or rank.events("evaluation"):
-        return False
-    return forwards <= backwards
+    forwards, backwards = end_count(rank, "forwards") or 0, end_count(rank, "backwards")
+    return backwards is not None and 0 < forwards <= backwards and not rank.events("evaluation")

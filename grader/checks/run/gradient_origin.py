@@ -14,11 +14,11 @@ from statistics import fmean, median
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import count
 from grader.checks.phrases import ranks as ranks_of
-from grader.checks.run.own_gradients import averaged_steps, averaging_ranks, gradients_computed
+from grader.checks.run.end_counts import gradients_computed
+from grader.checks.run.own_gradients import FEWEST_STEPS, averaged_steps, averaging_ranks
 from grader.checks.run.replica_comparison import equal
 from grader.model.trace import RankTrace, Step
 
-_FEWEST_LOOKS = 7
 _UNRELATED = 0.35
 """Correlation below which what is stepped on has nothing to do with what was given: it is 1 where gradients are
 averaged or scaled, and stays above one half where they are clipped or rounded to their signs."""
@@ -32,7 +32,7 @@ def made_up(evidence: Evidence) -> str:
     ranks = averaging_ranks(evidence)
     looks = list(averaged_steps(ranks))
     # Gradients that nobody clears hold those of earlier steps, too, which is an error that a rule of its own tells.
-    if len(looks) < _FEWEST_LOOKS or any(s.full and not s.empty for rank in ranks for s in rank.steps):
+    if len(looks) < FEWEST_STEPS or any(s.full and not s.empty for rank in ranks for s in rank.steps):
         return ""
     # Of all ranks, or of one alone where weights are averaged instead; of the last pass where others only prepared it.
     whole = [[step.own or () for step in look.steps] for look in looks]
@@ -62,7 +62,7 @@ def not_of_own_samples(evidence: Evidence) -> str:
         if all(one.get(look.n) for one in drawn) and not frozenset.intersection(*(d[look.n] for d in drawn))
     ]
     same = [look for look in looks if all(_by_itself(step, look.steps[0]) for step in look.steps)]
-    if len(looks) < _FEWEST_LOOKS or len(same) < _MOSTLY * len(looks):
+    if len(looks) < FEWEST_STEPS or len(same) < _MOSTLY * len(looks):
         return ""
     return (
         f"{ranks_of(r.rank for r in ranks)} drew different samples, and at {len(same)} of "
@@ -93,14 +93,14 @@ def met_when_watched(evidence: Evidence) -> str:
     for rank in averaging_ranks(evidence):
         seen = [(bool(step.grads), step.exchanges) for step in rank.steps if step.exchanges is not None]
         watched, others = ([n for looked, n in seen if looked is which] for which in (True, False))
-        if len(watched) < _FEWEST_LOOKS or len(others) < _FEWEST_LOOKS or not median(watched):
+        usual = median(watched) if watched else 0
+        if min(len(watched), len(others)) < FEWEST_STEPS or not usual:
             continue
-        silent = sum(n < median(watched) / 2 for n in others)
-        if silent >= _MOSTLY * len(others) and 2 * sum(n >= median(watched) / 2 for n in watched) > len(
-            watched
-        ):
+        silent = sum(n < usual / 2 for n in others)
+        # Whoever averages every other step is silent at half of those that are looked at, too.
+        if silent >= _MOSTLY * len(others) and sum(n >= usual / 2 for n in watched) > len(watched) / 2:
             return (
-                f"Rank {rank.rank} exchanged something {median(watched):g} times at each of {len(watched)} steps that "
+                f"Rank {rank.rank} exchanged something {usual:g} times at each of {len(watched)} steps that "
                 f"were looked at, and less than half of it at {silent:,} of {count(len(others), 'other step')}."
             )
     return ""

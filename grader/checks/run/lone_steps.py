@@ -9,7 +9,9 @@ from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, place, ranks
 from grader.checks.rule import Hit
 from grader.checks.run.average_shares import average_shares
-from grader.checks.run.own_gradients import averaged_steps, averaging_ranks, gradients_computed
+from grader.checks.run.end_counts import gradients_computed
+from grader.checks.run.exchanges import MEETINGS
+from grader.checks.run.own_gradients import averaged_steps, averaging_ranks
 from grader.checks.run.replica_comparison import Comparison, contains, equal, trainers
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
@@ -18,7 +20,6 @@ _FEW = 0.2
 """Of what a rank would have in an average: with less it has no part in it. Ranks of unequal batches have more."""
 _SELDOM = 0.5
 """Gradients for each step below which a rank does not compute those that it steps on."""
-_MEETINGS = ("barrier", "monitored_barrier")
 
 
 def alone(evidence: Evidence, only: RankTrace) -> Hit:
@@ -117,7 +118,7 @@ def _without_a_part(all_ranks: tuple[RankTrace, ...], out: list[RankTrace], seen
 def _exchange(rank: RankTrace) -> tuple[str, Site | None]:
     """What is called for each step, of which not each call is told: before the first and after it."""
     first = rank.steps[0].t
-    told = [c for c in rank.collectives if c.name not in _MEETINGS and c.site]
+    told = [c for c in rank.collectives if c.name not in MEETINGS and c.site]
     later = {(c.name, c.site) for c in told if c.t > first and c.n >= len(rank.steps) // 2}
     return next(((c.name, c.site) for c in told if c.t < first and (c.name, c.site) in later), ("", None))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit
+from grader.checks.run.end_counts import end_count
 from grader.checks.run.parallel_layout import Layout, Ranks, lines_told
 from grader.checks.run.replica_comparison import equal, trainers
 from grader.model.run import Ending
@@ -61,7 +62,7 @@ def idle_parts(evidence: Evidence) -> Hit | None:
         r.rank: passes
         for r in evidence.trace.ranks
         if r.rank not in stepping
-        and (passes := _backwards(r))
+        and (passes := end_count(r, "backwards"))
         and (layout.by_hand or stepping & set(layout.partners(r.rank)))
     }
     if not idle or not active:
@@ -83,11 +84,6 @@ def idle_parts(evidence: Evidence) -> Hit | None:
         ranks=tuple(idle),
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
     )
-
-
-def _backwards(rank: RankTrace) -> int:
-    told = next((e.fields.get("backwards") for e in rank.events("end")), 0)
-    return told if isinstance(told, int) else 0
 
 
 def mixed_parts(evidence: Evidence) -> Hit | None:

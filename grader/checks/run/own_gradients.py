@@ -10,6 +10,9 @@ from grader.checks.evidence import Evidence
 from grader.checks.run.replica_comparison import incomparable, trainers
 from grader.model.trace import RankTrace, Step
 
+FEWEST_STEPS = 7
+"""Of these, below which nothing is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class AveragedStep:
@@ -35,12 +38,6 @@ def averaged_steps(ranks: Sequence[RankTrace]) -> Iterator[AveragedStep]:
         steps = tuple(table[n] for table in tables)
         if len({step.grad_names for step in steps}) == 1 and all(map(_finite, steps)):
             yield AveragedStep(n, steps)
-
-
-def gradients_computed(rank: RankTrace) -> int:
-    """Backward passes of a rank, and gradients that it asked for."""
-    told = (end.fields.get(name) for end in rank.events("end") for name in ("backwards", "derivatives"))
-    return sum(number for number in told if isinstance(number, int))
 
 
 def _finite(step: Step) -> bool:
