@@ -90,8 +90,12 @@ def of_one_rank_more(evidence: Evidence) -> str:
 
 def met_when_watched(evidence: Evidence) -> str:
     """Exchanges at the steps that are looked at, and none at the others."""
-    for rank in averaging_ranks(evidence):
-        seen = [(bool(step.grads), step.exchanges) for step in rank.steps if step.exchanges is not None]
+    ranks = averaging_ranks(evidence)
+    # What one rank trains by itself beside the others is for GRAD001 to say.
+    shared = [{step.optimizer for step in rank.steps} for rank in ranks]
+    for rank in ranks:
+        own = [step for step in rank.steps if all(step.optimizer in optimizers for optimizers in shared)]
+        seen = [(bool(step.grads), step.exchanges) for step in own if step.exchanges is not None]
         watched, others = ([n for looked, n in seen if looked is which] for which in (True, False))
         usual = median(watched) if watched else 0
         if min(len(watched), len(others)) < FEWEST_STEPS or not usual:
