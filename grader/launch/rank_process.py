@@ -29,7 +29,7 @@ class RankProcess:
         self.out = Capture(out_reader, spec.log_bytes)
         self.err = Capture(err_reader, spec.log_bytes)
         trace_path = Path(spec.record_dir, "trace", f"rank{rank}.trace")
-        self.trace = TraceSink(trace_reader, trace_path, spec.trace_bytes)
+        self.trace = TraceSink(trace_reader, trace_path, spec.rank_trace_bytes)
         self.stacks = StackFile(rank)
         self._trouble, trouble_writer = open_pipe()
         self.ends = RankEnds(out_writer, err_writer, trace_writer, trouble_writer, self.stacks.file)

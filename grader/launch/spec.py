@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+MOST_TRACE_BYTES = 256 << 20
+"""Of all ranks together: in memory they take eight times as much, and a core reads ten million bytes in a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
@@ -26,7 +29,7 @@ class LaunchSpec:
         wall_s: wall-clock limit; silence_s: silence after which a deadlock is looked for; stack_gap_s: time between
             the two dumps that must agree.
         memory_bytes: limit of all ranks together (0: none); log_bytes: cap per stream and rank; trace_bytes: cap
-            per rank.
+            per rank, of which many ranks have less (`rank_trace_bytes`).
         seed: base of the ranks' different seeds.
         probe: False runs the script without the probe (measurements and oracle tests).
         sealed: the supervisor draws a key for the run, which seals what the probe tells and decides which steps it
@@ -78,6 +81,11 @@ class LaunchSpec:
     def world_size(self) -> int:
         """Ranks of all nodes."""
         return self.nnodes * self.nproc_per_node
+
+    @property
+    def rank_trace_bytes(self) -> int:
+        """Cap of one rank's trace: who judges reads those of all ranks at once."""
+        return min(self.trace_bytes, MOST_TRACE_BYTES // self.world_size)
 
     @property
     def ranks(self) -> range:

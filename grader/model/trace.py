@@ -255,7 +255,7 @@ class RankTrace:
         problems: sentences about garbage, truncation or impossible order found while reading.
         suspicions: sentences about what honest code cannot produce (events for another rank or process, times that
             the supervisor's stamps contradict, …); staff only.
-        num_lines: lines received; last_t: receipt of the last one, seconds.
+        num_lines: lines received; num_bytes: of these lines; last_t: receipt of the last one, seconds.
     """
 
     rank: int
@@ -278,6 +278,7 @@ class RankTrace:
     problems: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()
     num_lines: int = 0
+    num_bytes: int = 0
     last_t: float = 0.0
 
     def events(self, kind: str) -> tuple[Event, ...]:

@@ -6,6 +6,7 @@ oddities are handed on as problems and suspicions.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,9 @@ from grader.run import trace_events
 from grader.run.trace_fields import Fields, WrongFieldError
 from grader.run.trace_lines import Problems, TraceLine, read_lines
 from grader.run.trace_suspicions import Suspicions
+
+MAX_OTHERS = 20_000
+"""Events of one kind that does not come with every step or batch: the probe tells a few hundred of each."""
 
 
 def read_trace(paths: Sequence[Path]) -> model.Trace:
@@ -43,13 +47,15 @@ class _RankReader:
         self._ended = False
         self._kept: dict[str, list[Any]] = {}
         self._passes: dict[tuple[int, int], model.Pass] = {}
+        self._others = Counter[str]()
         self._num_steps = 0
-        self._num_lines = 0
+        self._num_lines = self._num_bytes = 0
         self._last_t = 0.0
 
     def read(self, path: Path) -> model.RankTrace:
         for line in read_lines(path, self._problems):
             self._num_lines += 1
+            self._num_bytes += line.num_bytes
             self._last_t = max(self._last_t, line.received)
             self._suspicions.look_at_time(line)
             self._suspicions.look_at_order(line.kind)
@@ -69,6 +75,7 @@ class _RankReader:
             problems=self._problems.sentences(),
             suspicions=self._suspicions.sentences(),
             num_lines=self._num_lines,
+            num_bytes=self._num_bytes,
             last_t=self._last_t,
             **{name: tuple(found) for name, found in self._kept.items()},
         )
@@ -108,6 +115,10 @@ class _RankReader:
         event = trace_events.other(line.kind, line.t, line.fields)
         if event is None:
             self._problems.add("An event is of a kind that nobody knows.")
+            return
+        self._others[event.kind] += 1
+        if self._others[event.kind] > MAX_OTHERS:
+            self._problems.add(f"Of kind {event.kind!a} there are more events than are read.")
             return
         self._ended = self._ended or event.kind == events.END
         self._keep("others", event)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
+from grader.run import trace_reader
 from grader.run.trace_reader import read_trace
 
 START = {
@@ -128,6 +129,16 @@ def test_a_whole_trace(read: Callable[[bytes], RankTrace]) -> None:
     assert trace.steps[1].grads == (1.5, None)
     assert trace.steps[0].grads is None
     assert trace.events("end")[0].fields == {"steps": 2}
+
+
+def test_of_a_kind_that_is_rare_only_so_many_are_kept(
+    read: Callable[[bytes], RankTrace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_reader, "MAX_OTHERS", 3)
+    trace = read(stamped([*GOOD[:-1], *({"e": "random", "t": 5.5, "n": n} for n in range(9)), END]))
+    assert len(trace.events("random")) == 3
+    assert trace.problems == ("Of kind 'random' there are more events than are read. (6 times)",)
+    assert trace.ended
 
 
 def test_a_rank_that_told_nothing(tmp_path: Path) -> None:

@@ -10,26 +10,18 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.gradient_origin import made_up, met_when_watched, not_of_own_samples, of_one_rank_more
-from grader.checks.run.replica_comparison import compare_gradients, contains, equal, sharded, trainers
+from grader.checks.run.kernel_counts import one_rank_works, silent_wire, too_many_steps
+from grader.checks.run.replica_comparison import contains, equal, sharded
 from grader.checks.run.sample_labels import changing_labels
 from grader.checks.run.told_path import off_path
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
 from grader.model.run import Ending, RankRecord
 from grader.model.trace import RankTrace
 
-MIN_STEP_S = 30e-6
-"""Python alone needs more than this for one backward pass and one optimizer step of the smallest model (measured about
-150 µs for one linear layer on a fast core)."""
-MAX_BYTES_PER_S = 50e9
-"""No core moves more memory than this per second; a step reads and writes every gradient at least once."""
-CUT_BYTES = 64 << 20
-"""What is kept of a rank's trace (`trace_bytes` of the launcher)."""
 EVENT_BYTES, RARE_EVENTS = 1000, 4000
 """No event of a usual kind is longer, without its list of samples; the others are few by the probe's own limits."""
 MAX_GONE_LINES = 4
 """More lines than signals interrupt in an honest run."""
-MIN_LOOPBACK_BYTES = 400_000
-"""Below this the packets' own bytes blur the count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,8 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
             found += _silence(trace, record)
             found += _unsealed(record)
             found += _flood(trace, record)
-            found += _pace(trace, record)
+            if fact := too_many_steps(trace, record):
+                found.append(Contradiction(fact, True, (trace.rank,)))
     if evidence.record.ending is Ending.COMPLETED:
         found += _weights(evidence)
         found += [Contradiction(fact, True) for fact in (unlearned(evidence),) if fact]
@@ -78,7 +71,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
     )
     found += [Contradiction(fact, True, outside=False) for fact in told if fact]
     found += _file_times(evidence)
-    found += _traffic(evidence)
+    found += [Contradiction(fact, True) for fact in (silent_wire(evidence), one_rank_works(evidence)) if fact]
     return tuple(found)
 
 
@@ -120,17 +113,17 @@ def _unsealed(record: RankRecord) -> list[Contradiction]:
 
 def _flood(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
     """A trace that was filled to its cap by something else than events; after it nothing was seen any more."""
-    if not record.trace_cut or record.trace_bytes < CUT_BYTES:
+    if not record.trace_cut:
         return []
     numbers = sum(len(b.indices or ()) for b in trace.batches) + 3 * sum(len(f.hashes) for f in trace.feeds)
     frequent = (trace.steps, trace.batches, trace.passes, trace.feeds, trace.params, trace.collectives)
     events = sum(map(len, frequent)) + len(trace.events("evaluation"))
     explained = EVENT_BYTES * (events + RARE_EVENTS) + 8 * numbers
-    if explained >= CUT_BYTES / 2:
+    if explained >= trace.num_bytes / 2:
         return []
     fact = (
-        f"Rank {trace.rank} filled its trace to the cap of {CUT_BYTES >> 20} MiB, and {events:,} events of the kinds "
-        f"that come often explain {explained >> 20} MiB at most: what came afterwards was not seen."
+        f"Rank {trace.rank} wrote {record.trace_bytes >> 20} MiB into its trace, more than is kept, and {events:,} "
+        f"events of the kinds that come often explain {explained >> 20} MiB at most: what came afterwards was not seen."
     )
     return [Contradiction(fact, True, (trace.rank,))]
 
@@ -138,21 +131,6 @@ def _flood(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
 def _unsupported(trace: RankTrace) -> bool:
     """True where the probe said of torch itself that it is too old; a hook that failed is no reason for silence."""
     return any(str(e.fields.get("reason", "")).startswith("torch ") for e in trace.events("unsupported"))
-
-
-def _pace(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
-    """More steps than the kernel's CPU time has room for."""
-    steps = len(trace.steps)
-    on_device = any(not d.startswith("cpu") for w in trace.wraps for d in w.param_devices)
-    gradient_bytes = 0 if on_device else max((w.gradient_bytes for w in trace.wraps), default=0)
-    needed = steps * (MIN_STEP_S + max(0, gradient_bytes) * 2 / MAX_BYTES_PER_S)
-    if steps < 10 or needed <= record.cpu_s:
-        return []
-    fact = (
-        f"Rank {trace.rank} claims {steps:,} steps, which need at least {needed:.2f} s of CPU time, "
-        f"but the kernel counted {record.cpu_s:.2f} s."
-    )
-    return [Contradiction(fact, True, (trace.rank,))]
 
 
 def _weights(evidence: Evidence) -> list[Contradiction]:
@@ -201,40 +179,3 @@ def _file_times(evidence: Evidence) -> list[Contradiction]:
             fact = f"`{file.path}` was written {first - file.mtime_s:.1f} s before the first optimizer step."
             return [Contradiction(fact, False, ())]
     return []
-
-
-def _gradient_bytes(rank: RankTrace) -> int:
-    """Of what a rank averages in a step: of its wrapper, or else of what its optimizer steps; 0 unknown."""
-    wrapped = [w.gradient_bytes for w in rank.wraps if w.kind == "ddp"]
-    stepped = [e.fields.get("param_bytes") for e in rank.events("held")]
-    return min(wrapped or [size for size in stepped if isinstance(size, int)], default=0)
-
-
-def _traffic(evidence: Evidence) -> list[Contradiction]:
-    """Gradients said to be averaged, over a wire that carried next to nothing."""
-    measured = evidence.record.loopback_bytes
-    active = trainers(evidence.trace)
-    sizes = [_gradient_bytes(r) for r in active]
-    if (
-        measured is None
-        or evidence.profile != "cpu"
-        or len(active) < 2
-        or not all(sizes)
-        or sharded(evidence.trace)
-    ):
-        return []
-    found = compare_gradients(evidence.trace)
-    if not found.num_steps or found.difference is not None:
-        return []
-    # Hooks may compress what is sent, by a factor of hundreds.
-    if any(r.events("comm_hook") for r in active):
-        return []
-    steps = min(len(r.steps) for r in active)
-    expected = steps * min(sizes) * 2 * (len(active) - 1)
-    if expected < MIN_LOOPBACK_BYTES or measured >= 0.05 * expected:
-        return []
-    fact = (
-        f"{steps:,} steps of averaged gradients move {expected:,} bytes between {len(active)} ranks; "
-        f"{measured:,} bytes were counted."
-    )
-    return [Contradiction(fact, True, tuple(r.rank for r in active))]

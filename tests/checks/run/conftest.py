@@ -114,6 +114,7 @@ class Story:
         self.profile = "cpu"
         self.outputs: tuple[Any, ...] = ()
         self.loopback_bytes: int | None = None
+        self.rank_cpu_s: dict[int, float] = {}
         self.trace_cut = False
         self.files: dict[str, str] = {}
         self.foreign_lines = self.gone_lines = 0
@@ -341,7 +342,7 @@ class Story:
                 killed_by_judge=r.rank in self.killed,
                 started_s=0.0,
                 ended_s=r.t,
-                cpu_user_s=self.cpu_s,
+                cpu_user_s=self.rank_cpu_s.get(r.rank, self.cpu_s),
                 cpu_system_s=0.0,
                 peak_rss_bytes=1 << 28,
                 stdout_bytes=0,

@@ -188,6 +188,11 @@ def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
     expected = 120 * 4000 * 2
     story.loopback_bytes = expected
     assert story.observation("TRUST002").state is CLEAN
+    # Only the steps that are looked at are averaged; in single bytes a quarter goes over the wire.
+    story.loopback_bytes = expected // 6
+    assert holds(story.observation("TRUST002"))
+    story.loopback_bytes = expected // 4
+    assert story.observation("TRUST002").state is CLEAN
     story.loopback_bytes = 2_000
     assert holds(story.observation("TRUST002"))
     # What the text says of hooks changes nothing; one that was registered may compress by any factor.
@@ -195,6 +200,24 @@ def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
     assert holds(story.observation("TRUST002"))
     for r in story.ranks:
         r.event("comm_hook", wrap=0, hook="train.compress")
+    assert story.observation("TRUST002").state is CLEAN
+
+
+def test_equal_work_that_one_rank_alone_computed(tell: Any) -> None:
+    story = tell.honest(epochs=20)
+    for r, forwards in zip(story.ranks, (120, 120), strict=True):
+        r.event("end", forwards=forwards)
+    story.rank_cpu_s = {0: 12.0, 1: 2.0}
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert "12.0 s of CPU time for rank 0 and 2.0 s for rank 1" in observation.hits[0].details["facts"][0]
+    # Ranks of honest scripts differ: one draws a picture at the end, or validates for all and says so.
+    for used in ({0: 5.5, 1: 1.0}, {0: 12.0, 1: 4.0}):
+        story.rank_cpu_s = used
+        assert story.observation("TRUST002").state is CLEAN
+    story.rank_cpu_s = {0: 12.0, 1: 2.0}
+    story.ranks[0].fields["others"].clear()
+    story.ranks[0].event("end", forwards=720)
     assert story.observation("TRUST002").state is CLEAN
 
 
