@@ -2,7 +2,8 @@
 
 ## What it finds
 Runs whose trace is missing, stops early, tells impossible things or disagrees with the kernel's and the scorer's view:
-steps without CPU time, weights that nobody saved, ranks that are silent.
+steps without CPU time, weights that nobody saved, ranks that are silent. Texts, too, that carry the data of trained
+weights or of images.
 
 ## Why it matters
 Some points rest on what the probe tells from inside the script's own process. They are only worth something where that

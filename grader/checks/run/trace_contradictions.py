@@ -15,6 +15,7 @@ from grader.checks.run.replica_comparison import contains, equal, sharded
 from grader.checks.run.sample_labels import changing_labels
 from grader.checks.run.told_path import off_path
 from grader.checks.run.weights_origin import foreign_samples, pretended_samples, unlearned
+from grader.checks.source.carried_data import carried_data
 from grader.model.run import Ending, RankRecord
 from grader.model.trace import RankTrace
 
@@ -59,7 +60,9 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
                 found.append(Contradiction(fact, True, (trace.rank,)))
     if evidence.record.ending is Ending.COMPLETED:
         found += _weights(evidence)
-        found += [Contradiction(fact, True) for fact in (unlearned(evidence),) if fact]
+        found += [
+            Contradiction(fact, True) for fact in (unlearned(evidence), carried_data(evidence.script)) if fact
+        ]
     told = (
         foreign_samples(evidence),
         pretended_samples(evidence),

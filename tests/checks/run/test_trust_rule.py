@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -200,6 +203,31 @@ def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
     assert holds(story.observation("TRUST002"))
     for r in story.ranks:
         r.event("comm_hook", wrap=0, hook="train.compress")
+    assert story.observation("TRUST002").state is CLEAN
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda raw: base64.b85encode(raw).decode(),
+        lambda raw: raw.hex(),
+        lambda raw: ",\n".join(map(str, raw)),
+    ],
+    ids=["base85", "hexadecimal", "numbers"],
+)
+def test_a_text_that_carries_weights(tell: Any, written: Callable[[bytes], str]) -> None:
+    story = tell.honest()
+    story.text = f"import torch\n\nWEIGHTS = '''{written(Random(1).randbytes(40_000))}'''\ntrain()\n"
+    observation = story.observation("TRUST002")
+    assert holds(observation)
+    assert "From train.py:3 on, the text carries" in observation.hits[0].details["facts"][0]
+
+
+def test_a_long_text_with_tables(tell: Any) -> None:
+    story = tell.honest()
+    words = "\n".join(f"    'class number {n} of a thousand'," for n in range(1000))
+    numbers = "\n".join(f"    ({n % 251}, {n * 7 % 241}, {n * 13 % 239})," for n in range(256))
+    story.text = f"CLASSES = [\n{words}\n]\nPALETTE = [\n{numbers}\n]\ntrain()\n" + Path(__file__).read_text()
     assert story.observation("TRUST002").state is CLEAN
 
 
