@@ -76,10 +76,12 @@ _METHODS = {
 _STORE_CALLS = ("get", "multi_get", "set", "multi_set", "add", "append", "wait")
 _HOOK = 0x6C65  # any number that nobody else takes: a group keeps one hook for each
 _REDUCER = "torch/nn/parallel/distributed.py"
-_AUTOGRAD = "torch/autograd/graph.py"
+_QUIET = ("torch.nn.parallel.distributed", "torch.autograd.graph")
+"""Modules that a call comes from, where it is DDP's reducer that calls: on the way of a backward pass, or its own."""
 
 _calls: dict[tuple[str, CodeLocation | None], int] = {}
 _ranks: dict[str, list[int] | None] = {}  # by name of a group, those that are not all
+_quiet: frozenset[int] = frozenset()  # ids of the namespaces of `_QUIET`
 
 
 def _count_if_written(name: str, site: CodeLocation | None) -> int:
@@ -176,8 +178,9 @@ def _of_the_wrapper(frame: FrameType | None) -> bool:
 def _before(group: Any, call: Any) -> None:
     """A group's hook, before anything that it is given to do; `group` is a weak reference to it."""
     frame = sys._getframe(1)
-    # Straight from C++ in a backward pass, or from the wrapper: DDP's reducer, which runs too often to be told of.
-    if within("collective") or frame.f_code.co_filename.endswith((_REDUCER, _AUTOGRAD)):
+    # Straight from C++ in a backward pass, or from the wrapper: DDP's reducer, which runs too often to be told of. It
+    # is asked first, and by the namespace, which costs least.
+    if id(frame.f_globals) in _quiet or within("collective"):
         return
     _asked(call, frame, group)
 
@@ -225,7 +228,7 @@ def _method(name: str) -> Any:
         @functools.wraps(original)
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
-            if not within("collective") and not frame.f_code.co_filename.endswith((_REDUCER, _AUTOGRAD)):
+            if id(frame.f_globals) not in _quiet and not within("collective"):
                 _issued(name, args[:1], frame, self)
             return original(self, *args, **kwargs)
 
@@ -263,8 +266,10 @@ def install() -> None:
     """Hook functions by name, groups as they are made, and the store."""
     import torch.distributed as dist
 
+    global _quiet
     if not dist.is_available():
         return
+    _quiet = frozenset(id(vars(sys.modules[name])) for name in _QUIET if name in sys.modules)
     for name in COLLECTIVES:
         replace(holders(name), name, _collective(name))
     group = dist.distributed_c10d.ProcessGroup

@@ -18,8 +18,8 @@ class RankCounters:
         steps, backwards, forwards: so far; passes: begun over loaders so far.
         fed: samples that models were given in training since the last step; delivered: samples from loaders since then.
         data_s: seconds spent waiting for loaders since the last step.
-        compute_from: time of the first training forward pass since the last step.
-        step_ended: time when the last step ended.
+        compute_from: time of the first training forward pass since the last step, by `writer.clock`.
+        step_ended: time when the last step ended, by the same.
         loss: last loss seen at a backward pass since the last step, where it cost nothing to look.
         synced: whether the last training forward prepared gradient averaging; None unknown.
         micro_backwards, micro_unsynced: backward passes since the last step, and those of them without averaging.

@@ -189,6 +189,8 @@ def _stride(shape: tuple[int, ...]) -> int:
 
 def index_list(drawn: Any) -> list[int] | None:
     """What a batch sampler drew as a list of integers; None where it is something else or too much."""
+    if type(drawn) is list and len(drawn) <= MAX_INDICES and set(map(type, drawn)) == _INT:
+        return drawn  # as nearly all samplers draw
     tolist = getattr(drawn, "tolist", None)
     if callable(tolist):
         drawn = tolist()

@@ -62,7 +62,8 @@ PASS_END
 FEED
     samples that no loader's known indices explain: step, hashes (one hex string per sample, at most 256, of the
     first tensor given to the model in training mode), size. On other devices than the CPU: the first 50 steps. With
-    spot true: a look at samples that known indices do explain, at the first 4 steps and one in 16 drawn by lot.
+    spot true: a look at samples that known indices do explain, at the first 4 steps and one in 16 drawn by lot (of a
+    long run one in 32 or 64).
 BYPASS
     a wrapped module's inner module was called in training mode with gradients on, not through the wrapper, and a
     backward pass followed: wrap, site, n (from 0); the first 8.
@@ -90,8 +91,8 @@ STEP
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
     passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging),
     exchanges (collectives that the default group has run since the last step; absent where there is no group).
-    On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on
-    (rarer for huge tensors, equal on all ranks)
+    On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on,
+    one in 64 from step 1,024 and one in 128 from step 4,096 on (rarer for huge tensors, equal on all ranks),
     also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,
     own, own_last (what the rank's own backward passes gave to the same parameters since the last step, before it was
     averaged: fingerprints of the sum and of the last; on the CPU, from the second step on), rss_bytes,

@@ -89,6 +89,7 @@ def install(
     """
     try:
         writer.open(fd, origin, Sealer(key, here.rank) if key else None)
+        counters.step_ended = origin
         code_locations.set_root(here.submission_dir)
         sampling.install(sampling_key or key)
         version = _torch_version()

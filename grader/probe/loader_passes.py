@@ -16,7 +16,7 @@ from grader.probe.counters import counters
 from grader.probe.datasets import MAX_INDICES, index_list, num_samples
 from grader.probe.loaders import TrackedLoader, built, loader_of, sampler_of, whole
 from grader.probe.patches import guarded, replace
-from grader.probe.writer import writer
+from grader.probe.writer import clock, writer
 
 _MAX_CREDIT_BATCHES = 4
 """Batches that may wait between a loader and the model before they no longer explain what the model is fed."""
@@ -34,12 +34,14 @@ before_batch: list[Callable[[], None]] = []
 class _Pass:
     """One pass over a loader, by one iterator."""
 
-    __slots__ = ("batches", "delivered", "drawn", "loader", "n", "open", "site", "watch")
+    __slots__ = ("batches", "delivered", "drawn", "head", "in_order", "loader", "n", "open", "watch")
 
-    def __init__(self, loader: TrackedLoader) -> None:
+    def __init__(self, loader: TrackedLoader, *, in_order: bool) -> None:
         self.loader = loader
+        self.in_order = in_order
         self.n = loader.passes
         loader.passes += 1
+        self.head = f'"loader":{loader.id},"pass":{self.n}'
         self.drawn: dict[int, Any] = {}
         self.batches = 0  # drawn so far
         self.delivered = 0
@@ -59,7 +61,8 @@ def _begin(iterator: Any, loader: Any) -> None:
     previous = _passes.get(id(iterator))
     if previous is not None:
         _end(previous, False)
-    current = _passes[id(iterator)] = _Pass(known)
+    in_order = not loader.num_workers or getattr(loader, "in_order", True)
+    current = _passes[id(iterator)] = _Pass(known, in_order=in_order)
     current.watch = weakref.ref(iterator, functools.partial(_gone, id(iterator)))
     epoch = whole(getattr(sampler_of(loader), "epoch", None))
     counters.passes += 1
@@ -93,50 +96,44 @@ def _end(current: _Pass, exhausted: bool) -> None:
 
 @guarded("batch")
 def _delivered(iterator: Any, current: _Pass, data: Any, started: float) -> None:
-    t = writer.now()
+    # Every batch pays for this: nothing is called that has nothing to do.
+    t = clock()
     wait_s = t - started
-    counters.data_s += wait_s
-    number = current.delivered
-    current.delivered += 1
-    if not getattr(iterator, "_in_order", True):
+    now = counters
+    now.data_s += wait_s
+    n = number = current.delivered
+    current.delivered = n + 1
+    if not current.in_order:
         number = _last_received.get(id(iterator), -1)
     root = current.loader.root
     drawn = current.drawn.pop(number, None)
     indices = index_list(drawn) if root.resolvable and drawn is not None else None
-    if indices is not None:
-        indices = root.resolve(indices)
-        size = len(indices)
-    else:
+    labels = ""
+    if indices is None:
         size = min(num_samples(data), MAX_INDICES)
-    counters.delivered += size
-    counters.unfed_batches += 1
-    counters.validates = current.loader.validates
-    if indices is not None and not root.hides:
-        # Only the newest batches can still explain what a model is given next.
-        counters.largest_batch = max(counters.largest_batch, size)
-        counters.credit = min(counters.credit + size, counters.largest_batch * _MAX_CREDIT_BATCHES)
-        counters.explained = True
-    labels = (
-        _labels(data, size)
-        if indices is not None and (counters.steps < _FIRST or _looks.at(counters.steps))
-        else b""
-    )
+    else:
+        if root.resolve is not list:
+            indices = root.resolve(indices)
+        size = len(indices)
+        if not root.hides:
+            # Only the newest batches can still explain what a model is given next.
+            if size > now.largest_batch:
+                now.largest_batch = size
+            now.credit = min(now.credit + size, now.largest_batch * _MAX_CREDIT_BATCHES)
+            now.explained = True
+        steps = now.steps
+        if steps < _FIRST or (steps >= _looks.next and _looks.at(steps)):
+            labels = _labels(data, size)
+    now.delivered += size
+    now.unfed_batches += 1
+    now.validates = current.loader.validates
     writer.send(
-        b'{"e":"batch","t":%.6f,"loader":%d,"pass":%d,"n":%d,"size":%d,"indices":%s,"wait_s":%.6f%s}'
-        % (
-            t,
-            current.loader.id,
-            current.n,
-            current.delivered - 1,
-            size,
-            b"null" if indices is None else str(indices).encode(),
-            wait_s,
-            labels,
-        )
+        f'{{"e":"batch","t":{t - writer.origin:.6f},{current.head},"n":{n},"size":{size},'
+        f'"indices":{"null" if indices is None else indices},"wait_s":{wait_s:.6f}{labels}}}'.encode()
     )
 
 
-def _labels(data: Any, size: int) -> bytes:
+def _labels(data: Any, size: int) -> str:
     """Those of a batch, as one more field; nothing where it has no whole numbers, one for each sample."""
     import torch
 
@@ -148,10 +145,8 @@ def _labels(data: Any, size: int) -> bytes:
             and part.shape == (size,)
             and part.is_cpu
         ):
-            return (
-                b',"labels":' + str(torch._C.TensorBase.tolist(part)).encode() if size <= _MAX_LABELS else b""
-            )
-    return b""
+            return f',"labels":{torch._C.TensorBase.tolist(part)}' if size <= _MAX_LABELS else ""
+    return ""
 
 
 def close() -> None:
@@ -233,7 +228,7 @@ def _wrap_delivered(original: Any) -> Any:
             return original(self)
         for action in before_batch:
             action()
-        started = writer.now()
+        started = clock()
         try:
             data = original(self)
         except StopIteration:

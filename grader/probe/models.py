@@ -7,6 +7,7 @@ instances is wrapped or handed to an optimizer.
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 from grader.probe import code_locations, evaluation_passes, events, sampling
 from grader.probe.counters import counters
 from grader.probe.fingerprints import is_sharded, sample_hashes, sums
+from grader.probe.model_inputs import first_tensor
 from grader.probe.patches import guarded, replace
 from grader.probe.used_weights import UsedWeights
-from grader.probe.writer import writer
+from grader.probe.writer import clock, writer
 
 _MAX_BYPASSES = 8
 _MAX_DEVICE_FEED_STEPS = 50
@@ -38,12 +40,12 @@ class TrackedModel:
         stepped: whether optimizers step its parameters, or nobody does. weights: those that its forward passes used,
             looked at while it is not known.
         trained: its parameters with names, once an optimizer has stepped over them: held to the end of the script.
-        versions: in-place change counters of some parameters after the last step.
+        some: the first few of these parameters; versions: their in-place change counters after the last step.
     """
 
     __slots__ = (
-        "__weakref__", "held", "looks", "model", "stepped", "trained", "trains", "versions", "weights", "wrap",
-        "wrapper",
+        "__weakref__", "held", "looks", "model", "some", "stepped", "trained", "trains", "versions", "weights",
+        "wrap", "wrapper",
     )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
@@ -56,9 +58,11 @@ class TrackedModel:
         self.looks = 0
         self.weights: UsedWeights | None = None
         self.trained: list[tuple[str, Any]] = []
+        self.some: list[Any] = []
         self.versions: list[int] = []
 
 
+_version = operator.attrgetter("_version")
 _tracked: dict[int, TrackedModel] = {}
 _stepped: set[int] = set()
 _num_bypasses = 0
@@ -140,15 +144,16 @@ def mark_trained(known: TrackedModel) -> None:
     if model is None or known.trained:
         return
     known.trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad][:_MAX_FINAL]
+    known.some = [p for _, p in known.trained[:4]]
     _finals.append(known)
     for old in _finals[:-2]:
-        old.trained = []  # no more than two models are kept from being freed
+        old.trained, old.some = [], []  # no more than two models are kept from being freed
     del _finals[:-2]
 
 
 def note_versions(known: TrackedModel) -> None:
     """Remember how often a few parameters had been changed in place when the last step was over."""
-    known.versions = [p._version for _, p in known.trained[:4]]
+    known.versions = [*map(_version, known.some)]
 
 
 def write_finals() -> None:
@@ -172,7 +177,7 @@ def _write_final(known: TrackedModel) -> None:
         names=[name for name, _ in known.trained],
         sums=sums(p for _, p in known.trained),
         sharded=any(is_sharded(p) for _, p in known.trained),
-        touched=known.versions != [p._version for _, p in known.trained[:4]],
+        touched=known.versions != [*map(_version, known.some)],
     )
 
 
@@ -185,33 +190,23 @@ def _turns_out(known: TrackedModel, model: Any) -> bool:
     return known.trains
 
 
-def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    tensor = _torch.Tensor
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, tensor):
-            return value
-        if isinstance(value, (list, tuple, dict)):
-            parts = value.values() if isinstance(value, dict) else value
-            for part in parts:
-                if isinstance(part, tensor):
-                    return part
-    return None
-
-
 @guarded("forward")
 def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    # Every step pays for this: nothing is called that has nothing to do.
     for action in before_forward:
         action()
-    counters.forwards += 1
-    counters.unfed_batches = 0
+    now = counters
+    now.forwards += 1
+    now.unfed_batches = 0
     wrapper = known.wrapper() if known.wrapper is not None else None
     through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
-    batch = _first_tensor(args, kwargs)
-    size = 0 if batch is None else (int(batch.shape[0]) if batch.dim() else 1)
+    batch = args[0] if args and isinstance(args[0], _torch.Tensor) else first_tensor(args, kwargs)
+    shape = () if batch is None else batch.shape
+    size = int(shape[0]) if shape else int(batch is not None)
     grad = _torch.is_grad_enabled()
     if not (model.training and grad):
-        counters.credit = max(0, counters.credit - size)
-        counters.data_s = 0.0  # the waiting was for evaluation
+        now.credit = max(0, now.credit - size)
+        now.data_s = 0.0  # the waiting was for evaluation
         through_wrapper = wrapper is not None and through
         evaluation_passes.note(known.wrap, through_wrapper, model.training, grad, size, batch)
         return
@@ -219,21 +214,24 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     if not known.stepped:
         for look in before_training_forward:
             look(known, model)
-    if counters.compute_from is None:
-        for action in tuple(before_training):
-            action()
-        counters.compute_from = writer.now()
-    counters.fed += size
+    if now.compute_from is None:
+        if before_training:  # empty after the first steps
+            for action in tuple(before_training):
+                action()
+        now.compute_from = clock()
+    now.fed += size
     if wrapper is not None:
-        counters.synced = bool(through and wrapper.require_backward_grad_sync)
-        counters.bypass = None if through else (known.wrap or 0, code_locations.here())
-    explained = counters.explained or counters.credit > 0
+        now.synced = bool(through and wrapper.require_backward_grad_sync)
+        now.bypass = None if through else (known.wrap or 0, code_locations.here())
+    explained = now.explained or now.credit > 0
     if explained:
-        counters.credit = max(0, counters.credit - size)
-        if not sampling.is_random() or not (counters.steps < _FIRST_SPOTS or _spots.at(counters.steps)):
+        now.credit = now.credit - size if now.credit > size else 0
+        steps = now.steps
+        looked = steps < _FIRST_SPOTS or (steps >= _spots.next and _spots.at(steps))
+        if not looked or not sampling.is_random():
             return
-    if batch is not None and size and (batch.device.type == "cpu" or counters.steps < _MAX_DEVICE_FEED_STEPS):
-        writer.write(events.FEED, step=counters.steps, hashes=sample_hashes(batch), size=size, spot=explained)
+    if batch is not None and size and (batch.device.type == "cpu" or now.steps < _MAX_DEVICE_FEED_STEPS):
+        writer.write(events.FEED, step=now.steps, hashes=sample_hashes(batch), size=size, spot=explained)
 
 
 def confirm_bypass() -> None:
@@ -279,16 +277,17 @@ def _wrap_named_parameters(original: Any) -> Any:
 
 
 def _wrap_call(original: Any) -> Any:
+    from torch._C import _is_tracing
     from torch.compiler import is_compiling
-    from torch.jit import is_tracing
 
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         global _inside
-        if is_compiling() or is_tracing():  # what we would do with the inputs would become part of the graph
+        # While a graph is made, what we would do with the inputs would become part of it.
+        if is_compiling() or _inside or _is_tracing():
             return original(self, *args, **kwargs)
         known = _tracked.get(id(self))
-        if known is None or _inside or not (known.trains or _turns_out(known, self)):
+        if known is None or not (known.trains or _turns_out(known, self)):
             return original(self, *args, **kwargs)
         _inside = True
         try:

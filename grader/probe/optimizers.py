@@ -21,7 +21,7 @@ from grader.probe.own_gradients import OwnGradients, look_at
 from grader.probe.parameter_changes import report_parameter_changes
 from grader.probe.patches import guarded, replace, skip_compiling
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
-from grader.probe.writer import writer
+from grader.probe.writer import clock, writer
 
 _ELEMENTS_PER_SAMPLE = 1 << 18
 _MAX_BACKWARDS = 8
@@ -32,7 +32,7 @@ class _Optimizer:
 
     Attributes:
         models: those that it trains.
-        head, seconds: what its step events say about it, as JSON; seconds of its last step.
+        head: what its step events say about it, as JSON. seconds: of its last step.
         chosen: fingerprinted parameters with their positions; names: theirs.
         every: after the first steps, one step in so many is fingerprinted; the same on every rank, since it depends on
             nothing but the parameters; looks: which ones.
@@ -52,7 +52,7 @@ class _Optimizer:
     def __init__(self, number: int, optimizer: Any) -> None:
         self.id = number
         self.steps = 0
-        self.seconds = "null"
+        self.seconds: float | None = None
         self.head = f'"optimizer":{number},"kind":{writer.encode(type(optimizer).__name__)}'
         self._lrs: list[float] = []
         self._lr = "[]"
@@ -83,7 +83,8 @@ class _Optimizer:
 
     def sampled(self) -> bool:
         """Whether the step that is about to be taken is fingerprinted."""
-        return self.steps < FIRST_SAMPLED or self.looks.at(self.steps)
+        steps = self.steps
+        return steps < FIRST_SAMPLED or (steps >= self.looks.next and self.looks.at(steps))
 
 
 _optimizers: dict[int, _Optimizer] = {}
@@ -93,11 +94,9 @@ _due: list[_Optimizer] = []
 _in_backward = False
 
 
-def _known(optimizer: Any) -> _Optimizer:
-    known = _optimizers.get(id(optimizer))
-    if known is None:
-        known = _optimizers[id(optimizer)] = _Optimizer(next_id(), optimizer)
-        weakref.finalize(optimizer, _optimizers.pop, id(optimizer), None).atexit = False
+def _meet(optimizer: Any) -> _Optimizer:
+    known = _optimizers[id(optimizer)] = _Optimizer(next_id(), optimizer)
+    weakref.finalize(optimizer, _optimizers.pop, id(optimizer), None).atexit = False
     return known
 
 
@@ -118,9 +117,9 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
         return
     del _running[:]
     evaluation_passes.end()
-    t = writer.now()
-    known = _known(optimizer)
-    if known in _due:
+    t = clock()
+    known = _optimizers.get(id(optimizer)) or _meet(optimizer)
+    if _due and known in _due:
         _write_params(known)
     if known.steps == 0:
         for model in known.models:
@@ -129,7 +128,7 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
     if not has_closure:
         _step_now(optimizer, known, t)
     _running.append(optimizer)
-    _running_from = writer.now()
+    _running_from = clock()
 
 
 def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
@@ -151,6 +150,8 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
         return
     known.due = counters.steps - 1
     _due.append(known)
+    if _write_due not in models.before_forward:
+        models.before_forward.append(_write_due)
     if not known.beside:
         known.watch = watch(p for _, p in known.chosen)
     count = count if count < FIRST_SAMPLED else count // known.every
@@ -166,10 +167,10 @@ def _after_step(optimizer: Any) -> None:
     known = _optimizers.get(id(optimizer))
     if known is not None and known.closure:
         # Its forward and backward passes were inside; the gradients are those of the last of them.
-        _step_now(optimizer, known, writer.now())
-    counters.step_ended = writer.now()
+        _step_now(optimizer, known, clock())
+    counters.step_ended = ended = clock()
     if known is not None:
-        known.seconds = f"{counters.step_ended - _running_from:.6f}"
+        known.seconds = ended - _running_from
         for model in known.models:
             models.note_versions(model)
         if known.sampled() and not (known.closure or known.beside):
@@ -184,6 +185,8 @@ def _write_params(known: _Optimizer) -> None:
 
 
 def _write_due() -> None:
+    if _write_due in models.before_forward:
+        models.before_forward.remove(_write_due)  # most steps have nothing to write
     while _due:
         _write_params(_due[0])
 
@@ -216,7 +219,10 @@ def _hooks() -> tuple[Any, Any]:
 
     def before(optimizer: Any, args: Any, kwargs: dict[str, Any]) -> None:
         if not is_compiling():
-            _before_step(optimizer, any(one is not None for one in (kwargs.get("closure"), *args[1:])))
+            has_closure = len(args) > 1 or bool(kwargs)
+            if has_closure:
+                has_closure = any(one is not None for one in (kwargs.get("closure"), *args[1:]))
+            _before_step(optimizer, has_closure)
 
     def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not is_compiling():
@@ -245,7 +251,6 @@ def install() -> None:
     before, after = _hooks()
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
-    models.before_forward.append(_write_due)
     replace([Optimizer], "__init__", _wrap_built)
     replace([torch.autograd], "backward", _wrap_backward)
     replace([torch.autograd], "grad", _wrap_grad)

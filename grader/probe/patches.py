@@ -70,7 +70,8 @@ def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
         @functools.wraps(hook)
         def safe(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
             nonlocal failures
-            if failures >= _MAX_FAILURES or not writer.here():
+            # Every step passes here several times: the writer's descriptor is asked directly, not through `here`.
+            if failures >= _MAX_FAILURES or writer._fd < 0:
                 return None
             compiler = _set_compiler(None)  # torch.compile has no business with our own frames
             try:
@@ -85,7 +86,8 @@ def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
                         failures = _MAX_FAILURES
                 return None
             finally:
-                _set_compiler(compiler)
+                if compiler is not None:
+                    _set_compiler(compiler)
 
         skip_compiling(safe)
         return safe

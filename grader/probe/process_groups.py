@@ -16,17 +16,16 @@ from grader.probe.writer import writer
 _open = False
 _ended = False
 _last_sequence: int | None = None
+_world: Any = None  # of torch.distributed: it holds the default group
 _identity: tuple[str, int, int] = ("", -1, 0)
 
 
 def sequence() -> int | None:
     """Collectives that the default group has run so far, also those below Python; None where it can't tell."""
-    import torch.distributed as dist
-
-    if not dist.is_initialized():
+    group = _world.default_pg if _world is not None else None
+    if group is None:
         return _last_sequence
     try:
-        group: Any = dist.distributed_c10d._get_default_group()
         return int(group._get_sequence_number_for_group())
     except (RuntimeError, AttributeError):
         return None
@@ -135,7 +134,9 @@ def install() -> None:
     """Hook what begins and ends the default group, wherever it is called from."""
     import torch.distributed as dist
 
+    global _world
     if not dist.is_available():
         return
+    _world = dist.distributed_c10d._world
     replace(holders("init_process_group"), "init_process_group", outermost("init_process_group", _began))
     replace(holders("destroy_process_group"), "destroy_process_group", _wrap_destroy)

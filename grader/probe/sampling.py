@@ -9,6 +9,8 @@ from typing import Any
 
 from grader.probe.keyed_hash import keyed_hash
 
+_OLD, _VERY_OLD = 1024, 4096
+
 _keyed: Any = None
 """A hash that began with the key: other code of this process can draw by it too, but not read the key from it."""
 
@@ -25,36 +27,62 @@ def is_random() -> bool:
 
 
 def is_sampled(step: int, every: int) -> bool:
-    """Whether this step is sampled: one in each window of `every`, of fewer steps while the run is young."""
+    """Whether this step is sampled: one in each window of `every`, of fewer steps while the run is young.
+
+    Of more when it is old: one in each window of twice `every` from step 1,024 on, and of four times from 4,096 on.
+    """
     if _keyed is None:
         return step % every == 0
     width = _width(step, every)
-    window, place = divmod(step, width)
-    digest = _keyed.copy()
-    digest.update(f"{width}:{window}".encode())
-    return place == int.from_bytes(digest.digest(), "big") % width
+    window = step // width
+    return step == window * width + _place(width, window)
+
+
+def first_sampled(step: int, every: int) -> int:
+    """The first sampled step from this one on."""
+    if _keyed is None:
+        return -(-step // every) * every
+    while True:
+        width = _width(step, every)
+        window = step // width
+        found = window * width + _place(width, window)
+        if found >= step and _width(found, every) == width:
+            return found
+        # Widths change at powers of two from 8 on, in the middle of a window perhaps.
+        step = min((window + 1) * width, max(8, 1 << step.bit_length()))
 
 
 class SampledSteps:
-    """The sampled steps of a count that only goes up: found once a window instead of at every step."""
+    """The sampled steps of a count that only goes up: found once a window instead of at every step.
 
-    __slots__ = ("_every", "_next")
+    Attributes:
+        next: no earlier step is sampled, of those not asked for yet; who pays at every step looks here first.
+    """
+
+    __slots__ = ("_every", "next")
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self._next = -1
+        self.next = -1
 
     def at(self, step: int) -> bool:
         """Whether this step is sampled, which is no earlier than any asked for before."""
-        if step > self._next:
-            self._next = step
-            while not is_sampled(self._next, self._every):
-                self._next += 1
-        return step == self._next
+        if step > self.next:
+            self.next = first_sampled(step, self._every)
+        return step == self.next
+
+
+def _place(width: int, window: int) -> int:
+    """Where in a window the sampled step is."""
+    digest = _keyed.copy()
+    digest.update(f"{width}:{window}".encode())
+    return int.from_bytes(digest.digest(), "big") % width
 
 
 def _width(step: int, every: int) -> int:
     # A run of forty steps ends inside its second window of 32, of which none may have been sampled: each doubling of
-    # the run's length gets four looks at least, so that what goes wrong in its last half is seen.
+    # the run's length gets four looks at least, so that what goes wrong in its last half is seen. The looks of a long
+    # run are many whatever the width, and each costs as much as several steps that are not looked at.
     young = (1 << (step >> 3).bit_length()) * every // 32
-    return min(every, max(4, young))
+    old = every * (1 if step < _OLD else 2 if step < _VERY_OLD else 4)
+    return min(old, max(4, young))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
+from math import isfinite
 from typing import Any, Protocol
 
 from grader.probe import process_groups
@@ -26,12 +26,12 @@ class Stepper(Protocol):
     """Who steps.
 
     Attributes:
-        head: what its events say about it, and seconds: of its last step; both as JSON.
+        head: what its events say about it, as JSON. seconds: of its last step.
         steps: so far. watch: what backward passes found of its last fingerprinted step's gradients.
     """
 
     head: str
-    seconds: str
+    seconds: float | None
     steps: int
     watch: Watch | None
 
@@ -45,27 +45,28 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
     """Write a STEP event, and count it.
 
     Args:
-        known: who stepped. t: when.
+        known: who stepped. t: when, by `writer.clock`.
         lr: learning rates as JSON. more: what is told of a fingerprinted step alone; empty for any other.
     """
-    compute_from = counters.compute_from
-    compute_s = (
-        t - compute_from if compute_from is not None else max(0.0, t - counters.step_ended - counters.data_s)
-    )
-    loss, synced = counters.loss, counters.synced
+    now = counters
+    compute_from = now.compute_from
+    compute_s = t - compute_from if compute_from is not None else max(0.0, t - now.step_ended - now.data_s)
+    loss, synced, seconds = now.loss, now.synced, known.seconds
+    sequence = process_groups.sequence()
+    exchanges = ""
+    if sequence is not None:
+        exchanges = f',"exchanges":{sequence - (now.sequence or 0)}'
+        now.sequence = sequence
     # By hand what can be: this is the one event that every step pays for.
     line = (
-        f'{{"e":"step","t":{t:.6f},"n":{counters.steps},{known.head},"lr":{lr},'
-        f'"samples":{counters.fed or counters.delivered},'
-        f'"data_s":{counters.data_s:.6f},"compute_s":{compute_s:.6f},"optimizer_s":{known.seconds},'
-        f'"loss":{"null" if loss is None else loss if math.isfinite(loss) else writer.encode(loss)},'
+        f'{{"e":"step","t":{t - writer.origin:.6f},"n":{now.steps},{known.head},"lr":{lr},'
+        f'"samples":{now.fed or now.delivered},'
+        f'"data_s":{now.data_s:.6f},"compute_s":{compute_s:.6f},'
+        f'"optimizer_s":{"null" if seconds is None else f"{seconds:.6f}"},'
+        f'"loss":{"null" if loss is None else loss if isfinite(loss) else writer.encode(loss)},'
         f'"synced":{"null" if synced is None else "true" if synced else "false"},'
-        f'"backwards":{counters.micro_backwards},"unsynced":{counters.micro_unsynced}'
+        f'"backwards":{now.micro_backwards},"unsynced":{now.micro_unsynced}{exchanges}'
     )
-    sequence = process_groups.sequence()
-    if sequence is not None:
-        line += f',"exchanges":{sequence - (counters.sequence or 0)}'
-        counters.sequence = sequence
     if known.watch is not None:
         line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
         known.watch.end()
@@ -75,8 +76,8 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
         line += "," + writer.encode({"rss_bytes": rss_bytes, "device_bytes": device_bytes, **more})[1:-1]
     writer.send((line + "}").encode())
     known.steps += 1
-    counters.steps += 1
-    counters.start_next_step()
+    now.steps += 1
+    now.start_next_step()
 
 
 def _memory() -> tuple[int | None, int | None]:

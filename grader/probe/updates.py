@@ -17,7 +17,7 @@ from grader.probe.models import TrackedModel
 from grader.probe.patches import guarded
 from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
 from grader.probe.used_weights import UsedWeights
-from grader.probe.writer import writer
+from grader.probe.writer import clock, writer
 
 _MAX_LOOKS = 1024
 
@@ -27,7 +27,7 @@ class _Hand:
 
     def __init__(self) -> None:
         self.head = f'"optimizer":{next_id()},"kind":""'
-        self.seconds = "null"
+        self.seconds: float | None = None
         self.steps = 0
         self.watch: Watch | None = None
 
@@ -60,8 +60,8 @@ def _step(known: TrackedModel) -> bool:
             _hand = _Hand()
         number, sampled = counters.steps, _sampled(_hand.steps)
         more: dict[str, Any] = {"grads": None, "grad_names": [], "site": None} if sampled else {}
-        write_step(_hand, writer.now(), "[]", more)
-        counters.step_ended = writer.now()
+        write_step(_hand, clock(), "[]", more)
+        counters.step_ended = clock()
     else:
         return False
     if sampled:
@@ -81,6 +81,8 @@ def _at_forward(known: TrackedModel, model: Any) -> None:
     if known.weights is None:
         known.weights = UsedWeights(model)
         known.stepped = not known.weights.names
+        if _newest is None:  # every batch of a run would pay for it, and few runs train by hand
+            loader_passes.before_batch.append(_at_batch)
         _newest = weakref.ref(known)
     _step(known)
     counters.module_trained = True
@@ -107,4 +109,3 @@ def close() -> None:
 def install() -> None:
     """Look where weights are about to be used."""
     models.before_training_forward.append(_at_forward)
-    loader_passes.before_batch.append(_at_batch)

@@ -21,6 +21,9 @@ from typing import Any
 from grader.probe.events import REACH
 from grader.probe.seals import Sealer
 
+clock = time.monotonic
+"""The clock, by a private reference: a script that replaces it in `time` changes its own view only."""
+
 _CHECKED_EVERY = 32
 _HIGH_DESCRIPTOR = 4000
 _PROBE = os.path.dirname(__file__) + os.sep
@@ -48,11 +51,10 @@ class Writer:
         self._torn = False
         self._later: deque[bytes] = deque()
         self.encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
-        # Private references: a script that replaces these in `os` or `time` changes its own view only.
+        # Private references as well.
         self._write = os.write
         self._fstat = os.fstat
         self._getpid = os.getpid
-        self._clock = time.monotonic
         self._frame = sys._getframe
         self._callers: set[str] = set()
 
@@ -88,16 +90,17 @@ class Writer:
 
     def now(self) -> float:
         """Seconds since the ranks' start."""
-        return self._clock() - self.origin
+        return clock() - self.origin
 
     def write(self, kind: str, /, **fields: Any) -> None:
         """Write one event; silently nothing where `here` is false or the pipe has gone."""
         if self._fd >= 0:
-            line = self.encode({"e": kind, "t": round(self._clock() - self.origin, 6), **fields})
+            line = self.encode({"e": kind, "t": round(clock() - self.origin, 6), **fields})
             self.send(line.encode("utf-8", "replace"), 2)
 
     def send(self, line: bytes, above: int = 1) -> None:
         """Write an event that is one line of JSON, given without its newline; `above`: frames up to who writes it."""
+        # Every step pays for this twice: no call but those that have something to do.
         caller = self._frame(above).f_code.co_filename
         if caller not in self._callers:
             self._meet(caller)
@@ -107,9 +110,23 @@ class Writer:
                 return
             self._busy = True
             try:
-                self._send(line)
-                while self._later:
-                    self._send(self._later.popleft())
+                while self._fd >= 0 and self._getpid() == self._pid:
+                    self._num_sent = number = self._num_sent + 1
+                    if not number % _CHECKED_EVERY and not self._is_ours():
+                        self._fd = -1
+                        break
+                    if self._sealer is not None:
+                        line = self._sealer.sealed(line)
+                    # A handler of the script's may raise in the middle of a line: what follows begins on its own one.
+                    line = b"\n%b\n" % line if self._torn else line + b"\n"
+                    self._torn = True
+                    sent = self._write(self._fd, line)
+                    while sent < len(line):
+                        sent += self._write(self._fd, line[sent:])
+                    self._torn = False
+                    if not self._later:
+                        break
+                    line = self._later.popleft()
             except OSError:
                 self._fd = -1
             finally:
@@ -120,23 +137,6 @@ class Writer:
         self._callers.add(caller)
         if not caller.startswith(_PROBE):
             self.write(REACH, what="writer", target=os.path.basename(caller)[:200], site=None)
-
-    def _send(self, line: bytes) -> None:
-        if self._fd < 0 or self._getpid() != self._pid:
-            return
-        self._num_sent += 1
-        if self._num_sent % _CHECKED_EVERY == 0 and not self._is_ours():
-            self._fd = -1
-            return
-        if self._sealer is not None:
-            line = self._sealer.sealed(line)
-        # A handler of the script's may raise in the middle of a line: what follows begins on one of its own.
-        line = b"\n%b\n" % line if self._torn else line + b"\n"
-        self._torn = True
-        sent = self._write(self._fd, line)
-        while sent < len(line):
-            sent += self._write(self._fd, line[sent:])
-        self._torn = False
 
     def _is_ours(self) -> bool:
         stat = self._fstat(self._fd)

@@ -23,8 +23,13 @@ def drawn(secret: int, steps: range, every: int = 32) -> tuple[int, ...]:
 @pytest.mark.parametrize("secret", [0, 1, 987654321])
 def test_the_lot_falls_on_one_step_of_each_window_of_a_long_run(secret: int) -> None:
     for every in (16, 32):
-        starts = range(1024, 1024 + 10 * every, every)
-        assert [len(drawn(secret, range(start, start + every), every)) for start in starts] == [1] * 10
+        for first, width in (
+            (512, every),
+            (1024, 2 * every if secret else every),
+            (4096, 4 * every if secret else every),
+        ):
+            starts = range(first, first + 10 * width, width)
+            assert [len(drawn(secret, range(start, start + width), every)) for start in starts] == [1] * 10
 
 
 @pytest.mark.parametrize("secret", range(1, 200, 7))
@@ -47,8 +52,8 @@ def test_huge_tensors_are_looked_at_more_rarely_at_any_age() -> None:
 @pytest.mark.parametrize("secret", [0, 1, 987654321])
 @pytest.mark.parametrize("every", [4, 32, 96])
 def test_a_count_that_goes_up_finds_the_same_steps(secret: int, every: int) -> None:
-    looked = drawn(secret, range(600), every)
+    looked = drawn(secret, range(6000), every)
     for stride in (1, 3, 40):
         looks = sampling.SampledSteps(every)
-        counted = range(0, 600, stride)
+        counted = range(0, 6000, stride)
         assert tuple(step for step in counted if looks.at(step)) == tuple(s for s in looked if s in counted)

@@ -1,0 +1,20 @@
+"""What a model is given: the tensor that stands for its batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The first tensor among a call's arguments, also one level inside lists and dictionaries; None without one."""
+    from torch import Tensor
+
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, (list, tuple, dict)):
+            parts = value.values() if isinstance(value, dict) else value
+            for part in parts:
+                if isinstance(part, Tensor):
+                    return part
+    return None
