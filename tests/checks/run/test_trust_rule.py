@@ -149,6 +149,19 @@ def test_weights_that_no_training_led_to_hold_the_run_although_they_were_saved(t
     assert holds(story.observation("TRUST002"))
 
 
+def test_weights_that_were_trained_further_by_hand(tell: Any) -> None:
+    """The script ends with them, and its steps do not tell of them."""
+    story = through(tell, 0.0, 0.3, 0.5, 0.7, 0.9, 1.0, 1.1)
+    for r in story.ranks:
+        r.fields["finals"] = []
+        story.final(r.rank, (1.0, 2.0, 4.0))
+    story.evaluation = replace(scored(1.0, 2.0, 4.0), fingerprints={"fc.bias": 4.0})
+    assert story.observation("TRUST002").state is CLEAN
+    story.ranks[0].fields["others"] = [e for e in story.ranks[0].fields["others"] if e.kind != "end"]
+    story.ranks[0].event("end", derivatives=95)
+    assert holds(story.observation("TRUST002"))
+
+
 def test_weights_written_by_a_library_that_the_probe_does_not_know(tell: Any) -> None:
     story = tell.honest()
     for r in story.ranks:
