@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from grader.probe import code_locations, events, files, models
+from grader.probe import code_locations, events, files, trained_models
 from grader.probe.fingerprints import sums
 from grader.probe.imports import once_imported
 from grader.probe.patches import outermost, replace
@@ -78,7 +78,7 @@ def _write(api: str, state: Any, target: Any, started_s: float) -> None:
         sums=saved,
         bytes=size,
         seconds=round(seconds, 6),
-        live=models.trained_now(saved),
+        live=trained_models.trained_now(saved),
     )
 
 

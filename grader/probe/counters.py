@@ -16,7 +16,8 @@ class RankCounters:
 
     Attributes:
         steps, backwards, forwards: so far; passes: begun over loaders so far.
-        fed: samples that models were given in training since the last step; delivered: samples from loaders since then.
+        fed: samples that models were given in training since the last step, and gave back something for; delivered:
+            samples from loaders since then.
         data_s: seconds spent waiting for loaders since the last step.
         compute_from: time of the first training forward pass since the last step, by `writer.clock`.
         step_ended: time when the last step ended, by the same.
@@ -27,6 +28,7 @@ class RankCounters:
             all_derivatives: over the whole run.
         sequence: collectives of the default group when the last step was written; None where there was no group.
         module_trained: whether a module went forward in training since the last step.
+        stepping: whether an optimizer is in its step, which may take gradients of its own (a closure).
         beside: whether the last step was over tensors of no module, while a module was trained.
         bypass: wrap and place of a training forward around its wrapper, until a backward pass makes it count.
         credit: samples with known indices that loaders delivered and no model has been given yet.
@@ -53,6 +55,7 @@ class RankCounters:
     all_derivatives: int = 0
     sequence: int | None = None
     module_trained: bool = False
+    stepping: bool = False
     beside: bool = False
     bypass: tuple[int, CodeLocation | None] | None = None
     credit: int = 0

@@ -100,6 +100,9 @@ STEP
     gradient), missing (names of the first four).
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all
     chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
+UNSTEPPED
+    weights that an optimizer has stepped changed between gradients although nobody stepped: n (steps so far), gradients
+    (taken since then), site; looked for whenever the number of gradients within one step has doubled, from 16 on.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
     after the same steps that have grads or could have some.
@@ -176,6 +179,7 @@ CHANGED = "changed"
 NO_SYNC = "no_sync"
 BACKWARD = "backward"
 STEP = "step"
+UNSTEPPED = "unstepped"
 PARAMS = "params"
 FINAL = "final"
 SAVE = "save"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.probe import (
+    backward_passes,
     checkpoint_loads,
     checkpoint_saves,
     child_processes,
@@ -34,6 +35,7 @@ from grader.probe import (
     random_states,
     sampling,
     seeds,
+    trained_models,
     updates,
     wrappers,
 )
@@ -119,6 +121,7 @@ def install(
     for module in (
         models,
         loader_passes,
+        backward_passes,
         optimizers,
         updates,
         wrappers,
@@ -155,7 +158,7 @@ def finish(error: BaseException | None) -> None:
         if not failed:
             _try("updates", updates.close)
         # After an exception ranks stop at different places, so that their parameters can't be compared.
-        _try("models", evaluation_passes.end if failed else models.write_finals)
+        _try("models", evaluation_passes.end if failed else trained_models.write_finals)
     _end()
 
 

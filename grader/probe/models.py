@@ -7,14 +7,13 @@ instances is wrapped or handed to an optimizer.
 from __future__ import annotations
 
 import functools
-import operator
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from grader.probe import code_locations, evaluation_passes, events, sampling
 from grader.probe.counters import counters
-from grader.probe.fingerprints import is_sharded, sample_hashes, sums
+from grader.probe.fingerprints import sample_hashes
 from grader.probe.model_inputs import first_tensor
 from grader.probe.patches import guarded, replace
 from grader.probe.used_weights import UsedWeights
@@ -23,7 +22,6 @@ from grader.probe.writer import clock, writer
 _MAX_BYPASSES = 8
 _MAX_DEVICE_FEED_STEPS = 50
 _FIRST_SPOTS = 4
-_MAX_FINAL = 512
 _MAX_TRACKED = 256
 
 
@@ -62,7 +60,6 @@ class TrackedModel:
         self.versions: list[int] = []
 
 
-_version = operator.attrgetter("_version")
 _tracked: dict[int, TrackedModel] = {}
 _stepped: set[int] = set()
 _num_bypasses = 0
@@ -79,8 +76,6 @@ before_training_forward: list[Callable[[TrackedModel, Any], None]] = []
 
 before_training: list[Callable[[], None]] = []
 """Called at the first training forward pass of each step."""
-
-_finals: list[TrackedModel] = []
 
 
 def going_forward() -> bool:
@@ -138,49 +133,6 @@ def belongs_elsewhere(known: TrackedModel, tensors: list[Any]) -> bool:
     return any(id(t) in _stepped or any(id(t) in held for held in wrapped) for t in tensors)
 
 
-def mark_trained(known: TrackedModel) -> None:
-    """An optimizer has stepped over this model's parameters: they belong to the run's result."""
-    model = known.model()
-    if model is None or known.trained:
-        return
-    known.trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad][:_MAX_FINAL]
-    known.some = [p for _, p in known.trained[:4]]
-    _finals.append(known)
-    for old in _finals[:-2]:
-        old.trained, old.some = [], []  # no more than two models are kept from being freed
-    del _finals[:-2]
-
-
-def note_versions(known: TrackedModel) -> None:
-    """Remember how often a few parameters had been changed in place when the last step was over."""
-    known.versions = [*map(_version, known.some)]
-
-
-def write_finals() -> None:
-    """Write the parameters of the trained models as the script leaves them."""
-    evaluation_passes.end()
-    for known in _finals:
-        _write_final(known)
-
-
-def trained_now(held: list[float | None]) -> bool:
-    """Whether these sums of weights are those of a trained model as it is now, and perhaps of more."""
-    there = set(held)
-    return any(known.trained and there.issuperset(sums(p for _, p in known.trained)) for known in _finals)
-
-
-@guarded("final")
-def _write_final(known: TrackedModel) -> None:
-    writer.write(
-        events.FINAL,
-        wrap=known.wrap,
-        names=[name for name, _ in known.trained],
-        sums=sums(p for _, p in known.trained),
-        sharded=any(is_sharded(p) for _, p in known.trained),
-        touched=known.versions != [*map(_version, known.some)],
-    )
-
-
 @guarded("module")
 def _turns_out(known: TrackedModel, model: Any) -> bool:
     """Whether a module that nobody wrapped or gave to an optimizer turns out to be trained."""
@@ -191,7 +143,8 @@ def _turns_out(known: TrackedModel, model: Any) -> bool:
 
 
 @guarded("forward")
-def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Note a forward pass; the samples that it was given in training, 0 in evaluation."""
     # Every step pays for this: nothing is called that has nothing to do.
     for action in before_forward:
         action()
@@ -209,7 +162,7 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         now.data_s = 0.0  # the waiting was for evaluation
         through_wrapper = wrapper is not None and through
         evaluation_passes.note(known.wrap, through_wrapper, model.training, grad, size, batch)
-        return
+        return 0
     evaluation_passes.end()
     if not known.stepped:
         for look in before_training_forward:
@@ -229,9 +182,10 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         steps = now.steps
         looked = steps < _FIRST_SPOTS or (steps >= _spots.next and _spots.at(steps))
         if not looked or not sampling.is_random():
-            return
+            return size
     if batch is not None and size and (batch.device.type == "cpu" or now.steps < _MAX_DEVICE_FEED_STEPS):
         writer.write(events.FEED, step=now.steps, hashes=sample_hashes(batch), size=size, spot=explained)
+    return size
 
 
 def confirm_bypass() -> None:
@@ -291,8 +245,12 @@ def _wrap_call(original: Any) -> Any:
             return original(self, *args, **kwargs)
         _inside = True
         try:
-            _forward(known, self, args, kwargs)
-            return original(self, *args, **kwargs)
+            given = _forward(known, self, args, kwargs)
+            made = original(self, *args, **kwargs)
+            if given and type(made) is _torch.Tensor and made.dim() and made.shape[0] < given:
+                # The network has put samples away that it was given.
+                counters.fed -= given - made.shape[0]
+            return made
         finally:
             _inside = False
 

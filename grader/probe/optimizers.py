@@ -11,10 +11,18 @@ import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import code_locations, evaluation_passes, events, loss_origins, models, sampling
+from grader.probe import (
+    backward_passes,
+    code_locations,
+    evaluation_passes,
+    events,
+    models,
+    sampling,
+    trained_models,
+)
 from grader.probe.counters import counters
-from grader.probe.fingerprints import choose, fingerprint, is_sharded
-from grader.probe.gradient_clearing import Watch, look_again, missing, watch, watches
+from grader.probe.fingerprints import choose, fingerprint
+from grader.probe.gradient_clearing import Watch, missing, watch
 from grader.probe.layouts import report_placements
 from grader.probe.models import TrackedModel
 from grader.probe.own_gradients import OwnGradients, look_at
@@ -24,7 +32,6 @@ from grader.probe.steps import EVERY, FIRST_SAMPLED, next_id, write_step
 from grader.probe.writer import clock, writer
 
 _ELEMENTS_PER_SAMPLE = 1 << 18
-_MAX_BACKWARDS = 8
 
 
 class _Optimizer:
@@ -91,7 +98,6 @@ _optimizers: dict[int, _Optimizer] = {}
 _running: list[Any] = []
 _running_from = 0.0
 _due: list[_Optimizer] = []
-_in_backward = False
 
 
 def _meet(optimizer: Any) -> _Optimizer:
@@ -123,11 +129,12 @@ def _before_step(optimizer: Any, has_closure: bool) -> None:
         _write_params(known)
     if known.steps == 0:
         for model in known.models:
-            models.mark_trained(model)
+            trained_models.mark_trained(model)
     known.closure = has_closure
     if not has_closure:
         _step_now(optimizer, known, t)
     _running.append(optimizer)
+    counters.stepping = True
     _running_from = clock()
 
 
@@ -152,6 +159,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
     _due.append(known)
     if _write_due not in models.before_forward:
         models.before_forward.append(_write_due)
+        backward_passes.before_backward.append(_write_due)
     if not known.beside:
         known.watch = watch(p for _, p in known.chosen)
     count = count if count < FIRST_SAMPLED else count // known.every
@@ -164,6 +172,7 @@ def _after_step(optimizer: Any) -> None:
     if _running and _running[0] is not optimizer:
         return
     del _running[:]
+    counters.stepping = False
     known = _optimizers.get(id(optimizer))
     if known is not None and known.closure:
         # Its forward and backward passes were inside; the gradients are those of the last of them.
@@ -172,7 +181,7 @@ def _after_step(optimizer: Any) -> None:
     if known is not None:
         known.seconds = ended - _running_from
         for model in known.models:
-            models.note_versions(model)
+            trained_models.note_versions(model)
         if known.sampled() and not (known.closure or known.beside):
             known.own = look_at(p for _, p in known.chosen)
 
@@ -187,31 +196,9 @@ def _write_params(known: _Optimizer) -> None:
 def _write_due() -> None:
     if _write_due in models.before_forward:
         models.before_forward.remove(_write_due)  # most steps have nothing to write
+        backward_passes.before_backward.remove(_write_due)
     while _due:
         _write_params(_due[0])
-
-
-@guarded("backward")
-def _backward(tensors: Any) -> None:
-    # Every step pays for this: nothing is called that has nothing to do.
-    if _due:
-        _write_due()
-    if counters.bypass is not None:
-        models.confirm_bypass()
-    if watches:
-        look_again()
-    counters.backwards += 1
-    counters.micro_backwards += 1
-    counters.micro_unsynced += counters.synced is False
-    tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
-    if is_sharded(tensor):
-        tensor = tensor._local_tensor  # to ask the whole for its value might take a collective
-    if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
-        counters.loss = tensor.item()
-    if counters.backwards <= _MAX_BACKWARDS:
-        made = loss_origins.origin(tensor)
-        given = hasattr(tensor, "numel") and tensor.numel() != 1
-        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), given=given, **made)
 
 
 def _hooks() -> tuple[Any, Any]:
@@ -240,8 +227,7 @@ def _built(optimizer: Any) -> None:
 
 
 def install() -> None:
-    """Hook optimizers and backward passes."""
-    import torch
+    """Hook optimizers."""
     from torch.optim.optimizer import (
         Optimizer,
         register_optimizer_step_post_hook,
@@ -252,8 +238,6 @@ def install() -> None:
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
     replace([Optimizer], "__init__", _wrap_built)
-    replace([torch.autograd], "backward", _wrap_backward)
-    replace([torch.autograd], "grad", _wrap_grad)
 
 
 def _wrap_built(original: Any) -> Any:
@@ -263,35 +247,3 @@ def _wrap_built(original: Any) -> Any:
         _built(self)
 
     return __init__
-
-
-def _wrap_grad(original: Any) -> Any:
-    from torch.compiler import is_compiling
-
-    @functools.wraps(original)
-    def grad(*args: Any, **kwargs: Any) -> Any:
-        if not is_compiling():
-            counters.derivatives += 1
-            counters.all_derivatives += 1
-        return original(*args, **kwargs)
-
-    return grad
-
-
-def _wrap_backward(original: Any) -> Any:
-    from torch.compiler import is_compiling
-
-    @functools.wraps(original)
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        global _in_backward
-        if is_compiling() or _in_backward:  # inside: checkpointing recomputes and goes backward on its own
-            original(tensors, *args, **kwargs)
-            return
-        _in_backward = True
-        try:
-            _backward(tensors)
-            original(tensors, *args, **kwargs)
-        finally:
-            _in_backward = False
-
-    return backward

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from grader.probe import events, loader_passes, models, sampling
+from grader.probe import events, loader_passes, models, sampling, trained_models
 from grader.probe.counters import counters
 from grader.probe.gradient_clearing import Watch
 from grader.probe.models import TrackedModel
@@ -67,7 +67,7 @@ def _step(known: TrackedModel) -> bool:
     if sampled:
         _due = number
     known.trains = True
-    models.mark_trained(known)
+    trained_models.mark_trained(known)
     return True
 
 
@@ -88,7 +88,7 @@ def _at_forward(known: TrackedModel, model: Any) -> None:
     counters.module_trained = True
     if known.trains and not known.stepped:
         _newest = weakref.ref(known)
-        models.note_versions(known)
+        trained_models.note_versions(known)
     if _due is not None and known.trains and known.weights is not None:
         due, _due = _due, None
         writer.write(events.PARAMS, n=due, names=known.weights.names, sums=known.weights.sums())

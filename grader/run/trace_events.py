@@ -28,6 +28,7 @@ _GENERIC = frozenset(
         events.NO_SYNC,
         events.BACKWARD,
         events.HELD,
+        events.UNSTEPPED,
         events.LOAD,
         events.DOWNLOAD,
         events.PROCESS,

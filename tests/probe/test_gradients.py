@@ -204,3 +204,52 @@ optimizer.step()
     for step in looked:
         assert step.grads == pytest.approx(step.own_last)
         assert step.own != step.own_last
+
+
+def unstepped(ran: Ran) -> list[object]:
+    return [event.fields["gradients"] for event in ran.ranks[0].events("unstepped")]
+
+
+BY_HAND = """
+for _ in range(40):
+    loss = cross_entropy(net(data.tensors[0]), data.tensors[1])
+    for p, g in zip(net.parameters(), torch.autograd.grad(loss, list(net.parameters()))):
+        p.data.sub_(0.1 * g)
+dist.destroy_process_group()
+"""
+
+
+def test_training_that_no_step_tells_of(ranks: Callable[..., Ran]) -> None:
+    assert unstepped(ranks(text().replace("dist.destroy_process_group()\n", BY_HAND.lstrip()))) == [32]
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        "cross_entropy(model(x), y).backward()\nif n == 11: optimizer.step()",
+        "for _ in range(40): torch.autograd.grad(cross_entropy(net(x), y), list(net.parameters()))\n" + USUAL,
+    ],
+    ids=["accumulated", "looked_at"],
+)
+def test_many_gradients_of_the_same_weights_are_none(ranks: Callable[..., Ran], train: str) -> None:
+    assert unstepped(ranks(text(train=train).replace("batch_size=4", "batch_size=1"))) == []
+
+
+def test_closures_step_between_their_gradients(ranks: Callable[..., Ran]) -> None:
+    train = """
+def closure():
+    optimizer.zero_grad()
+    loss = cross_entropy(model(x), y)
+    loss.backward()
+    return loss
+optimizer.step(closure)
+"""
+    script = text(wrap="model = net", train=train).replace("SGD(", "LBFGS(max_iter=40, params=")
+    assert unstepped(ranks(script)) == []
+
+
+def test_samples_that_a_network_puts_away_were_not_fed(ranks: Callable[..., Ran]) -> None:
+    script = text(train="optimizer.zero_grad(); cross_entropy(model(x), y[:1]).backward(); optimizer.step()")
+    first = "class First(nn.Sequential):\n    def forward(self, x): return super().forward(x[:1])\n"
+    ran = ranks(first + script.replace("net = nn.Sequential(", "net = First("))
+    assert {step.samples for step in ran.ranks[0].steps} == {1}

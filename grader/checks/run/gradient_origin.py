@@ -88,6 +88,17 @@ def of_one_rank_more(evidence: Evidence) -> str:
     )
 
 
+def without_steps(evidence: Evidence) -> str:
+    """Weights that went on changing from gradient to gradient after the last step that was told."""
+    for rank in evidence.trace.ranks:
+        for event in rank.events("unstepped"):
+            return (
+                f"Rank {rank.rank} took {event.fields.get('gradients')} gradients after its step "
+                f"{event.fields.get('n')}, and its network's weights changed among them, though nobody stepped."
+            )
+    return ""
+
+
 def met_when_watched(evidence: Evidence) -> str:
     """Exchanges at the steps that are looked at, and none at the others."""
     ranks = averaging_ranks(evidence)

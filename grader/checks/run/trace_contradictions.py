@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 from grader.checks.evidence import Evidence
 from grader.checks.run.end_counts import end_count
-from grader.checks.run.gradient_origin import made_up, met_when_watched, not_of_own_samples, of_one_rank_more
+from grader.checks.run.gradient_origin import (
+    made_up,
+    met_when_watched,
+    not_of_own_samples,
+    of_one_rank_more,
+    without_steps,
+)
 from grader.checks.run.kernel_counts import one_rank_works, silent_wire, too_many_steps
 from grader.checks.run.replica_comparison import contains, equal, sharded
 from grader.checks.run.sample_labels import changing_labels
@@ -70,6 +76,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
         made_up(evidence),
         not_of_own_samples(evidence),
         of_one_rank_more(evidence),
+        without_steps(evidence),
         met_when_watched(evidence),
         changing_labels(evidence),
     )

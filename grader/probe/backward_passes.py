@@ -1,0 +1,106 @@
+"""Backward passes and gradients that are asked for, as they happen: their number, the loss, what changes among them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from grader.probe import code_locations, events, loss_origins, models, trained_models
+from grader.probe.counters import counters
+from grader.probe.fingerprints import is_sharded
+from grader.probe.gradient_clearing import look_again, watches
+from grader.probe.patches import guarded, replace
+from grader.probe.writer import writer
+
+_MAX_BACKWARDS = 8
+_MANY_GRADIENTS = 16
+"""Within one step, from which on weights are looked at, whenever their number has doubled."""
+
+before_backward: list[Callable[[], None]] = []
+"""Called before each backward pass; empty at most steps."""
+
+_in_backward = False
+_between_steps: tuple[int, list[float | None]] = (-1, [])
+"""Steps so far, and fingerprints of trained weights, when many gradients had been taken since the last of them."""
+
+
+@guarded("backward")
+def _backward(tensors: Any) -> None:
+    # Every step pays for this: nothing is called that has nothing to do.
+    for action in tuple(before_backward):
+        action()
+    if counters.bypass is not None:
+        models.confirm_bypass()
+    if watches:
+        look_again()
+    counters.backwards += 1
+    counters.micro_backwards += 1
+    counters.micro_unsynced += counters.synced is False
+    if counters.micro_backwards >= _MANY_GRADIENTS:
+        _look_between_steps()
+    tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
+    if is_sharded(tensor):
+        tensor = tensor._local_tensor  # to ask the whole for its value might take a collective
+    if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
+        counters.loss = tensor.item()
+    if counters.backwards <= _MAX_BACKWARDS:
+        made = loss_origins.origin(tensor)
+        given = hasattr(tensor, "numel") and tensor.numel() != 1
+        writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), given=given, **made)
+
+
+@guarded("unstepped")
+def _look_between_steps() -> None:
+    """Look for weights that change from gradient to gradient although nobody steps."""
+    global _between_steps
+    taken = counters.micro_backwards + counters.derivatives
+    if taken < _MANY_GRADIENTS or taken & (taken - 1) or counters.stepping:
+        return
+    steps, before = _between_steps
+    held = trained_models.some_weights()
+    if steps == counters.steps and held != before:
+        writer.write(events.UNSTEPPED, n=steps, gradients=taken, site=code_locations.here())
+    _between_steps = (counters.steps, held)
+
+
+def install() -> None:
+    """Hook what takes gradients."""
+    import torch
+
+    replace([torch.autograd], "backward", _wrap_backward)
+    replace([torch.autograd], "grad", _wrap_grad)
+
+
+def _wrap_grad(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def grad(*args: Any, **kwargs: Any) -> Any:
+        if not is_compiling():
+            counters.derivatives += 1
+            counters.all_derivatives += 1
+            if counters.derivatives >= _MANY_GRADIENTS:
+                _look_between_steps()
+        return original(*args, **kwargs)
+
+    return grad
+
+
+def _wrap_backward(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        global _in_backward
+        if is_compiling() or _in_backward:  # inside: checkpointing recomputes and goes backward on its own
+            original(tensors, *args, **kwargs)
+            return
+        _in_backward = True
+        try:
+            _backward(tensors)
+            original(tensors, *args, **kwargs)
+        finally:
+            _in_backward = False
+
+    return backward

@@ -1,0 +1,64 @@
+"""The models that optimizers have stepped: noted at their first step, and their weights as the script leaves them."""
+
+from __future__ import annotations
+
+import operator
+
+from grader.probe import evaluation_passes, events
+from grader.probe.fingerprints import fingerprint, is_sharded, sums
+from grader.probe.models import TrackedModel
+from grader.probe.patches import guarded
+from grader.probe.writer import writer
+
+_MAX_FINAL = 512
+
+_version = operator.attrgetter("_version")
+_finals: list[TrackedModel] = []
+
+
+def mark_trained(known: TrackedModel) -> None:
+    """An optimizer has stepped over this model's parameters: they belong to the run's result."""
+    model = known.model()
+    if model is None or known.trained:
+        return
+    known.trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad][:_MAX_FINAL]
+    known.some = [p for _, p in known.trained[:4]]
+    _finals.append(known)
+    for old in _finals[:-2]:
+        old.trained, old.some = [], []  # no more than two models are kept from being freed
+    del _finals[:-2]
+
+
+def note_versions(known: TrackedModel) -> None:
+    """Remember how often a few parameters had been changed in place when the last step was over."""
+    known.versions = [*map(_version, known.some)]
+
+
+def write_finals() -> None:
+    """Write the parameters of the trained models as the script leaves them."""
+    evaluation_passes.end()
+    for known in _finals:
+        _write_final(known)
+
+
+def trained_now(held: list[float | None]) -> bool:
+    """Whether these sums of weights are those of a trained model as it is now, and perhaps of more."""
+    there = set(held)
+    return any(known.trained and there.issuperset(sums(p for _, p in known.trained)) for known in _finals)
+
+
+def some_weights() -> list[float | None]:
+    """Fingerprints of the first few weights of each trained model as they are now."""
+    return fingerprint(p for known in _finals for p in known.some)
+
+
+@guarded("final")
+def _write_final(known: TrackedModel) -> None:
+    writer.write(
+        events.FINAL,
+        wrap=known.wrap,
+        names=[name for name, _ in known.trained],
+        sums=sums(p for _, p in known.trained),
+        sharded=any(is_sharded(p) for _, p in known.trained),
+        touched=known.versions != [*map(_version, known.some)],
+    )
