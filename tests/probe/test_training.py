@@ -244,6 +244,7 @@ def test_replicas_of_one_linear_layer_are_told_apart(ranks: Callable[..., Ran]) 
             optimizer.zero_grad()
             cross_entropy(model(torch.randn(8, 784)), torch.randint(0, 10, (8,))).backward()
             optimizer.step()
+        dist.barrier()  # who keeps the store must not leave while the other still looks for it
         """
     ).ranks
     for a, b in zip(first.params, second.params, strict=True):
