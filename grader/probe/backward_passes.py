@@ -17,12 +17,15 @@ _MAX_BACKWARDS = 8
 _MANY_GRADIENTS = 16
 """Within one step, from which on weights are looked at, whenever their number has doubled."""
 
+_MANY_CHANGES = 2
+
 before_backward: list[Callable[[], None]] = []
 """Called before each backward pass; empty at most steps."""
 
 _in_backward = False
-_between_steps: tuple[int, list[float | None]] = (-1, [])
-"""Steps so far, and fingerprints of trained weights, when many gradients had been taken since the last of them."""
+_between_steps: tuple[int, list[float | None], int] = (-1, [], 0)
+"""Steps so far, and fingerprints of trained weights, when many gradients had been taken since the last of them; how
+often these had changed by then: once is what sharpness-aware minimisation does."""
 
 
 @guarded("backward")
@@ -57,11 +60,12 @@ def _look_between_steps() -> None:
     taken = counters.micro_backwards + counters.derivatives
     if taken < _MANY_GRADIENTS or taken & (taken - 1) or counters.stepping:
         return
-    steps, before = _between_steps
+    steps, before, changes = _between_steps
     held = trained_models.some_weights()
-    if steps == counters.steps and held != before:
-        writer.write(events.UNSTEPPED, n=steps, gradients=taken, site=code_locations.here())
-    _between_steps = (counters.steps, held)
+    changes = changes + (held != before) if steps == counters.steps else 0
+    if changes == _MANY_CHANGES:
+        writer.write(events.UNSTEPPED, n=counters.steps, gradients=taken, site=code_locations.here())
+    _between_steps = (counters.steps, held, changes)
 
 
 def install() -> None:

@@ -101,8 +101,9 @@ STEP
     On the step after one with grads also empty, full: of the backward passes between the two, how many found all
     chosen gradients empty (None or zero), and how many found none of them empty: nobody had cleared them.
 UNSTEPPED
-    weights that an optimizer has stepped changed between gradients although nobody stepped: n (steps so far), gradients
-    (taken since then), site; looked for whenever the number of gradients within one step has doubled, from 16 on.
+    weights that an optimizer has stepped changed twice between gradients although nobody stepped: n (steps so far),
+    gradients (taken since then), site; looked for whenever the number of gradients within one step has doubled, from
+    16 on.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
     after the same steps that have grads or could have some.

@@ -211,7 +211,7 @@ def unstepped(ran: Ran) -> list[object]:
 
 
 BY_HAND = """
-for _ in range(40):
+for _ in range(80):
     loss = cross_entropy(net(data.tensors[0]), data.tensors[1])
     for p, g in zip(net.parameters(), torch.autograd.grad(loss, list(net.parameters()))):
         p.data.sub_(0.1 * g)
@@ -219,17 +219,27 @@ dist.destroy_process_group()
 """
 
 
+SHARPNESS = """
+for k in range(40):
+    if k == 20: net[0].weight.data.add_(0.01)
+    cross_entropy(model(x), y).backward()
+net[0].weight.data.sub_(0.01)
+optimizer.step()
+"""
+
+
 def test_training_that_no_step_tells_of(ranks: Callable[..., Ran]) -> None:
-    assert unstepped(ranks(text().replace("dist.destroy_process_group()\n", BY_HAND.lstrip()))) == [32]
+    assert unstepped(ranks(text().replace("dist.destroy_process_group()\n", BY_HAND.lstrip()))) == [64]
 
 
 @pytest.mark.parametrize(
     "train",
     [
         "cross_entropy(model(x), y).backward()\nif n == 11: optimizer.step()",
-        "for _ in range(40): torch.autograd.grad(cross_entropy(net(x), y), list(net.parameters()))\n" + USUAL,
+        "for _ in range(90): torch.autograd.grad(cross_entropy(net(x), y), list(net.parameters()))\n" + USUAL,
+        SHARPNESS,
     ],
-    ids=["accumulated", "looked_at"],
+    ids=["accumulated", "looked_at", "sharpness_aware"],
 )
 def test_many_gradients_of_the_same_weights_are_none(ranks: Callable[..., Ran], train: str) -> None:
     assert unstepped(ranks(text(train=train).replace("batch_size=4", "batch_size=1"))) == []
