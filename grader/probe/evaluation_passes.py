@@ -49,6 +49,14 @@ def note(wrap: int | None, through_wrapper: bool, training: bool, grad: bool, si
         _look(batch)
 
 
+def put_away(samples: int) -> bool:
+    """Count samples back of which the last pass made nothing; False where that pass was one of training."""
+    if _running is None:
+        return False
+    _running.samples -= samples
+    return True
+
+
 @guarded("evaluated samples")
 def _look(batch: Any) -> None:
     global _num_hashed

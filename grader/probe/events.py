@@ -69,7 +69,8 @@ BYPASS
     backward pass followed: wrap, site, n (from 0); the first 8.
 EVALUATION
     a run of forward passes in evaluation mode or without gradients: op `begin`/`end`, wrap or null,
-    through_wrapper, site, num_forwards, num_samples (both complete at `end`), training_mode, grad_enabled.
+    through_wrapper, site, num_forwards, num_samples (given and answered; both complete at `end`), training_mode,
+    grad_enabled.
 EVALUATED
     hashes (as FEED's) of what a model was given in evaluation while batches came from a data set that says it is for
     validation; the first 512 samples, on the CPU.

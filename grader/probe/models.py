@@ -144,7 +144,7 @@ def _turns_out(known: TrackedModel, model: Any) -> bool:
 
 @guarded("forward")
 def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """Note a forward pass; the samples that it was given in training, 0 in evaluation."""
+    """Note a forward pass; the samples that it was given."""
     # Every step pays for this: nothing is called that has nothing to do.
     for action in before_forward:
         action()
@@ -162,7 +162,7 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         now.data_s = 0.0  # the waiting was for evaluation
         through_wrapper = wrapper is not None and through
         evaluation_passes.note(known.wrap, through_wrapper, model.training, grad, size, batch)
-        return 0
+        return size
     evaluation_passes.end()
     if not known.stepped:
         for look in before_training_forward:
@@ -186,6 +186,12 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     if batch is not None and size and (batch.device.type == "cpu" or now.steps < _MAX_DEVICE_FEED_STEPS):
         writer.write(events.FEED, step=now.steps, hashes=sample_hashes(batch), size=size, spot=explained)
     return size
+
+
+def _put_away(samples: int) -> None:
+    """Nothing came back for some; where that is so in evaluation, too, the network may make one answer of several."""
+    if not evaluation_passes.put_away(samples):
+        counters.fed -= samples
 
 
 def confirm_bypass() -> None:
@@ -248,8 +254,7 @@ def _wrap_call(original: Any) -> Any:
             given = _forward(known, self, args, kwargs)
             made = original(self, *args, **kwargs)
             if given and type(made) is _torch.Tensor and made.dim() and made.shape[0] < given:
-                # The network has put samples away that it was given.
-                counters.fed -= given - made.shape[0]
+                _put_away(given - made.shape[0])
             return made
         finally:
             _inside = False

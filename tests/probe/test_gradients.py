@@ -263,3 +263,12 @@ def test_samples_that_a_network_puts_away_were_not_fed(ranks: Callable[..., Ran]
     first = "class First(nn.Sequential):\n    def forward(self, x): return super().forward(x[:1])\n"
     ran = ranks(first + script.replace("net = nn.Sequential(", "net = First("))
     assert {step.samples for step in ran.ranks[0].steps} == {1}
+
+
+def test_what_a_network_puts_away_in_evaluation_counts_as_little(ranks: Callable[..., Ran]) -> None:
+    script = text(train="net.eval(); net(x); net.train()\n" + USUAL.replace(", y)", ", y[:1])"))
+    first = "class First(nn.Sequential):\n    def forward(self, x): return super().forward(x[:1])\n"
+    (rank, _) = ranks(first + script.replace("net = nn.Sequential(", "net = First(")).ranks
+    ends = [event for event in rank.events("evaluation") if event.fields["op"] == "end"]
+    assert {event.fields["num_samples"] for event in ends} == {1}
+    assert {step.samples for step in rank.steps} == {1}
