@@ -50,8 +50,10 @@ def one_rank_works(evidence: Evidence) -> str:
     busy, idle = max(told, key=used.__getitem__), min(told, key=used.__getitem__)
     if used[idle] >= _IDLE * used[busy] or used[busy] - used[idle] < _OWN_WORK_S:
         return ""
-    if any(record.leftovers for record in evidence.record.ranks):
-        return ""  # what processes used that nobody waited for was charged to the busiest, whosever it was
+    if any(record.leftovers for record in evidence.record.ranks) or evidence.script.called("compile"):
+        # What processes used that nobody waited for was charged to the busiest, whosever it was; and what one rank
+        # has compiled, the others find done.
+        return ""
     trained = {n: sum(step.samples for step in rank.steps) for n, rank in told.items()}
     forwards = {n: end_count(rank, "forwards") or 0 for n, rank in told.items()}
     # Who validates for all says so, and so does who gives the others less to do.

@@ -257,6 +257,9 @@ def test_equal_work_that_one_rank_alone_computed(tell: Any) -> None:
         story.rank_cpu_s = used
         assert story.observation("TRUST002").state is CLEAN
     story.rank_cpu_s = {0: 12.0, 1: 2.0}
+    story.text, text = "import torch\nmodel = torch.compile(make())\ntrain()\n", story.text
+    assert story.observation("TRUST002").state is CLEAN
+    story.text = text
     story.ranks[0].fields["others"].clear()
     story.ranks[0].event("end", forwards=720)
     assert story.observation("TRUST002").state is CLEAN
