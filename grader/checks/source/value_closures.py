@@ -8,29 +8,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Set
 
-from grader.checks.source.call_sites import Calls
 from grader.checks.source.collected_values import collected_into
 from grader.checks.source.function_results import Results
 from grader.checks.source.library_names import Names
 from grader.checks.source.reaching_assignments import Scopes
-from grader.checks.source.syntax_nodes import UNKNOWN, Definition, children
+from grader.checks.source.syntax_nodes import FUNCTIONS, UNKNOWN, Definition, children
 
 _MAX_NODES = 4000
 
 
 class Closures:
-    """Parts of values; `given` finds what a parameter receives."""
+    """Parts of values; `given` finds what a parameter receives, `run_by` the functions that a call runs."""
 
     def __init__(
         self,
         names: Names,
         scopes: Scopes,
-        calls: Calls,
         results: Results,
         given: Callable[[Definition], Iterable[ast.AST]],
+        run_by: Callable[[ast.Call], Iterable[ast.AST]],
     ) -> None:
-        self._names, self._scopes, self._calls, self._results = names, scopes, calls, results
-        self._given = given
+        self._names, self._scopes, self._results = names, scopes, results
+        self._given, self._run_by = given, run_by
         self._known: dict[ast.AST, Set[ast.AST]] = {}
         self._grown: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._sources: dict[ast.AST, tuple[list[ast.AST], list[ast.AST]]] = {}
@@ -71,6 +70,8 @@ class Closures:
 
     def _sources_of(self, node: ast.AST) -> tuple[list[ast.AST], list[ast.AST]]:
         """What a node is made of in one step: nodes to go on with, and statements that only have a part in it."""
+        if isinstance(node, FUNCTIONS):
+            return [], []  # one that is handed on: what it gives back counts where it is called
         # A loop's variable is made of what the loop goes through, not of all that the loop does.
         sources: list[ast.AST] = [node.iter] if isinstance(node, ast.For | ast.AsyncFor) else children(node)
         statements: list[ast.AST] = []
@@ -89,6 +90,6 @@ class Closures:
                 elif definition.kind == "parameter":
                     sources.extend(self._given(definition))
         elif isinstance(node, ast.Call):
-            for target in self._calls.targets(node):
+            for target in self._run_by(node):
                 sources += self._results.of(node, target)
         return sources, statements

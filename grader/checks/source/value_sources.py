@@ -7,11 +7,12 @@ are cached, bounded and silent where the trail is lost. They never compute a val
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from enum import Enum
 
 from grader.checks.source.attributes import Attributes
 from grader.checks.source.call_sites import Calls
+from grader.checks.source.decorated_functions import DecoratedFunctions
 from grader.checks.source.decorators import is_property
 from grader.checks.source.framework_words import handed_on, unpacked
 from grader.checks.source.function_results import Results
@@ -22,6 +23,7 @@ from grader.checks.source.syntax_nodes import (
     FUNCTIONS,
     READS,
     UNKNOWN,
+    VARIABLES,
     Definition,
     default_of,
     items_of,
@@ -62,15 +64,16 @@ class Values:
     def __init__(self, trees: tuple[Tree, ...], names: Names, scopes: Scopes, calls: Calls) -> None:
         self._trees, self._names, self._scopes, self._calls = trees, names, scopes, calls
         self._attributes = Attributes(trees, names, calls)
+        self._decorated = DecoratedFunctions(names, calls)
         self._origins: dict[Way, dict[ast.AST, tuple[ast.AST, ...]]] = {way: {} for way in Way}
         self._pieces: dict[tuple[ast.AST, object], Piece] = {}
         self._results = Results(names, scopes, calls)
         self._closures = Closures(
             names,
             scopes,
-            calls,
             self._results,
             lambda parameter: self._from_parameter(parameter, Way.CALLS, 1),
+            lambda call: self._run_by(call, 1),
         )
 
     def origins(self, node: ast.AST, *, returns: bool = True) -> tuple[ast.AST, ...]:
@@ -186,7 +189,9 @@ class Values:
             yield parameter
             return
         sites = self._calls.sites(function)
-        missing = not sites
+        decorated = self._decorated.given(parameter)
+        yield from decorated
+        missing = not sites and not decorated
         for site in sites:
             given = self._calls.bound(site, function, parameter.arg)
             if given is None:
@@ -277,9 +282,16 @@ class Values:
             yield from self._follow(node.args[0], way, depth)
             return
         followed = False
-        for target in self._calls.targets(node) if way is not Way.CALLS else ():
+        for target in self._run_by(node, depth) if way is not Way.CALLS else ():
             for value in self._results.of(node, target):
                 followed = True
                 yield from self._follow(value, way, depth)
         if not followed:
             yield node
+
+    def _run_by(self, call: ast.Call, depth: int) -> Sequence[ast.AST]:
+        """The submission's functions that a call runs, also by a variable that one of them was given to."""
+        found = self._calls.targets(call)
+        if found or not isinstance(call.func, VARIABLES) or self._names.qualified(call.func):
+            return found
+        return [o for o in self._follow(call.func, Way.RESULTS, depth) if isinstance(o, FUNCTIONS)]
