@@ -83,6 +83,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.ERROR
 NEEDS = Precondition.RANKS
+EXPLAINED_BY = ("DIST004",)
 _DIVIDE = (
     "Give each rank its share: `sampler = DistributedSampler(train_set)`, "
     "`DataLoader(train_set, batch_size=…, sampler=sampler)` without `shuffle=True`, "
@@ -101,8 +102,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     yield from _kept_from_framework(script)
     if not script.joins_group or training.framework:
         return
-    if script.meshes.may_share_batches:
-        return  # ranks that hold parts of one model need the same samples
+    if script.meshes.may_share_batches:  # ranks that hold parts of one model need the same samples
+        return
     held = script.meshes.in_parts
     among = "the ranks" if held is None else f"the copies of the model that {script.at(held)} divides"
     given = {s for loader in training.loaders() for s in training.distributed_samplers(loader)}
@@ -112,9 +113,7 @@ def check_source(script: Script) -> Iterable[Hit]:
         if not whole or not training.roles(loader).trains or script.guards.alone(loader):
             continue
         idle = [s for s in script.calls(SAMPLER) if s not in given]
-        unused = (
-            f" The `DistributedSampler` built at {script.at(idle[0])} never reaches a loader." if idle else ""
-        )
+        unused = f" The `DistributedSampler` built at {script.at(idle[0])} reaches no loader." if idle else ""
         yield Hit(
             message=f"{script.at(loader)} builds the training loader, {script.quote(loader)}, and nothing "
             f"divides its samples among {among}.{unused} Every rank then trains on the whole set: N devices "

@@ -30,9 +30,10 @@ loader = DataLoader(train_set, batch_size=64, sampler=sampler)
 
 ## How it is seen
 In the source, arguments and slices are followed to a literal; one that agrees with the script's own `mp.spawn` is a
-hint at most. In the run, the group's size and the samplers' `num_replicas` are held against the number of ranks that
-were started; a literal that happens to fit shows with another number only. Reference:
-https://pytorch.org/docs/stable/elastic/run.html.
+hint at most. In the run, a rank that is kept from above `init_process_group`, where a fallback gives each process a 0
+for it, or from a variable that nobody sets, counts like a literal; the group's size and the samplers' `num_replicas`
+are held against the number of ranks that were started; a literal that happens to fit shows with another number only.
+Reference: https://pytorch.org/docs/stable/elastic/run.html.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from grader.checks.phrases import at, listed, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, stands_at
 from grader.checks.source.collectives import INIT
+from grader.checks.source.early_ranks import asked_of_launcher, early_ranks
 from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import Literal, literals
 from grader.checks.source.script import Script
@@ -144,7 +146,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag groups and training samplers of another size than the number of ranks that were started."""
     started = evidence.trace.world_size
     hit = _stuck_at_the_start(evidence, started) or _group(evidence, started) or _unset(evidence, started)
-    hit = hit or _samplers(evidence)
+    hit = hit or _early(evidence, started) or _samplers(evidence)
     if hit is not None:
         return flagged(hit)
     if not any(g.op == "init" for r in evidence.trace.ranks for g in r.groups):
@@ -170,6 +172,29 @@ def _unset(evidence: Evidence, started: int) -> Hit | None:
         details={"variable": found.name, "taken": found.otherwise},
         severity=Severity.ERROR,
         fix=found.fix,
+    )
+
+
+def _early(evidence: Evidence, started: int) -> Hit | None:
+    """A rank or size that is kept from above the group's start: every process takes itself for the only one."""
+    script = evidence.script
+    joined = any(g.op == "init" and g.world_size > 1 for r in evidence.trace.ranks for g in r.groups)
+    found = early_ranks(script) if joined and started > 1 else []
+    if not found:
+        return None
+    first, meant = found[0], list(dict.fromkeys(one.meant for one in found))
+    told = " and ".join(f'`int(os.environ["{m}"])`' for m in meant)
+    return Hit(
+        message=f"{listed([script.at(one.node) for one in found])} asked before {script.at(first.started)} joins "
+        f"the group: each of {started} ranks takes itself for the only one, rank 0 of 1, and keeps that: "
+        f"{script.at(first.read)} reads {script.quote(first.read)}. Shares, guards and files then go by it.",
+        hint=f"Ask the launcher, which has told it already: {told}."
+        if not script.graph.spawn_sites()
+        else f"Join the group above {script.at(first.node)}: {script.quote(first.started)}.",
+        where=lines(script, [*(one.node for one in found), first.started]),
+        ranks=tuple(range(started)),
+        severity=Severity.ERROR,
+        fix=asked_of_launcher(script, found),
     )
 
 

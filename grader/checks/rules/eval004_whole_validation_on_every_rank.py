@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.GROUP
+EXPLAINED_BY = ("DIST004",)
 _HINT = (
     "Give each rank its own part (`Subset(val_set, range(rank, len(val_set), world_size))`) and add up the counts of "
     "all ranks with `dist.all_reduce`."

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.HINT
 NEEDS = Precondition.RANKS
+EXPLAINED_BY = ("DIST004",)
 _KEPT_BY_IO001 = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".npy", ".pkl", ".pickle", ".json")
 _MAKERS = ("os.makedirs", "os.mkdir")
 _REMOVERS = ("shutil.rmtree", "os.remove", "os.unlink", "os.rmdir", "os.removedirs")

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.WARNING
-EXPLAINED_BY = ("DATA004", "DIST001", "DIST006", "GRAD001", "GRAD003")
+EXPLAINED_BY = ("DATA004", "DIST001", "DIST004", "DIST006", "GRAD001", "GRAD003")
 _WHOLE = re.compile(r"^(?=.*(global|total|overall|effective))(?=.*(batch|bs|bsz))", re.IGNORECASE)
 _TOLERANCE = 1.4
 """A global batch within this factor of the prescribed one is a matter of rounding or taste."""

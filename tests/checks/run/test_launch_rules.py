@@ -69,6 +69,22 @@ from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 model = DistributedDataParallel(network, device_ids=[0])
 """
+EARLY = """\
+from dataclasses import dataclass, field
+import torch.distributed as dist
+
+@dataclass
+class World:
+    rank: int = field(default_factory=lambda: dist.get_rank() if dist.is_initialized() else 0)
+
+def main():
+    world = World()
+    dist.init_process_group("gloo")
+    if world.rank == 0:
+        print("begun")
+
+main()
+"""
 SPAWN = """\
 import torch.multiprocessing as mp
 def worker(rank, size):
@@ -229,6 +245,35 @@ def test_a_sampler_for_four_ranks_of_which_two_are_there(tell: Any) -> None:
         in look.hits[0].message
     )
     assert look.hits[0].severity is None
+
+
+def test_a_rank_that_is_asked_for_before_there_is_a_group(tell: Any) -> None:
+    story = tell.honest()
+    story.text = EARLY
+    look = story.observation("DIST004")
+    assert look.state is FLAGGED
+    assert [p.line for p in look.hits[0].where] == [6, 10]
+    assert "`train.py:6` asked before `train.py:10` joins the group: each of 2 ranks" in look.hits[0].message
+    assert look.hits[0].hint.endswith('`int(os.environ["RANK"])`.')
+
+
+def test_what_every_rank_does_for_such_a_rank_is_told_as_one_finding(tell: Any, task: Any) -> None:
+    story = tell.Story()
+    story.group()
+    story.text = EARLY
+    story.epoch({r: range(96) for r in range(2)}, num_replicas=1)
+    findings, _ = apply_rules(story.evidence(), task)
+    assert [f.code for f in findings if f.severity is Severity.ERROR] == ["DIST004"]
+    assert "DATA001" in findings[0].details["explains"]
+
+
+def test_a_rank_that_is_asked_for_inside_the_group(tell: Any) -> None:
+    story = tell.honest()
+    story.text = EARLY.replace(
+        '    world = World()\n    dist.init_process_group("gloo")\n',
+        '    dist.init_process_group("gloo")\n    world = World()\n',
+    )
+    assert story.observation("DIST004").state is CLEAN
 
 
 def test_samplers_that_count_the_ranks(tell: Any) -> None:
