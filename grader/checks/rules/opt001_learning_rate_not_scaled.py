@@ -38,12 +38,13 @@ dist.destroy_process_group()
 ## How it is seen
 In the run alone, and only where the task names a rate to start from: by the largest learning rate that the optimizer
 stepped with and the samples of all ranks per step. A rate between those of the rules is fine, unless it is one rank's
-by its digits and the text makes it of that rank's batch. Only plain SGD follows such a rule, so nothing is said of
-others.
+by its digits and the text makes it of that rank's batch, or grew by the number of ranks and the text says so. Only
+plain SGD follows such a rule, so nothing is said of others.
 """
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -104,6 +105,15 @@ def check_run(evidence: Evidence) -> Observation:
         )
         times = next(too_often, 0) if len(ranks) > 1 else 0
         return flagged(_without(evidence, hit, times) if times else hit)
+    if long := endless_warm_up(evidence.trace):
+        return not_observable(f"A warm-up of {long[0]:,} steps never let the rate come to its peak.")
+    if by_ranks := _by_ranks(evidence, scale, allowed):
+        why = f"but the rate's peak was {first.peak:.3g}, {len(ranks)} × the old one, as there are ranks: "
+        hit = _hit(
+            evidence, f"{told}, {why}{fits} fits. With another number of ranks it would be another rate."
+        )
+        hint = f"Scale it by what the batch of all ranks has grown, {factor:.3g}, and not by the number of ranks."
+        return flagged(replace(hit, hint=hint, where=lines(evidence.script, by_ranks)))
     own = _of_own_batch(evidence, scale, allowed)
     if own is not None:
         node, part = evidence.script.at(own.node), evidence.script.quote(own.part)
@@ -117,13 +127,22 @@ def check_run(evidence: Evidence) -> Observation:
         )
     # A smaller rate on the old batch is the learner's own choice.
     if scale < low and factor > _GROWN:
-        if long := endless_warm_up(evidence.trace):
-            return not_observable(f"A warm-up of {long[0]:,} steps never let the rate come to its peak.")
         if evidence.record.ending is not Ending.COMPLETED:
             return not_observable("The run ended before its learning rate had reached its peak.")
         why = f"but the rate never rose above {first.peak:.3g}: {fits} fits this batch. Steps on so many samples"
         return flagged(_hit(evidence, f"{told}, {why} are less noisy and may be larger."))
     return verified(f"{told}, and the rate's peak of {first.peak:.3g} fits them.")
+
+
+def _by_ranks(evidence: Evidence, scale: float, allowed: dict[str, float]) -> list[ast.AST]:
+    """What multiplies the rate by the number of ranks, where that is what it grew by and no rule gives that."""
+    from grader.checks.run.replica_comparison import trainers
+
+    if abs(scale / len(trainers(evidence.trace)) - 1) >= _SAME:
+        return []
+    if any(abs(scale / a - 1) < _SAME for a in allowed.values()):
+        return []
+    return list(rates_by_world(evidence.script))
 
 
 def _of_own_batch(evidence: Evidence, scale: float, allowed: dict[str, float]) -> Miscounted | None:

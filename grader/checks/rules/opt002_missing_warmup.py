@@ -26,7 +26,8 @@ scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [climb, decay], mil
 ```
 
 ## How it is seen
-In the run alone, and only where the task asks for it: by the learning rate of each optimizer step.
+In the run alone, and only where the task asks for it: by the learning rate of each optimizer step. A warm-up that is
+longer than its schedule was stepped never comes to the peak, and counts as none.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.HINT
+EXPLAINED_BY = ("OPT006",)
 _START = 0.7
 """A rate that starts above this share of its peak has not climbed."""
 _MIN_STEPS = 4
@@ -64,7 +66,8 @@ def check_run(evidence: Evidence) -> Observation:
     if found is None or len(found.rates) < 2 * _MIN_STEPS:
         return not_observable("Too few optimizer steps were seen to tell how the learning rate began.")
     start = found.rates[0] / found.peak
-    if start <= _START and found.peak_at >= _MIN_STEPS:
+    long, hint, fix = endless_warm_up(evidence.trace), _CLIMB, None
+    if long is None and start <= _START and found.peak_at >= _MIN_STEPS:
         return verified(
             f"The learning rate climbed from {found.rates[0]:.3g} to {found.peak:.3g} over "
             f"{count(found.peak_at, 'step')}."
@@ -72,14 +75,15 @@ def check_run(evidence: Evidence) -> Observation:
     how = (
         f"was {found.rates[0]:.3g} in the first step, {start:.0%} of its peak {found.peak:.3g}"
         if start > _START
+        else f"rose from {found.rates[0]:.3g} to no more than {found.peak:.3g}"
+        if long is not None
         else f"jumped from {found.rates[0]:.3g} to its peak {found.peak:.3g} within {count(found.peak_at, 'step')}"
     )
-    long, hint, fix = endless_warm_up(evidence.trace), _CLIMB, None
     if long is not None:
-        length, steps = long
-        how += f": the warm-up is {length:,} steps long, and the run took {steps:,}"
+        length, given = long
+        how += f": the warm-up is {count(length, 'step')} long, and was given {given:,}"
         written, fix = warm_up_in_steps(evidence.script)
-        hint = f"Count the warm-up in optimizer steps, at most a few epochs of the {steps:,}"
+        hint = f"Make the warm-up a small part of the {given:,} steps that the schedule takes"
         hint += f": `{written}` is the number of batches of an epoch." if written else "."
     return flagged(
         Hit(

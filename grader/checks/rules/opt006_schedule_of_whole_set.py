@@ -55,7 +55,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks. In the source,
+In the run, by schedules that are as many times longer than the optimizer steps taken as there are ranks, or as long as
+those, but stepped once in several of them, as the rates tell. In the source,
 by a length made of the data set's size and the loader's batch size without the number of ranks (a hint). Lengths of
 schedules that follow one another add up.
 """
@@ -167,7 +168,7 @@ def _same(script: Script, a: ast.expr, b: ast.expr) -> bool:
 
 def check_run(evidence: Evidence) -> Observation:
     """Compare the length of schedules that move with every step with the steps that were taken."""
-    from grader.checks.run.learning_rates import curve
+    from grader.checks.run.learning_rates import curve, steps_between_moves
     from grader.checks.run.replica_comparison import trainers
     from grader.model.run import Ending
 
@@ -189,6 +190,8 @@ def check_run(evidence: Evidence) -> Observation:
     ):
         return not_observable("Epochs were broken off: how many steps were meant, nothing says.")
     steps = max(len(first.steps), delivered)
+    if (apart := steps_between_moves(ranks[0])) > 1 and (slow := _too_slow(told, len(first.steps), apart)):
+        return flagged(_slow_hit(evidence.script, *slow, len(first.steps), apart))
     moved = sum(1 for a, b in pairwise(first.rates) if a != b)
     if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):
         return not_observable(
@@ -200,10 +203,40 @@ def check_run(evidence: Evidence) -> Observation:
         whole = steps * len(ranks)
         if abs(length - whole) < max(_TOLERANCE * whole, rounded):
             return flagged(_hit(evidence.script, event, length, steps, len(ranks)))
-    made = f"The schedule was made for {count(told[0][1], 'step')}, and {steps:,} were taken"
+    whole = next((n for event, n in reversed(told) if n != event.fields.get("length")), told[0][1])
+    made = f"The schedule was made for {count(whole, 'step')}, and {steps:,} were taken"
     if told[0][1] > (1 + _TOLERANCE) * steps:
         return not_observable(f"{made}: nothing says how many were meant.")
     return verified(f"{made}.")
+
+
+def _too_slow(told: list[tuple[Event, int]], steps: int, apart: int) -> tuple[Event, int] | None:
+    """A schedule as long as the run has optimizer steps, which it was not stepped with."""
+    of_run = (x for x in told if abs(x[1] - steps) <= _TOLERANCE * steps)
+    return next(of_run, None) if steps >= _MIN_STEPS and apart > 1 else None
+
+
+def _slow_hit(script: Script, event: Event, length: int, steps: int, apart: int) -> Hit:
+    made = {c for _, c in script.calls_under("torch.optim.lr_scheduler.")}
+    stepped = [
+        c
+        for c in script.called("step")
+        if isinstance(c.func, ast.Attribute) and made & _stepped_by(script, c.func.value)
+    ]
+    move = f"Move {script.quote(stepped[0])} from {script.at(stepped[0])}" if len(stepped) == 1 else "Step it"
+    return Hit(
+        message=f"{at(event.site)} makes {_made(event, length)} {count(length, 'step')}, as many as were taken. "
+        f"But the schedule was stepped once in {apart} of them, and training ended after {-(-steps // apart):,} of its "
+        "steps.",
+        hint=f"{move} right behind `optimizer.step()`, or count its length in epochs.",
+        where=(*lines(script, stepped), *place(event.site)),
+        details={"length": length, "steps": steps, "apart": apart},
+    )
+
+
+def _made(event: Event, length: int) -> str:
+    alone = event.fields.get("length") == length
+    return f"a `{event.fields.get('kind')}` for" if alone else "the last of schedules that together last"
 
 
 def _lengths(rank: RankTrace) -> list[tuple[Event, int]]:
@@ -229,10 +262,8 @@ def _hit(script: Script, event: Event, length: int, steps: int, ranks: int) -> H
     if not written:
         helped, advice, edits = length_in_helper(script, event.site)
         counted, hint, fix = helped or counted, advice or hint, edits
-    alone = event.fields.get("length") == length
-    kind = f"a `{event.fields.get('kind')}` for" if alone else "the last of schedules that together last"
     return Hit(
-        message=f"{at(event.site)} makes {kind} {count(length, 'step')}, but each of "
+        message=f"{at(event.site)} makes {_made(event, length)} {count(length, 'step')}, but each of "
         f"{ranks} ranks took {steps:,}, 1/{ranks} of that. The length is that of the whole training set, so the rate "
         "never came to the end of its curve.",
         hint=hint,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from grader.checks.run.parallel_layout import Layout
@@ -17,6 +18,9 @@ from grader.model.trace import RankTrace, Step, Trace
 
 _OPTIMIZERS = "torch.optim."
 _WARM_UPS = ("LinearLR", "ConstantLR")
+_MOVING = {"LinearLR", "CosineAnnealingLR", "OneCycleLR", "PolynomialLR", "SequentialLR"}
+_MIN_MOVES = 4
+"""Moves of a rate that show how far apart they are."""
 TOLERANCE = 1e-6
 """Relative difference up to which two rates are the same: the same formula in another order of operations."""
 
@@ -73,17 +77,28 @@ def batches(trace: Trace) -> dict[int, int]:
     return found
 
 
+def steps_between_moves(rank: RankTrace) -> int:
+    """Optimizer steps from one step of the schedules to the next, by the rates: 1 where that can't be told apart.
+
+    Only kinds that move the rate with every step of theirs tell it. A stair may be stepped at each batch all the same.
+    """
+    found, kinds = curve(rank), {str(e.fields.get("kind")) for e in rank.events("lr_scheduler")}
+    if found is None or not kinds or not kinds <= _MOVING:
+        return 1
+    moves = [n for n, (a, b) in enumerate(pairwise(found.rates), 1) if a != b]
+    gaps = [b - a for a, b in pairwise(moves)]
+    least = min(gaps, default=1)
+    return least if len(moves) >= _MIN_MOVES and all(gap % least == 0 for gap in gaps) else 1
+
+
 def endless_warm_up(trace: Trace) -> tuple[int, int] | None:
-    """Steps of a warm-up that the run was too short for, and of the run; None where there is none."""
+    """Steps of a warm-up that ended too late, and those that it was given; None where there is none."""
     for rank in trainers(trace):
+        given = -(-len(rank.steps) // steps_between_moves(rank))
         for event in rank.events("lr_scheduler"):
             length = event.fields.get("length")
-            if (
-                event.fields.get("kind") in _WARM_UPS
-                and isinstance(length, int)
-                and 0 < len(rank.steps) < length
-            ):
-                return length, len(rank.steps)
+            if event.fields.get("kind") in _WARM_UPS and isinstance(length, int) and 0 < given < length:
+                return length, given
     return None
 
 

@@ -87,6 +87,85 @@ def test_a_warmup_climbs(tell: Any, rates: list[float], state: State) -> None:
     assert story.observation("OPT002").state is state
 
 
+PER_EPOCH = [0.1 + 0.07 * (n // 5) for n in range(50)]
+
+
+def climbing(tell: Any, rates: list[float], *lengths: int, samples: int = 64) -> Any:
+    story = steps(tell, rates, samples=samples)
+    story.expected = ASKED
+    for rank in story.ranks:
+        for kind, length in zip(("LinearLR", "CosineAnnealingLR"), lengths, strict=False):
+            rank.event("lr_scheduler", 17, kind=kind, length=length)
+        rank.event("lr_scheduler", 19, kind="SequentialLR", length=None)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("lengths", "warm", "whole"),
+    [
+        ((15, 35), FLAGGED, FLAGGED),  # counted in batches, stepped ten times in all
+        ((15, 5), FLAGGED, UNSEEN),
+        ((4, 6), CLEAN, UNSEEN),  # counted in epochs
+    ],
+)
+def test_a_schedule_in_steps_that_is_stepped_once_an_epoch(
+    tell: Any, lengths: tuple[int, ...], warm: State, whole: State
+) -> None:
+    story = climbing(tell, PER_EPOCH, *lengths)
+    assert story.observation("OPT002").state is warm
+    assert story.observation("OPT006").state is whole
+    if warm is FLAGGED:
+        assert "the warm-up is 15 steps long, and was given 10" in story.observation("OPT002").reason
+        assert story.observation("OPT001").state is UNSEEN
+
+
+def test_the_step_of_a_schedule_in_the_wrong_loop_is_named(tell: Any) -> None:
+    story = climbing(tell, PER_EPOCH, 15, 35)
+    story.text = """import torch
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=50)
+for epoch in range(10):
+    for x, y in loader:
+        loss_of(model(x), y).backward()
+        optimizer.step()
+    schedule.step()
+"""
+    hit = story.observation("OPT006").hits[0]
+    assert hit.where[0].line == 7
+    assert hit.hint.startswith("Move `schedule.step()` from `train.py:7` right behind `optimizer.step()`")
+    assert "stepped once in 5 of them, and training ended after 10 of its steps" in hit.message
+
+
+def test_a_stair_may_be_stepped_at_each_batch(tell: Any) -> None:
+    story = steps(tell, PER_EPOCH)
+    for rank in story.ranks:
+        rank.event("lr_scheduler", 17, kind="StepLR", length=None)
+        rank.event("lr_scheduler", 18, kind="LinearLR", length=50)
+    assert story.observation("OPT006").state is UNSEEN
+
+
+@pytest.mark.parametrize(
+    ("rate", "state"),
+    [
+        ("0.1 * dist.get_world_size()", FLAGGED),
+        ("0.2", CLEAN),  # between the rules, as somebody chose it
+    ],
+)
+def test_a_rate_that_grew_with_the_ranks_and_not_with_the_batch(tell: Any, rate: str, state: State) -> None:
+    story = steps(tell, [0.1, 0.15] + [0.2] * 12, samples=64)
+    story.expected = ASKED
+    story.text = (
+        "import torch\nimport torch.distributed as dist\n"
+        f"optimizer = torch.optim.SGD(model.parameters(), lr={rate})\n"
+    )
+    look = story.observation("OPT001")
+    assert look.state is state
+    if state is FLAGGED:
+        assert look.hits[0].where[0].line == 3
+        assert (
+            "by what the batch of all ranks has grown, 8, and not by the number of ranks" in look.hits[0].hint
+        )
+
+
 # ---- OPT003 --------------------------------------------------------------------------------------------------------
 
 
@@ -206,6 +285,8 @@ def test_schedules_that_follow_one_another_add_up(tell: Any, down: int, state: S
     assert look.state is state
     if state is FLAGGED:
         assert "together last 80 steps, but each of 2 ranks took 40" in look.hits[0].message
+    else:
+        assert f"made for {16 + down} steps, and 40 were taken" in look.reason
 
 
 def test_a_helper_that_divides_is_named_with_what_it_was_given(tell: Any) -> None:
