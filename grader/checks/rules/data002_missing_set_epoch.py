@@ -68,7 +68,7 @@ from grader.checks.rule import Hit, Observation, flagged, not_observable, verifi
 from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
-from grader.checks.source.missed_epochs import may_mean, missed_epochs, tells
+from grader.checks.source.missed_epochs import may_mean, missed_epochs, takes_epoch, tells, untold
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
 from grader.model.finding import Severity
@@ -248,9 +248,10 @@ def _order(shard: Shard, length: int) -> object:
 
 def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     said = list(check_source(script))
-    sown = [] if said else list(own_seeds(script, stream.site))
+    loader = loader_at(script, stream.site)
+    sown = [] if said else [s for s in own_seeds(script, stream.site) if not takes_epoch(script, s)]
     seeds = lines(script, sown)
-    missed = [] if said or seeds else list(missed_epochs(script, loader_at(script, stream.site)))
+    missed = [] if said or seeds else list(missed_epochs(script, loader))
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
     sampler = shard.loader.sampler if shard.loader else ""
@@ -260,7 +261,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         cause = (
             f"The `DistributedSampler` was at epoch {told.pop()} each time: `set_epoch` did not reach it. "
         )
-        cause = missed[0].says if missed else cause
+    cause = missed[0].says if missed and (loader is not None or cause) else cause
     return Hit(
         message=(
             f"{ranks(repeated)} met the same samples in the same order in {epochs(numbers)} "
@@ -273,7 +274,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         if seeds
         else missed[0].hint
         if missed
-        else _TELL,
+        else untold(script, loader) or _TELL,
         where=(
             *(said[0].where if said else seeds),
             *lines(script, [n for m in missed for n in (m.call, *m.tests)]),

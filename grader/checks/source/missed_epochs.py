@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import name_of, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +22,20 @@ class MissedEpoch:
 
 
 def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpoch]:
-    """For a loader whose sampler a run saw at one and the same epoch: what its `set_epoch` calls do instead."""
-    samplers = script.training.distributed_samplers(loader) if loader is not None else ()
-    for call in script.called("set_epoch"):
-        if not isinstance(call.func, ast.Attribute) or not call.args:
-            continue
+    """For a loader whose order a run saw repeated: what the `set_epoch` calls do instead of telling who makes it."""
+    makers = dict(_order_makers(script, loader)) if loader is not None else {}
+    calls = [c for c in script.called("set_epoch") if isinstance(c.func, ast.Attribute) and c.args]
+    told = {
+        m for c in calls if isinstance(c.func, ast.Attribute) for m in script.values.origins(c.func.value)
+    }
+    own = any(script.graph.built_class(m) is not None for m in told & makers.keys())
+    if own or (loader is not None and not makers):
+        return  # what a sampler of one's own makes of the number, or who makes the order, nothing here tells
+    for call in calls:
+        assert isinstance(call.func, ast.Attribute)
         owner = script.quote(call.func.value)
-        if any(s in script.values.origins(call.func.value) for s in samplers):
+        reached = [m for m in script.values.origins(call.func.value) if m in makers]
+        if reached:
             yield MissedEpoch(
                 call,
                 (),
@@ -35,16 +44,68 @@ def missed_epochs(script: Script, loader: ast.Call | None) -> Iterable[MissedEpo
                 f"Give it the variable of the loop over epochs: {owner[:-1]}.set_epoch(epoch)`, once per epoch.",
             )
         else:
+            made = next(iter(makers), None)
+            part, kind = (
+                (makers[made], name_of(made)) if made is not None else ("sampler", "DistributedSampler")
+            )
             tests = tuple(_tests_of(script, call, call.func.value))
             through = f"; so does the test at {script.at(tests[0])}" if tests else ""
+            where = "there and in that test" if tests else "there"
             yield MissedEpoch(
                 call,
                 tests,
-                f"{script.at(call)} asks {owner}{through}, and that is not the loader's `DistributedSampler`, which "
-                "was told nothing. ",
-                f"Write {_sampler_of(call.func.value)} instead of {owner}, there{' and in that test' * bool(tests)}: "
-                "it is the `DistributedSampler`, and is told the number of each epoch before that begins.",
+                f"{script.at(call)} asks {owner}{through}, and that is not the loader's `{kind}`, which was told "
+                "nothing. ",
+                f"Write {_written(call.func.value, part)} instead of {owner}, {where}: "
+                f"it is the `{kind}`, and is told the number of each epoch before that begins.",
             )
+
+
+def untold(script: Script, loader: ast.Call | None) -> str:
+    """What to write where a sampler of one's own takes the epoch's number and repeats its order; "" for no such one."""
+    if loader is None:
+        return ""
+    for made, part in _order_makers(script, loader):
+        if script.graph.built_class(made) is None:
+            continue
+        for call in script.called("set_epoch"):
+            told = isinstance(call.func, ast.Attribute) and made in script.values.origins(call.func.value)
+            if told and call.args:
+                number = script.quote(call.args[0])
+                return (
+                    f"Let {script.at(call)} tell a number that changes with each epoch, in place of {number}."
+                )
+        statement = script.names.tree(loader).statement(loader)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if isinstance(target, ast.Name):
+            told_by = f"`{target.id}.{part}.set_epoch(epoch)`"
+            return f"Call {told_by} at the start of each epoch, before the loop over `{target.id}`."
+    return ""
+
+
+def takes_epoch(script: Script, node: ast.AST) -> bool:
+    """Whether a line of a sampler reads what its own `set_epoch` keeps: it needs no other number of the epoch."""
+    tree = script.names.tree(node)
+    owner = next((c for c in tree.classes if tree.inside(node, c)), None)
+    method = script.graph.method(owner, "set_epoch") if owner is not None else None
+    kept = {n.attr for n in walk(method) if _is_own(n, ast.Store)} if method is not None else set()
+    return any(n.attr in kept for n in script.values.closure(node) if _is_own(n, ast.Load))
+
+
+def _is_own(node: ast.AST, context: type[ast.expr_context]) -> TypeGuard[ast.Attribute]:
+    plain = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return plain and isinstance(node, ast.Attribute) and isinstance(node.ctx, context)
+
+
+def _order_makers(script: Script, loader: ast.Call) -> Iterable[tuple[ast.AST, str]]:
+    """What deals a loader's samples out and can be told the epoch, with the part of the loader that it is."""
+    for part in ("sampler", "batch_sampler"):
+        given = script.argument(loader, part)
+        for made in script.values.origins(given) if isinstance(given, ast.expr) else ():
+            owner = script.graph.built_class(made)
+            if owner is not None and script.graph.method(owner, "set_epoch") is not None:
+                yield made, part
+    yield from ((made, "sampler") for made in script.training.distributed_samplers(loader))
 
 
 def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.expr]:
@@ -57,11 +118,11 @@ def _tests_of(script: Script, call: ast.Call, owner: ast.expr) -> Iterable[ast.e
         above = tree.parent.get(above)
 
 
-def _sampler_of(owner: ast.expr) -> str:
-    """How a loader's sampler is written where another part of the loader, or the loader, was asked."""
-    part = isinstance(owner, ast.Attribute) and owner.attr in ("batch_sampler", "dataset")
-    loader = owner.value if part and isinstance(owner, ast.Attribute) else owner
-    return f"`{ast.unparse(loader)}.sampler`" if part or "load" in ast.unparse(owner) else "`loader.sampler`"
+def _written(owner: ast.expr, part: str) -> str:
+    """How a part of a loader is written where another part of the loader, or the loader, was asked."""
+    asked = isinstance(owner, ast.Attribute) and owner.attr in ("batch_sampler", "dataset", "sampler")
+    loader = owner.value if asked and isinstance(owner, ast.Attribute) else owner
+    return f"`{ast.unparse(loader)}.{part}`" if asked or "load" in ast.unparse(owner) else f"`loader.{part}`"
 
 
 def may_mean(script: Script, node: ast.Attribute, sampler: ast.Call) -> bool:

@@ -319,6 +319,59 @@ def test_a_test_that_asks_another_object_for_set_epoch(tell: Any) -> None:
     )
 
 
+OWN_BATCHES = """import torch
+from torch.utils.data import DataLoader
+
+class Batches:
+    def __init__(self, data):
+        self.data, self.epoch = data, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        order = torch.randperm(len(self.data), generator=torch.Generator().manual_seed(7 + self.epoch))
+        yield from order[rank::world_size].view(-1, 8).tolist()
+
+loader = DataLoader(data, batch_sampler=Batches(data))
+for epoch in range(3):
+    if hasattr(loader.sampler, "set_epoch"):
+        loader.sampler.set_epoch(epoch)
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+"""
+ASKING = """    if hasattr(loader.sampler, "set_epoch"):
+        loader.sampler.set_epoch(epoch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("instead", "lines", "hint"),
+    [
+        (
+            ASKING,
+            [18, 17],
+            "Write `loader.batch_sampler` instead of `loader.sampler`, there and in that test",
+        ),
+        ("", [], "Call `loader.batch_sampler.set_epoch(epoch)` at the start of each epoch"),
+        ("    loader.batch_sampler.set_epoch(0)\n", [], "Let `train.py:17` tell a number that changes"),
+    ],
+)
+def test_a_sampler_of_ones_own_that_takes_the_epoch_is_not_rewritten(
+    tell: Any, instead: str, lines: list[int], hint: str
+) -> None:
+    story = tell.Story()
+    story.text = OWN_BATCHES.replace(ASKING, instead)
+    for _ in range(3):
+        story.epoch(tell.strided(96, 2), sampler="SequentialSampler", site=tell.site(15))
+    (hit,) = story.observation("DATA002").hits
+    assert [place.line for place in hit.where] == [*lines, 15]
+    assert hit.hint.startswith(hint)
+    assert ("not the loader's `Batches`" in hit.message) is bool(lines)
+
+
 def test_a_hand_written_sampler_with_a_fixed_seed_and_an_early_break(tell: Any) -> None:
     story = tell.Story()
     for _ in range(2):
