@@ -107,13 +107,6 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(_without(evidence, hit, times) if times else hit)
     if long := endless_warm_up(evidence.trace):
         return not_observable(f"A warm-up of {long[0]:,} steps never let the rate come to its peak.")
-    if by_ranks := _by_ranks(evidence, scale, allowed):
-        why = f"but the rate's peak was {first.peak:.3g}, {len(ranks)} × the old one, as there are ranks: "
-        hit = _hit(
-            evidence, f"{told}, {why}{fits} fits. With another number of ranks it would be another rate."
-        )
-        hint = f"Scale it by what the batch of all ranks has grown, {factor:.3g}, and not by the number of ranks."
-        return flagged(replace(hit, hint=hint, where=lines(evidence.script, by_ranks)))
     own = _of_own_batch(evidence, scale, allowed)
     if own is not None:
         node, part = evidence.script.at(own.node), evidence.script.quote(own.part)
@@ -125,6 +118,13 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(
             replace(hit, hint=f"Take the batch of all ranks: `{own.written}`.", fix=own.fix, where=where)
         )
+    if by_ranks := _by_ranks(evidence, scale, allowed):
+        why = f"but the rate's peak was {first.peak:.3g}, {len(ranks)} × the old one, as there are ranks: "
+        hit = _hit(
+            evidence, f"{told}, {why}{fits} fits. With another number of ranks it would be another rate."
+        )
+        hint = f"Scale it by what the batch of all ranks has grown, {factor:.3g}, and not by the number of ranks."
+        return flagged(replace(hit, hint=hint, where=lines(evidence.script, by_ranks)))
     # A smaller rate on the old batch is the learner's own choice.
     if scale < low and factor > _GROWN:
         if evidence.record.ending is not Ending.COMPLETED:

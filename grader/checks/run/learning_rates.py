@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isnan
 from statistics import median
 
 from grader.checks.run.parallel_layout import Layout
@@ -111,7 +112,8 @@ def optimizer_places(script: Script) -> tuple[Location, ...]:
 
 
 def same(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    """Whether two steps' rates are equal, group by group."""
+    """Whether two steps' rates are equal, group by group; two that are no numbers any more are."""
     return len(a) == len(b) and all(
-        abs(x - y) <= TOLERANCE * max(abs(x), abs(y)) for x, y in zip(a, b, strict=True)
+        (isnan(x) and isnan(y)) or x == y or abs(x - y) <= TOLERANCE * max(abs(x), abs(y))
+        for x, y in zip(a, b, strict=True)
     )

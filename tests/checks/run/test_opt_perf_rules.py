@@ -253,6 +253,10 @@ def test_unequal_numbers_of_steps_are_not_compared_step_by_step(tell: Any) -> No
     assert story.observation("OPT004").state is UNSEEN
 
 
+def test_rates_that_are_no_numbers_on_all_ranks_are_alike(tell: Any) -> None:
+    assert steps(tell, [0.1, float("nan"), float("nan")]).observation("OPT004").state is CLEAN
+
+
 # ---- OPT006 --------------------------------------------------------------------------------------------------------
 
 
