@@ -71,7 +71,9 @@ from grader.checks.source.gradient_causes import (
     exchange_replaced,
     exchanging_again,
     left_out,
+    made_here,
 )
+from grader.checks.source.late_waits import late_wait
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
 from grader.checks.source.withheld_exchanges import withheld
@@ -122,7 +124,7 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
         return
     if any(script.replicas.on_some_ranks(s) is not None for s in reached):
         return  # one rank trains, the others serve
-    if not any(_known(script, b) for b in script.training.backwards):
+    if not any(made_here(script, b) for b in script.training.backwards):
         return  # the model comes from who knows where, and may be wrapped there
     first = reached[0]
     yield Hit(
@@ -132,17 +134,6 @@ def _never_wrapped(script: Script) -> Iterable[Hit]:
         hint=_HINT,
         where=(script.location(first),),
     )
-
-
-def _known(script: Script, backward: ast.Call) -> bool:
-    """Whether a model that the backward pass goes through can be followed to where it was made."""
-    for call in script.updates.forwards(backward):
-        variable = (
-            isinstance(call.func, ast.Name | ast.Attribute) and script.names.qualified(call.func) is None
-        )
-        if variable and any(isinstance(o, ast.Call) for o in script.values.origins(call.func)):
-            return True
-    return False
 
 
 def _left_outside(script: Script) -> Iterable[Hit]:
@@ -186,7 +177,7 @@ def check_run(evidence: Evidence) -> Observation:
     """Flag steps at which ranks held different gradients."""
     from grader.checks.run.exchanges import sent_nothing
     from grader.checks.run.line_changes import first_difference
-    from grader.checks.run.lone_steps import alone, scored_alone, twins, without_a_part
+    from grader.checks.run.lone_steps import alone, held_back, scored_alone, twins, without_a_part
     from grader.checks.run.model_parts import along_copies, copies, idle_parts, mixed_parts, no_copies
     from grader.checks.run.replica_comparison import (
         compare_gradients,
@@ -225,7 +216,7 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(replace(hit, hint=along_copies(evidence.ledger.layout) or hit.hint))
     if all(sent_nothing(r) for r in active):
         return flagged(twins(active, found, held))
-    lone = scored_alone(evidence) or mixed_parts(evidence) or without_a_part(evidence)
+    lone = scored_alone(evidence) or mixed_parts(evidence) or without_a_part(evidence) or held_back(evidence)
     if lone is not None:
         return flagged(lone)
     return verified(
@@ -256,7 +247,10 @@ def _hit(
     hint = _HINT
     fix: Fix | None = None
     told = [] if not wrapped or script.averaging.all else list(withheld(script))
-    if told:
+    late = None if wrapped else late_wait(script)
+    if late is not None:
+        hint = late.hint
+    elif told:
         hint = told[0].hint
     elif wrapped and unsynced:
         hint = "Leave `no_sync()` before the last backward pass of each step, so that this one averages the gradients."
@@ -273,13 +267,16 @@ def _hit(
             f"{ranks((a, *found.ranks))} held different {held} {'at' if held == 'gradients' else 'after'} "
             f"{found.num_different:,} of {count(found.num_steps, 'compared step')}: at step {difference.step} {pair}. "
             f"{at(site, 'The update')} {steps}, so each rank trains a model of its own."
-            + (f" {seen.sentence}" if seen is not None and seen.sentence else "")
+            + (f" {late.says if late else seen.sentence if seen else ''}").rstrip()
         ),
         hint=hint,
         fix=fix,
         where=told_once(
             (
-                *lines(script, [*(t.node for t in told), *replaced, *in_vain, *picked]),
+                *lines(
+                    script,
+                    [*(late.nodes if late else ()), *(t.node for t in told), *replaced, *in_vain, *picked],
+                ),
                 *(seen.where(script) if seen else ()),
                 *place(site),
             )

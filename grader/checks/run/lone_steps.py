@@ -12,7 +12,8 @@ from grader.checks.run.average_shares import average_shares
 from grader.checks.run.end_counts import gradients_computed
 from grader.checks.run.exchanges import MEETINGS
 from grader.checks.run.own_gradients import averaged_steps, averaging_ranks
-from grader.checks.run.replica_comparison import Comparison, contains, equal, trainers
+from grader.checks.run.replica_comparison import Comparison, compare_parameters, contains, equal, trainers
+from grader.checks.source.withheld_exchanges import withheld
 from grader.model.call_site import Site
 from grader.model.trace import RankTrace
 
@@ -35,6 +36,40 @@ def alone(evidence: Evidence, only: RankTrace) -> Hit:
         where=place(site),
         ranks=(only.rank,),
         details={"steps_by_rank": {str(r.rank): len(r.steps) for r in evidence.trace.ranks}},
+    )
+
+
+def held_back(evidence: Evidence) -> Hit | None:
+    """Steps that followed nothing but backward passes without averaging, after which the replicas are apart."""
+    active = trainers(evidence.trace)
+    found = compare_parameters(evidence.trace)
+    held = [
+        [s for s in r.steps if s.synced is False and s.backwards and s.backwards == s.unsynced]
+        for r in active
+    ]
+    if found.difference is None or not all(held):
+        return None
+    first = held[0][0]
+    apart = found.difference.step
+    compared = [p.n for r in active for p in r.params if p.n < apart]
+    if any(steps[0].n != first.n for steps in held) or not max(compared, default=-1) < first.n <= apart:
+        return None  # they were equal after such a step: something else brought its gradients together
+    told = list(withheld(evidence.script))
+    name, (x, y) = found.difference.names[0], (sums[0] for sums in found.difference.sums)
+    return Hit(
+        message=(
+            f"{ranks(r.rank for r in active)} took {len(held[0]):,} of {count(len(active[0].steps), 'step')} after "
+            f"backward passes that all ran inside `no_sync()`, the first of them step {first.n}: each stepped with its "
+            f"own gradients. After step {apart} `{name}` adds up to {x or 0:.6g} on one rank, {y or 0:.6g} on another."
+            + "".join(f" {evidence.script.at(t.node)} {t.says}." for t in told[:1])
+        ),
+        hint=told[0].hint
+        if told
+        else "Leave `no_sync()` before the last backward pass of each step, the last one of an epoch among them.",
+        where=(*(evidence.script.location(t.node) for t in told), *place(first.site)),
+        ranks=tuple(r.rank for r in active),
+        details={"steps": [s.n for s in held[0][:8]], "apart": apart},
+        fix=told[0].fix if told else None,
     )
 
 

@@ -101,6 +101,17 @@ def _walks_parameters(node: ast.expr) -> bool:
     return method and name_of(node) in ("parameters", "named_parameters")
 
 
+def made_here(script: Script, backward: ast.Call) -> bool:
+    """Whether a model that the backward pass goes through can be followed to where it was made."""
+    for call in script.updates.forwards(backward):
+        variable = (
+            isinstance(call.func, ast.Name | ast.Attribute) and script.names.qualified(call.func) is None
+        )
+        if variable and any(isinstance(o, ast.Call) for o in script.values.origins(call.func)):
+            return True
+    return False
+
+
 def accumulation_tests(script: Script) -> Iterable[ast.AST]:
     """What lets only some micro-batches step."""
     yield from (a.guard.test for a in script.accumulations.all if a.guard is not None)

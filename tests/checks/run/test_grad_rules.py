@@ -112,6 +112,89 @@ def test_a_step_under_no_sync(tell: Any) -> None:
     assert "`no_sync()`" in look.hits[0].hint
 
 
+TAIL = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+ddp = DistributedDataParallel(network)
+for number, (x, y) in enumerate(loader):
+    ends = (number + 1) % 2 == 0 or number == len(loader) - 1
+    with nullcontext() if number % 2 == 1 else ddp.no_sync():
+        criterion(ddp(x), y).backward()
+    if ends:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def tail(tell: Any, apart_from: int, backwards: int = 1) -> Any:
+    """Six steps, the fourth of them after passes inside `no_sync()` that the run does not look at."""
+    story = tell.Story()
+    story.text = TAIL
+    story.wrap()
+    for rank in range(2):
+        for n in range(6):
+            held = n == 3
+            grads = None if held else (1.0, 2.0, float(n))
+            counted = {"backwards": backwards, "unsynced": 1} if held else {"backwards": 2, "unsynced": 1}
+            story.step(rank, grads, synced=not held, **counted)
+            if not held:
+                story.params(rank, n, (1.0 + (0.5 * rank if n >= apart_from else 0.0), 2.0, 3.0))
+    return story
+
+
+def test_a_step_under_no_sync_that_was_not_looked_at(tell: Any) -> None:
+    (hit,) = tail(tell, 4).observation("GRAD001").hits
+    assert hit.where[0].line == 8
+    assert "took 1 of 6 steps after backward passes that all ran inside `no_sync()`" in hit.message
+    assert hit.hint.startswith("Leave `no_sync()` in just those rounds that step")
+
+
+@pytest.mark.parametrize(("apart_from", "backwards"), [(9, 1), (1, 1), (5, 1), (4, 2)])
+def test_replicas_that_part_elsewhere_are_not_laid_to_it(tell: Any, apart_from: int, backwards: int) -> None:
+    assert tail(tell, apart_from, backwards).observation("GRAD001").state is CLEAN
+
+
+STARTED = """\
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+class Reducer:
+    def __init__(self, network):
+        self.pending = []
+        for parameter in network.parameters():
+            parameter.register_post_accumulate_grad_hook(self.send)
+
+    def send(self, parameter):
+        self.pending.append(dist.all_reduce(parameter.grad, async_op=True))
+
+    def finish(self):
+        for work in self.pending:
+            work.wait()
+        self.pending.clear()
+
+dist.init_process_group("gloo")
+reducer = Reducer(network)
+loader = DataLoader(data, sampler=sampler)
+for x, y in loader:
+    optimizer.zero_grad()
+    criterion(network(x), y).backward()
+    optimizer.step()
+    reducer.finish()
+"""
+
+
+def test_an_exchange_that_is_waited_for_below_the_step(tell: Any) -> None:
+    story = tell.Story()
+    story.text = STARTED
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    (hit,) = story.observation("GRAD001").hits
+    assert [w.line for w in hit.where][:3] == [25, 11, 24]
+    assert "waits for its end below the step at `train.py:24`" in hit.message
+    assert hit.hint.startswith("Move `reducer.finish()` from `train.py:25` right behind `criterion")
+
+
 def test_one_rank_trains_alone(tell: Any) -> None:
     story = tell.Story()
     story.group()
