@@ -41,8 +41,9 @@ for images, labels in train_loader:
 
 ## How it is seen
 In the source, by the order of clip and collective in one round of the training loop, and by what stands around the
-clip; and by functions that clip and are handed to `register_hook` of parameters, which DDP and FSDP average after their
-hooks have run (a hint). The run can't tell: the gradients that are stepped on are equal on all ranks either way.
+clip; by norms of the parts that `to_local()` gives and no collective adds up; and by functions that clip and are handed
+to `register_hook` of parameters, which DDP and FSDP average after their hooks have run (a hint). The run can't tell:
+the gradients that are stepped on are equal on all ranks either way.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ from grader.checks.rule import Hit
 from grader.checks.source.average_fixes import clip_later
 from grader.checks.source.clipping_hooks import after_backward, clipping_hooks
 from grader.checks.source.script import Script
+from grader.checks.source.shard_norms import OwnNorm, norms_of_own_parts
 from grader.checks.source.syntax_nodes import start
 from grader.model.finding import Severity
 
@@ -77,6 +79,8 @@ def check_source(script: Script) -> Iterable[Hit]:
         )
         if hit is not None:
             yield hit
+    for own in norms_of_own_parts(script):
+        yield _by_own_norm(script, own)
     for call in clipping_hooks(script):
         yield Hit(
             message=f"{script.at(call)} clips in a hook of each parameter, {script.quote(call)}. It runs as soon as "
@@ -86,6 +90,17 @@ def check_source(script: Script) -> Iterable[Hit]:
             where=(script.location(call),),
             severity=Severity.HINT,
         )
+
+
+def _by_own_norm(script: Script, own: OwnNorm) -> Hit:
+    return Hit(
+        message=f"{script.at(own.scale)} scales the gradients by a norm of the parts that this rank holds, "
+        f"{script.quote(own.norm)} at {script.at(own.norm)}, and {script.at(own.sharded)} has sharded them: each rank "
+        "scales its part of one and the same gradient by another factor.",
+        hint="Let torch take the norm of all ranks, `torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)`, or "
+        "add up the squares of all ranks with `dist.all_reduce` before the root is taken.",
+        where=(script.location(own.norm), script.location(own.scale)),
+    )
 
 
 def _before_average(script: Script, clip: ast.Call) -> Hit | None:
