@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, names_rank
+from grader.checks.source.overlap_causes import overlap_cause
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
 from grader.checks.source.share_causes import drawn_apart, over_samplers, own_cuts, own_seeds, shares_of
@@ -172,6 +173,9 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
             "are the same on every rank, and not the samples that it stands for."
         )
         hint = f"Put {whole} in the place of {script.quote(outer)}, and make it with `shuffle=True`."
+    text = None if cause else overlap_cause(script, min(numbers))
+    if text is not None:
+        sources, cause, hint = list(text.nodes), f" {text.says}", text.hint
     shared = share(epoch.num_shared, epoch.num_distinct)
     example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""
     return Hit(

@@ -278,6 +278,28 @@ def test_one_rank_has_nothing_to_divide(tell: Any) -> None:
     )
 
 
+WINDOWS = """import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+for start in range(0, len(order) - 16, 16):
+    first = start + rank
+    step(order[first:first + 8])
+"""
+
+
+def test_the_line_that_makes_windows_overlap_is_named(tell: Any) -> None:
+    story = tell.Story()
+    story.text = WINDOWS
+    for _ in range(2):
+        story.epoch({0: range(48), 1: range(1, 49)})
+    (hit,) = story.observation("DATA003").hits
+    assert hit.where[0].line == 7
+    assert "begins a window `start + rank`" in hit.message
+    assert hit.hint == "Write `rank * 8` for `rank` in `start + rank` at `train.py:7`."
+
+
 # ---- DATA002 -----------------------------------------------------------------------------------------------------
 
 
