@@ -57,6 +57,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, place, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.edits import Edits
+from grader.checks.source.handed_before_wrap import handed_before_wrap
 from grader.checks.source.returned_models import bare_returns
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import start
@@ -222,6 +223,9 @@ def check_run(evidence: Evidence) -> Observation:
     )
     if bare is not None:
         hint, fix = f"Give the wrapper back at {script.at(bare[0])}: `return {bare[1]}`.", bare[2]
+    early = handed_before_wrap(script, first.site) if bare is None else None
+    if early is not None:
+        hint = early[1]
     concerned = tuple(sorted({rank for rank, _ in bypasses}))
     step = found.difference.step if found.difference else found.first
     return flagged(
@@ -231,6 +235,7 @@ def check_run(evidence: Evidence) -> Observation:
                 f"calls it, not the wrapper made at {at(wrap.site, 'the wrap')}. Gradients differ among ranks "
                 f"from step {step} on ({found.num_different:,} of {count(found.num_steps, 'compared step')}), "
                 "so each rank trains a model of its own."
+                + ("" if early is None else f" {script.at(early[0])} handed it on before it was wrapped.")
             ),
             hint=hint,
             fix=fix,
@@ -238,6 +243,7 @@ def check_run(evidence: Evidence) -> Observation:
                 dict.fromkeys(
                     (
                         *(() if bare is None else (script.location(bare[0]),)),
+                        *(() if early is None else (script.location(early[0]),)),
                         *places(e.site for _, e in bypasses),
                         *place(wrap.site),
                     )

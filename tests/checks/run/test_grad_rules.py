@@ -246,6 +246,93 @@ def test_training_through_the_inner_module(tell: Any) -> None:
     assert [p.line for p in look.hits[0].where] == [23, 8]
 
 
+CLOSURE = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+def make_step(network, optimizer):
+    def step(x, y):
+        loss = criterion(network(x), y)
+        loss.backward()
+        optimizer.step()
+    return step
+
+def main():
+    dist.init_process_group("gloo")
+    net = torch.nn.Linear(4, 2)
+    step = make_step(net, optimizer)
+    model = DistributedDataParallel(net)
+    for x, y in loader:
+        step(x, y)
+
+main()
+"""
+OBJECT = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+class Trainer:
+    def __init__(self, network):
+        self.network = network
+
+    def step(self, x, y):
+        criterion(self.network(x), y).backward()
+        optimizer.step()
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(4, 2)
+trainer = Trainer(model)
+model = DistributedDataParallel(model)
+for x, y in loader:
+    trainer.step(x, y)
+"""
+MOVED = CLOSURE.replace("    step = make_step(net, optimizer)\n", "").replace(
+    "    for x, y", "    step = make_step(net, optimizer)\n    for x, y"
+)
+TRIED = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+def step(network, x, y):
+    loss = criterion(network(x), y)
+    loss.backward()
+    return loss
+
+dist.init_process_group("gloo")
+net = torch.nn.Linear(4, 2)
+first = step(net, x, y)
+model = DistributedDataParallel(net)
+for x, y in loader:
+    step(model.module, x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "handed", "hint"),
+    [
+        (CLOSURE, 7, 15, "below the wrapper at `train.py:16`, and give it `model` in place of `net`."),
+        (OBJECT, 10, 15, "below the wrapper at `train.py:16`: `model` is the wrapper there."),
+        (MOVED, 7, 7, "Call the wrapped model, `model(x)`, in training"),
+        (TRIED, 6, 6, "Call the wrapped model, `model(x)`, in training"),
+    ],
+)
+def test_a_network_that_was_handed_on_before_it_was_wrapped(
+    tell: Any, text: str, line: int, handed: int, hint: str
+) -> None:
+    story = tell.Story()
+    story.text = text
+    story.wrap()
+    for rank in range(2):
+        story.ranks[rank].event("bypass", line, wrap=0, n=0)
+    story.epoch(tell.strided(96, 2), grads=own_gradients)
+    (hit,) = story.observation("GRAD002").hits
+    assert hit.where[0].line == handed
+    assert hint in hit.hint
+
+
 def test_an_inner_call_whose_gradients_are_averaged_by_hand(tell: Any) -> None:
     story = tell.Story()
     story.wrap()
