@@ -12,6 +12,7 @@ from grader.checks.source.data_flow import reads_after
 from grader.checks.source.gradient_averaging import Average
 from grader.checks.source.recorded_losses import Cause, losses
 from grader.checks.source.script import Script
+from grader.checks.source.syntax_nodes import start
 
 _EXCHANGING = ("all_reduce", "reduce", "all_gather", "gather", "all_gather_object", "gather_object")
 SUM_FORMULA = (
@@ -104,6 +105,8 @@ def unweighted(script: Script) -> Cause | None:
     averages = _sums(script)
     if not averages:
         return _differentiated(script)
+    if late := _weighted_late(script, averages):
+        return late
     divisions, means = _divisions(script), [a.call for a in averages if a.mean]
     nodes = tuple(dict.fromkeys((*divisions, *means, averages[0].call)))
     weight = _weight(script)
@@ -115,6 +118,63 @@ def unweighted(script: Script) -> Cause | None:
         nodes,
         f"Weigh each rank's part by its samples: write `{weight[0]}` for {script.quote(weight[1])}.{after}",
     )
+
+
+def _weighted_late(script: Script, averages: tuple[Average, ...]) -> Cause | None:
+    """The weight of the rank's own share is put on the sum, so that all parts get that of the rank that keeps it."""
+    for average in averages:
+        tree, held = script.names.tree(average.call), ast.unparse(average.tensor)
+        for read in reads_after(script, average.tensor, average.call):
+            product, factors = _product(tree.parent, read)
+            if factors and any(_of_own_share(script, factor) for _, factor in factors):
+                weight = _as_written(factors)
+                return Cause(
+                    (product, average.call),
+                    f"Weigh each part before the sum: put `{held} *= {weight}` above {script.quote(average.call)} "
+                    f"({script.at(average.call)}), and write `{ast.unparse(read)}` for {script.quote(product)}.",
+                )
+        function = tree.function(average.call)
+        for node in ast.walk(function or tree.root):
+            scales = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult | ast.Div)
+            if not scales or not isinstance(node, ast.AugAssign) or ast.unparse(node.target) != held:
+                continue
+            if start(node) > start(average.call) and _of_own_share(script, node.value):
+                return Cause(
+                    (node, average.call),
+                    f"Weigh each part before the sum: move {script.quote(node)} from {script.at(node)} above "
+                    f"{script.quote(average.call)} ({script.at(average.call)}).",
+                )
+    return None
+
+
+def _product(
+    parent: dict[ast.AST, ast.AST], read: ast.expr
+) -> tuple[ast.expr, list[tuple[ast.operator, ast.expr]]]:
+    """The product that a read begins, and what it is multiplied with or divided by."""
+    product, factors, above = read, list[tuple[ast.operator, ast.expr]](), parent.get(read)
+    while isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult | ast.Div):
+        if above.left is product:
+            factors.append((above.op, above.right))
+        elif isinstance(above.op, ast.Mult):
+            factors.append((above.op, above.left))
+        else:
+            break
+        product, above = above, parent.get(above)
+    return product, factors
+
+
+def _as_written(factors: list[tuple[ast.operator, ast.expr]]) -> str:
+    written = {True: list[str](), False: list[str]()}
+    for operator, factor in factors:
+        text = ast.unparse(factor)
+        written[isinstance(operator, ast.Mult)].append(f"({text})" if isinstance(factor, ast.BinOp) else text)
+    return " / ".join([" * ".join(written[True]) or "1", *written[False]])
+
+
+def _of_own_share(script: Script, factor: ast.expr) -> bool:
+    if script.ranks.world(factor):
+        return False
+    return any(script.ranks.rank(n) for n in script.values.closure(factor) if isinstance(n, ast.expr))
 
 
 def _weight(script: Script) -> tuple[str, ast.Call] | None:

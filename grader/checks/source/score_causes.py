@@ -16,7 +16,7 @@ from grader.checks.source.syntax_nodes import name_of
 
 def score_cause(script: Script) -> Cause | None:
     """The likeliest one that the text shows; None where it shows none."""
-    known = (_full_batches, _updated_on_some_ranks, _in_the_order_of_ranks)
+    known = (_full_batches, _full_batches_added, _updated_on_some_ranks, _in_the_order_of_ranks)
     return next((cause for find in known for cause in find(script)), None)
 
 
@@ -30,6 +30,38 @@ def _full_batches(script: Script) -> Iterable[Cause]:
                     f"Count the samples that were scored, `count += len(labels)` for each batch, instead of "
                     f"{script.quote(node)} at {script.at(node)}: the last batch may be smaller than the others.",
                 )
+
+
+def _full_batches_added(script: Script) -> Iterable[Cause]:
+    """`count += loader.batch_size` for each batch of a validation loop, the last and smaller one among them."""
+    for draw in script.training.draws:
+        target = draw.loop.target if isinstance(draw.loop, ast.For | ast.AsyncFor) else None
+        counted = script.reductions.counted(draw) if draw.evaluates and target is not None else set()
+        last = target.elts[-1] if isinstance(target, ast.Tuple) else target
+        for node in (n for s in draw.loop.body for n in ast.walk(s)) if counted else ():
+            grows = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+            for part in ast.walk(node.value) if grows and isinstance(node, ast.AugAssign) else ():
+                if _is_batch_size(script, part, draw.loaders) and last is not None:
+                    yield Cause(
+                        (part,),
+                        f"Count the samples of each batch, `len({ast.unparse(last)})` instead of {script.quote(part)} "
+                        f"at {script.at(part)}: the last batch may be smaller than the others.",
+                    )
+
+
+def _is_batch_size(script: Script, node: ast.AST, loaders: Iterable[ast.Call]) -> bool:
+    """Whether a value is how many samples a loader puts into a full batch."""
+    if isinstance(node, ast.Attribute) and node.attr == "batch_size":
+        return any(loader in script.values.origins(node.value) for loader in loaders)
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    given = [
+        size for loader in loaders if isinstance(size := script.argument(loader, "batch_size"), ast.expr)
+    ]
+    return any(
+        ast.unparse(size) == ast.unparse(node) and script.values.origins(size) == script.values.origins(node)
+        for size in given
+    )
 
 
 def _of_one_loader(product: ast.BinOp) -> bool:

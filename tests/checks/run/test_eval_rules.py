@@ -447,6 +447,41 @@ def test_what_the_text_shows_of_a_contradicted_accuracy(
     assert line in [place.line for place in hit.where]
 
 
+ADDED = """import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+
+SIZE = 8
+loader = DataLoader(val_set, batch_size=SIZE)
+net.eval()
+totals = torch.zeros(2)
+with torch.no_grad():
+    for images, labels in loader:
+        totals[0] += (net(images).argmax(1) == labels).sum()
+        totals[1] += PER_BATCH
+dist.all_reduce(totals)
+history = [{"val_accuracy": (totals[0] / totals[1]).item()}]
+"""
+
+
+@pytest.mark.parametrize("counted", ["loader.batch_size", "SIZE"])
+def test_full_batches_that_are_counted_one_by_one(tell: Any, counted: str) -> None:
+    story = tell.honest()
+    story.text = ADDED.replace("PER_BATCH", counted)
+    story.evaluation = scored(0.82, 0.35, 0.41)
+    (hit,) = story.observation("EVAL007").hits
+    assert hit.where[0].line == 12
+    assert hit.hint.startswith(f"Count the samples of each batch, `len(labels)` instead of `{counted}`")
+
+
+def test_samples_that_are_counted_are_not_taken_for_full_batches(tell: Any) -> None:
+    story = tell.honest()
+    story.text = ADDED.replace("PER_BATCH", "len(labels)")
+    story.evaluation = scored(0.82, 0.35, 0.41)
+    (hit,) = story.observation("EVAL007").hits
+    assert not hit.hint.startswith("Count the samples of each batch")
+
+
 def test_the_best_epoch_was_saved(tell: Any) -> None:
     story = tell.honest()
     story.evaluation = scored(0.85, 0.7, 0.85, 0.8)

@@ -94,6 +94,26 @@ def wrong_result(tell: Any, body: str, said: str, before: str = MODEL) -> tuple[
             "Leave out `p.grad /= ranks`: the weights m/n of all ranks add up to 1",
         ),
         (
+            PLAIN
+            + "    for p in net.parameters():\n        part = p.grad.clone()\n        dist.all_reduce(part)\n"
+            + "        grads[k] = part * COUNTS[k][rank] / len(x)\n",
+            f"{OFF}: it is the ranks' gradients with the weights 0.7, 0.7; right are 42/60, 18/60.",
+            "grads[k] = part * COUNTS[k][rank] / len(x)",
+            "put `part *= COUNTS[k][rank] / len(x)` above `dist.all_reduce(part)`",
+        ),
+        (
+            PLAIN + "    dist.all_reduce(net.weight.grad)\n    net.weight.grad *= COUNTS[k][rank] / len(x)\n",
+            f"{OFF}: it is the ranks' gradients with the weights 0.7, 0.7; right are 42/60, 18/60.",
+            "net.weight.grad *= COUNTS[k][rank] / len(x)",
+            "move `net.weight.grad *= COUNTS[k][rank] / len(x)` from",
+        ),
+        (
+            PLAIN + "    dist.all_reduce(net.weight.grad)\n    grads[k] = net.weight.grad * 1000\n",
+            f"{OFF}: it is the sum of the ranks' gradients, without weights.",
+            "dist.all_reduce(net.weight.grad)",
+            "Weigh each rank's part by its samples: write `(loss * (len(a) / len(x))).backward()`",
+        ),
+        (
             PLAIN.replace("[:rank]", "[: rank + 1]"),
             f"{OFF}: it is of other samples. Rank 1 took 2 to 3; its share is 4 to 5.",
             "begin = sum(COUNTS[k][: rank + 1])",
