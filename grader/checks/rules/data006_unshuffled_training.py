@@ -1,7 +1,8 @@
 """Training samples always come in the data set's own order.
 
 ## What it finds
-A training loader or sampler that does not shuffle, over data that nothing else shuffles either.
+A training loader or sampler that does not shuffle, over data that nothing else shuffles either. Also shares that are
+cut out of each step's samples in the order of their labels.
 
 ## Why it matters
 Batches of neighbours are alike: a file sorted by class gives batches of one class, and each rank a stretch of it.
@@ -49,7 +50,8 @@ dist.destroy_process_group()
 ```
 
 ## How it is seen
-In the run, by shards whose indices only ever rise, epoch after epoch. In the source, by a training sampler with
+In the run, by shards whose indices only ever rise, epoch after epoch, or by labels: each rank's part of nearly every
+step has other classes than the others' parts. In the source, by a training sampler with
 `shuffle=False`, or a training loader without sampler and without `shuffle=True`, over data that the text shuffles
 nowhere.
 """
@@ -60,15 +62,17 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from grader.checks.phrases import at, count, place, ranks
+from grader.checks.phrases import at, count, first_known, listed, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.dataset_inputs import parts_of
 from grader.checks.source.script import Script
+from grader.checks.source.share_causes import loader_at, orders_of
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.finding import Severity
 
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
+    from grader.checks.run.label_shares import LabelShares
     from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.HINT
@@ -78,6 +82,7 @@ _MIXING = {
     "shuffle", "permutation", "randperm", "permute", "sample", "choice", "randint", "rand", "randn", "random",
     "WeightedRandomSampler", "argsort", "shuffled", "default_rng", "RandomState",
 }  # fmt: skip
+_SORTING = ("argsort", "sort", "sorted", "lexsort")
 _SHUFFLE = (
     "Let the sampler shuffle, `DistributedSampler(train_set, shuffle=True)` (its default), and call "
     "`sampler.set_epoch(epoch)` before each epoch."
@@ -161,7 +166,12 @@ def _is_none(script: Script, node: ast.expr) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Flag training streams whose shards only ever rise."""
+    """Flag training streams whose shards only ever rise, and shares that were cut from an order by label."""
+    from grader.checks.run.label_shares import apart_by_label
+
+    apart = apart_by_label(evidence.trace)
+    if apart is not None:
+        return flagged(_apart_hit(evidence, apart))
     mixed: list[str] = []
     for stream in evidence.ledger.training:
         shards = [s for e in stream.epochs for s in e.shards]
@@ -186,6 +196,44 @@ def check_run(evidence: Evidence) -> Observation:
 def _shuffled_before(script: Script) -> bool:
     mixing = ("shuffle", "permutation", "randperm")
     return bool(script.called(*mixing))
+
+
+def _apart_hit(evidence: Evidence, seen: LabelShares) -> Hit:
+    script, streams = evidence.script, evidence.ledger.training
+    site = first_known([s.site for s in streams])
+    own = any(w.num_batchnorm > w.num_sync_batchnorm for r in evidence.trace.ranks for w in r.wraps)
+    sorts = [
+        call
+        for function in orders_of(script, loader_at(script, site))
+        for call in script.names.tree(function).calls_within(function)
+        if name_of(call) in _SORTING
+    ]
+    told = listed([f"labels {_span(labels)} on rank {rank}" for rank, labels in list(seen.first.items())[:4]])
+    return Hit(
+        message=f"At {seen.num_apart} of {count(seen.num_steps, 'step')} looked at, each rank had other classes than "
+        f"the others: {told} at first. The shares are cut by label."
+        + " BatchNorm keeps statistics of each rank's own part, which then are those of some classes."
+        * own,
+        hint=f"Leave out {_sorting(script, sorts[0])} at {script.at(sorts[0])}, and cut shares from the mixed order."
+        if sorts
+        else "Cut the shares from the mixed order, every k-th sample for each of k ranks.",
+        where=(*(script.location(c) for c in sorts[:1]), *place(site)),
+        ranks=tuple(seen.first),
+        details={"steps": seen.num_steps, "apart": seen.num_apart},
+    )
+
+
+def _sorting(script: Script, call: ast.Call) -> str:
+    """What puts samples in order: the whole statement where it does nothing else, `order = order[keys.argsort()]`."""
+    made = script.names.tree(call).statement(call)
+    names = {ast.unparse(t) for t in made.targets} if isinstance(made, ast.Assign) else set()
+    read = {name_of(n) for n in ast.walk(made.value)} if isinstance(made, ast.Assign) else set()
+    return script.quote(made if names & read else call)
+
+
+def _span(labels: tuple[int, ...]) -> str:
+    whole = len(labels) > 2 and labels[-1] - labels[0] == len(labels) - 1
+    return f"{labels[0]} to {labels[-1]}" if whole else listed(labels)
 
 
 def _hit(stream: Stream) -> Hit:

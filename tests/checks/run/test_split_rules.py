@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,54 @@ def test_data_shuffled_before_they_were_numbered(tell: Any) -> None:
     story.text = "rows = load()\nrandom.shuffle(rows)\n"
     story.epoch(tell.strided(192, 2, shuffle=False), shuffle=False)
     assert story.observation("DATA006").state is UNSEEN
+
+
+BY_LABEL = """import torch
+from torch.utils.data import DataLoader
+
+class Batches:
+    def __iter__(self):
+        for whole in torch.randperm(len(labels)).view(-1, 64):
+            whole = whole[labels[whole].argsort()]
+            yield whole[rank * 32:(rank + 1) * 32].tolist()
+
+loader = DataLoader(data, batch_sampler=Batches())
+"""
+
+
+def labelled(tell: Any, label: Callable[[int, int], int], batch: int = 32) -> Any:
+    """Two epochs in which sample `n` of a rank has the label that is given."""
+    story = tell.Story(num_train=640)
+    story.text = BY_LABEL
+    for epoch in range(2):
+        story.epoch(tell.strided(640, 2, epoch), batch=batch, site=tell.site(10))
+    for rank in story.ranks:
+        told = [
+            tell.replace(b, labels=tuple(label(rank.rank, n) for n in range(b.size)))
+            for b in rank.fields["batches"]
+        ]
+        rank.fields["batches"] = told
+    return story
+
+
+def test_shares_that_are_cut_by_label(tell: Any) -> None:
+    (hit,) = labelled(tell, lambda rank, n: 4 * rank + n % 5).observation("DATA006").hits
+    assert "labels 0 to 4 on rank 0 and labels 4 to 8 on rank 1" in hit.message
+    assert hit.where[0].line == 7
+    assert hit.hint.startswith("Leave out `whole = whole[labels[whole].argsort()]` at `train.py:7`")
+
+
+@pytest.mark.parametrize(
+    ("label", "batch"),
+    [
+        (lambda rank, n: (n + rank) % 9, 32),  # mixed
+        (lambda rank, n: 4 * rank + n % 6, 32),  # two classes in common
+        (lambda rank, n: 4 * rank + n % 5, 8),  # too few samples to tell
+        (lambda rank, n: rank, 32),  # two classes in all
+    ],
+)
+def test_shares_that_are_not(tell: Any, label: Callable[[int, int], int], batch: int) -> None:
+    assert labelled(tell, label, batch).observation("DATA006").state is CLEAN
 
 
 # ---- DATA007 -----------------------------------------------------------------------------------------------------
