@@ -71,7 +71,7 @@ class Observation:
             `NOT_REACHED` (the run did nothing of what the rule asks about).
         reason: one sentence: what was seen to be right (with numbers), or why nothing could be seen.
         hits: at least one exactly when contradicted.
-        evidence: kinds that spoke.
+        evidence: kinds that spoke; none where nothing was there to speak of.
     """
 
     state: State
@@ -97,6 +97,11 @@ def advice_for(seen: Hit, hits: tuple[Hit, ...]) -> tuple[str, Fix | None]:
 def verified(reason: str, *evidence: EvidenceKind) -> Observation:
     """The run was observed and is right."""
     return Observation(State.VERIFIED, reason, (), evidence or (EvidenceKind.TRACE,))
+
+
+def idle(reason: str) -> Observation:
+    """The run did nothing of the kind: right where it did its work, and no merit of a run that did none."""
+    return Observation(State.VERIFIED, reason, (), ())
 
 
 def flagged(*hits: Hit) -> Observation:
@@ -187,8 +192,7 @@ class Rule:
             return not_observable(lacking.sentence)
         if ungrouped:
             return not_reached(
-                "The ranks formed no process group, so this can't be seen yet: it counts once they are in one, "
-                "see DIST001."
+                "The ranks formed no process group, so this can't be seen yet: it counts once they are in one."
             )
         return observation
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.needed_lines import START_GROUP
 from grader.checks.run.replica_comparison import compare_finals, incomparable
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.source.script import Script
@@ -19,12 +20,20 @@ from grader.model.grade import CheckResult, ItemState, State
 from grader.model.run import Ending
 from grader.model.task import RubricItem, Task
 
+_STOPPED = {
+    Ending.CRASHED: "First mend what stopped the script.",
+    Ending.DEADLOCKED: "First mend what kept the ranks waiting for each other.",
+    Ending.TIMED_OUT: "First let the script end within its time.",
+    Ending.OUT_OF_MEMORY: "First let the script get by with its memory.",
+}
 TRAINED = "trained"
 """Name under which a task's `examine()` may say whether anything was trained, where no optimizer steps."""
 
 PREPARED_OTHERWISE = "EVAL011"
 NOT_SCORED = "EVAL012"
 """What explains a missed accuracy costs the points for the accuracy, and no others."""
+NO_GROUP = "DIST001"
+"""Ranks that form no process group are training runs of their own: everything between ranks comes after it."""
 OPTIMISATION = "OPT"
 """Family of faults in batches, rates and their schedules."""
 
@@ -93,6 +102,23 @@ class Outcome:
         return stepped or self.accuracy_share > 0 or any(answer.share for answer in shown)
 
     @cached_property
+    def first_step(self) -> str:
+        """What the script has to do before anything that it did not reach, in a sentence; "" where it did all that."""
+        run = self.evidence
+        if not isinstance(run, Evidence):
+            return ""
+        alone = any(check.code == NO_GROUP and check.state is State.CONTRADICTED for check in self.checks)
+        if alone or (self.completed and run.world_size > 1 and not run.grouped):
+            return f"First form a process group: call `{START_GROUP}` on every rank."
+        if not self.completed:
+            return _STOPPED.get(run.record.ending, "")
+        return "" if self.trained else "First train the model: nothing that changes its weights was seen."
+
+    def not_reached(self, reason: str) -> Part:
+        """What the run ended before, or never began: the reason, and the step that comes first."""
+        return Part(0.0, ItemState.NOT_REACHED, f"{reason} {self.first_step}".rstrip())
+
+    @cached_property
     def accuracy_share(self) -> float:
         """Largest share that an accuracy item earns; 0 where the task has none."""
         items = [item for item in self.task.rubric if item.metric == "accuracy"]
@@ -126,10 +152,6 @@ class Outcome:
         return bool(pairs) and all(compare_finals(one, other) == () for one, other in pairs)
 
 
-def _not_reached(reason: str) -> Part:
-    return Part(0.0, ItemState.NOT_REACHED, reason)
-
-
 def _measured(share: float, reason: str, evidence: tuple[EvidenceKind, ...], *codes: str) -> Part:
     """What a measure gives: all, a part or nothing."""
     if share >= 1:
@@ -156,11 +178,11 @@ def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     if evaluation is None or target is None:
         if outcome.completed:
             return Part(0.0, ItemState.NOT_SEEN, "The weights were not scored.", not_seen=1.0)
-        return _not_reached("The run ended before it left weights to be scored.")
+        return outcome.not_reached("The run ended before it left weights to be scored.")
     evidence = (EvidenceKind.EVALUATION,)
     value = evaluation.hidden.get("accuracy")
     if not outcome.completed and evaluation.problem is ArtifactProblem.MISSING:
-        return _not_reached("The run ended before it left weights to be scored.")
+        return outcome.not_reached("The run ended before it left weights to be scored.")
     if evaluation.problem is not None or value is None:
         unscored = evaluation.problem is not None and outcome.completed
         codes: tuple[str, ...] = (NOT_SCORED,) if unscored else ()
@@ -192,7 +214,7 @@ def answer(name: str, outcome: Outcome) -> Part:
     evaluation, evidence = outcome.evaluation, (EvidenceKind.EVALUATION,)
     said = evaluation.answers.get(name) if evaluation is not None else None
     if said is None and not outcome.completed:
-        return _not_reached("The run ended before it left what is looked at here.")
+        return outcome.not_reached("The run ended before it left what is looked at here.")
     if said is None and evaluation is not None and evaluation.unread:
         reason = " ".join(evaluation.unread[file] for file in sorted(evaluation.unread))
         return _measured(0.0, reason, evidence, "EVAL009")
@@ -205,7 +227,7 @@ def time(item: RubricItem, outcome: Outcome) -> Part:
     """The run's time against its target."""
     timing, evidence = outcome.timing, (EvidenceKind.OUTSIDE,)
     if not outcome.completed or timing.seconds is None or timing.target_s is None:
-        return _not_reached("The run did not come to its end, so it has no time.")
+        return outcome.not_reached("The run did not come to its end, so it has no time.")
     seen = f"{timing.seconds:.1f} s {timing.clock}"
     if timing.num_repeats:
         seen += f", the better of the first and the median of {timing.num_repeats + 1} runs"

@@ -15,6 +15,7 @@ from grader.model.grade import CheckResult, ItemState, RubricResult, State
 from grader.model.task import RubricItem
 
 _ENDED = "The run ended before this could be seen."
+_TEXT_ALONE = "Only the text speaks of it, and the run did nothing of the kind."
 # Of several parts, the one that says most about what is missing speaks for the item.
 _WORST = (
     ItemState.LOST, ItemState.NOT_REACHED, ItemState.PARTLY, ItemState.NOT_SEEN, ItemState.EARNED,
@@ -137,7 +138,7 @@ def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
     # Contradicted without a finding of its own: the engine folded it into its cause, and the fault stands all the same.
     folded = {c for c, r in results.items() if r.state is State.CONTRADICTED and c not in told}
     lost = {f.code for f in found} | folded
-    missing = [c for c in codes if c not in lost and not _observed(results.get(c), outcome.completed)]
+    missing = [c for c in codes if c not in lost and not _observed(results.get(c), outcome)]
     # What was never begun is not a thing that somebody failed to watch.
     watched = outcome.completed and outcome.trained
     unseen = [c for c in missing if watched and c in results and results[c].state is State.NOT_OBSERVABLE]
@@ -157,7 +158,8 @@ def _requires(codes: tuple[str, ...], outcome: Outcome) -> Part:
     if len(missing) > len(unseen):
         first = next(c for c in missing if c not in unseen)
         state = ItemState.PARTLY if earned > 0 else ItemState.NOT_REACHED
-        reason = f"{first}: {_why_missing(results.get(first), outcome)}" + (rest if earned > 0 else "")
+        untold = outcome.not_reached(f"{first}: {_why_missing(results.get(first), outcome)}")
+        reason = untold.reason + (rest if earned > 0 else "")
         return Part(max(0.0, earned), state, reason, _in_order(right), not_seen=not_seen)
     if unseen:
         what = "It" if len(unseen) == len(codes) else "This part of the item"
@@ -177,20 +179,21 @@ def _counted(num: int, num_lost: int, num_not_reached: int, num_not_seen: int) -
     return f" Of its {num} parts {', '.join(told)}."
 
 
-def _observed(result: CheckResult | None, completed: bool) -> bool:
+def _observed(result: CheckResult | None, outcome: Outcome) -> bool:
     if result is None or result.state in (State.NOT_OBSERVABLE, State.NOT_REACHED):
         return False
-    # Reading the text of a script that did not come to its end shows intentions, not behaviour.
-    return completed or any(kind is not EvidenceKind.SOURCE for kind in result.evidence)
+    # What a run never did is no merit of one that did no work; and reading the text of a script that did not come to
+    # its end, or trained nothing, shows intentions, not behaviour.
+    if outcome.trained and (outcome.completed or not result.evidence):
+        return True
+    return any(kind is not EvidenceKind.SOURCE for kind in result.evidence)
 
 
 def _why_missing(result: CheckResult | None, outcome: Outcome) -> str:
     if result is None:
         return "This task does not look at it."
     if result.state not in (State.NOT_REACHED, State.NOT_OBSERVABLE):
-        return _ENDED
-    if outcome.completed and not outcome.trained:
-        return f"{result.reason} Nothing was trained."
+        return _ENDED if not outcome.completed else result.reason if not result.evidence else _TEXT_ALONE
     return result.reason
 
 

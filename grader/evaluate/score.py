@@ -81,7 +81,7 @@ def score(
     charged = charges(items, findings, completed=outcome.completed)
     rubric = tuple(judge_item(item, charged.get(item.item.id, ()), outcome) for item in items)
     if not outcome.trained:
-        rubric = _capped(rubric)
+        rubric = _capped(rubric, outcome)
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
     review = _review(findings, rubric, outcome)
     gates = missed(task, findings, rubric, charged)
@@ -131,7 +131,7 @@ def _verdict(
     return Verdict.ACCEPTED, "Everything that must be right was seen to be right."
 
 
-def _capped(rubric: tuple[RubricResult, ...]) -> tuple[RubricResult, ...]:
+def _capped(rubric: tuple[RubricResult, ...], outcome: Outcome) -> tuple[RubricResult, ...]:
     """The items of a run that trained nothing: together they earn no more than MAX_UNTRAINED, the first ones first."""
     capped, left = [], MAX_UNTRAINED
     for item in rubric:
@@ -141,7 +141,9 @@ def _capped(rubric: tuple[RubricResult, ...]) -> tuple[RubricResult, ...]:
             capped.append(item)
             continue
         # Why it would have earned more, or a part of it, is beside the point.
-        why = f"Nothing was trained: without that, the attempt earns at most {MAX_UNTRAINED:g} points in all."
+        why = outcome.not_reached(
+            f"Nothing was trained: without that, the attempt earns at most {MAX_UNTRAINED:g} points in all."
+        ).reason
         state = ItemState.PARTLY if earned else ItemState.NOT_REACHED
         capped.append(replace(item, earned=earned, state=state, reason=why))
     return tuple(capped)

@@ -35,6 +35,15 @@ dist.barrier()
 dist.destroy_process_group()
 """
 
+HELLO = 'print("hello")\n'
+GROUP = """
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+dist.destroy_process_group()
+"""
+STOPS = 'raise RuntimeError("no idea how to go on")\n'
+
 
 @pytest.fixture(scope="module")
 def pipeline() -> Iterator[Pipeline]:
@@ -74,6 +83,24 @@ def test_an_untouched_skeleton_is_told_every_step_in_the_order_of_doing_them(
     pipeline: Pipeline, name: str, tmp_path: Path
 ) -> None:
     hold_skeleton(pipeline, name, tmp_path / "attempt")
+
+
+@pytest.mark.parametrize("name", ON_ONE_MACHINE)
+def test_what_never_happened_earns_nothing_and_names_the_step_that_comes_first(
+    pipeline: Pipeline, name: str, tmp_path: Path
+) -> None:
+    task = load_task(name)
+    several = task.profiles[0].nproc_per_node > 1
+    steps = [(HELLO, "First form a process group: " if several else "First train the model: ")]
+    steps += [(GROUP, "First train the model: ")] if several else []
+    for number, (text, first) in enumerate([*steps, (STOPS, "First mend what stopped the script.")]):
+        script = Submission("idle", (SourceFile("train.py", text),))
+        grade = judged(pipeline, name, script, tmp_path / f"{number}").grade
+        if text != GROUP:
+            assert grade.points == 0, [item.id for item in grade.rubric if item.earned]
+        for item in grade.rubric:
+            if item.state is ItemState.NOT_REACHED:
+                assert item.reason.count(first) == 1, item
 
 
 @pytest.mark.parametrize("name", ON_ONE_MACHINE)

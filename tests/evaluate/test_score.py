@@ -316,6 +316,16 @@ def test_who_trains_nothing_earns_ten_points_at_most() -> None:
     assert item(outcome, "printing").reason.startswith("Nothing was trained: ")
 
 
+def test_what_never_happened_is_no_merit_of_a_run_that_did_nothing() -> None:
+    silent = tuple(replace(one, evidence=()) if one.code == "IO002" else one for one in checked())
+    idle = Trace((RankTrace(0, None, True), RankTrace(1, None, True)))
+    untrained = item(judged(checks=silent, trace=idle, evaluation=evaluation(0.1)), "printing")
+    assert (untrained.state, untrained.earned) == (ItemState.NOT_REACHED, 0)
+    assert untrained.reason.startswith("IO002: ")
+    trained = item(judged(checks=silent), "printing")
+    assert (trained.state, trained.earned) == (ItemState.EARNED, 10)
+
+
 def test_what_was_never_begun_is_not_reached() -> None:
     outcome = judged(checks=checked(EVAL001=State.NOT_REACHED, EVAL003=State.NOT_REACHED))
     validation = item(outcome, "validation")

@@ -51,7 +51,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.collectives import CollectiveCall
 from grader.checks.source.early_exits import leaves_a_loop
 from grader.checks.source.guard_fixes import (
@@ -239,8 +239,10 @@ def check_run(evidence: Evidence) -> Observation:
         return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
-        by_name = f", {count(called, 'collective call')} included" if called else ""
-        return verified(f"All ranks ran to their end{by_name}.", EvidenceKind.OUTSIDE)
+        if not called:
+            return idle("All ranks ran to their end.")
+        told = count(called, "collective call")
+        return verified(f"All ranks ran to their end, {told} included.", EvidenceKind.OUTSIDE)
     if stuck:
         return not_observable("The run was stuck, but not in a collective under a test of the rank.")
     return not_observable("The run did not reach its end, so later collectives were not seen.")

@@ -47,7 +47,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, listed, places, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.divergence import Divergence
 from grader.checks.source.guard_fixes import above_own_test, value_of_some
 from grader.checks.source.rank_dependent_shares import in_order, is_unordered
@@ -210,8 +210,7 @@ def check_run(evidence: Evidence) -> Observation:
     if evidence.record.ending is Ending.COMPLETED:
         called = sum(len(r.collectives) for r in evidence.trace.ranks)
         if not called:
-            text = "No rank was left waiting for another, and nothing that they exchanged was refused."
-            return verified(text, EvidenceKind.OUTSIDE)
+            return idle("No rank was left waiting for another, and nothing that they exchanged was refused.")
         return verified(
             f"Every collective found its partners ({count(called, 'call')} by name).", EvidenceKind.OUTSIDE
         )

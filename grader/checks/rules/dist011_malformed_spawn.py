@@ -47,7 +47,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import places, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import DISPLAYS, FUNCTIONS, UNKNOWN, Function
@@ -172,7 +172,7 @@ def check_run(evidence: Evidence) -> Observation:
         )
     if not spawns:
         return (
-            verified("The script starts no processes of its own.")
+            idle("The script starts no processes of its own.")
             if evidence.trace.ranks
             else not_observable("No rank ran.")
         )

@@ -52,7 +52,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, first_known, listed, places, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.causes import stands_at
 from grader.checks.source.collectives import INIT
@@ -65,7 +65,7 @@ from grader.checks.source.script import Script
 from grader.checks.source.shared_appends import added, added_by_all, in_turn
 from grader.checks.source.syntax_nodes import start
 from grader.model.call_site import Site
-from grader.model.finding import EvidenceKind, Severity
+from grader.model.finding import Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
 
@@ -167,7 +167,7 @@ def check_run(evidence: Evidence) -> Observation:
     if copies:
         return flagged(_misguarded(_copied(copies), evidence.script))
     if not writers and evidence.record.ending is Ending.COMPLETED and not evidence.record.outputs:
-        return verified("No rank wrote anything, so none wrote over another's files.", EvidenceKind.OUTSIDE)
+        return idle("No rank wrote anything, so none wrote over another's files.")
     if not writers:
         return not_observable("No checkpoint was seen to be written.")
     who = sorted({rank for found in writers.values() for rank in found})

@@ -51,7 +51,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, every, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, said_of_entry
 from grader.checks.source.edits import Edits
 from grader.checks.source.main_rank_blocks import put_under_main_rank
@@ -198,7 +198,9 @@ def check_run(evidence: Evidence) -> Observation:
     if few is not None:
         return flagged(few)
     if not chatty:
-        said = count(counts.get(0, 0), "line")
+        if counts.get(0, 0) < _MIN_LINES:
+            return idle("No rank printed more than a line or two.")
+        said = count(counts[0], "line")
         return verified(f"Rank 0 printed {said}, the other ranks next to nothing.", EvidenceKind.OUTSIDE)
     if len(evidence.logs) <= max(chatty):
         return not_observable("What the ranks printed was not kept.")

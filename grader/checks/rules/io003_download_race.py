@@ -51,7 +51,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, places, ranks
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.edits import Edits
 from grader.checks.source.rank_order import in_turn
 from grader.checks.source.rank_tests import RankSet
@@ -212,7 +212,7 @@ def check_run(evidence: Evidence) -> Observation:
     if any(asked.values()):
         return verified(f"{ranks(r for r, e in asked.items() if e)} alone asked for a download.")
     return (
-        verified("No rank asked for a download.")
+        idle("No rank asked for a download.")
         if any(r.start for r in evidence.trace.ranks)
         else not_observable("No trace.")
     )

@@ -46,7 +46,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, listed, places
-from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
+from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -70,7 +70,7 @@ def check_run(evidence: Evidence) -> Observation:
         if (events := [e for rank in found for e in evidence.rank(rank).events("download")])
     }
     if not asked:
-        return verified("No rank asked for a download.")
+        return idle("No rank asked for a download.")
     if len(asked) == len(nodes):
         return verified(f"On each of {len(nodes)} machines a rank asked for the download.")
     lacking = [str(number) for number in range(len(nodes)) if number not in asked]

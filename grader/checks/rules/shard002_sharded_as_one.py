@@ -59,7 +59,7 @@ def check_run(evidence: Evidence) -> Observation:
         return not_reached("The task does not ask for a sharded model, so there is none to look at.")
     units = next((u for r in evidence.trace.ranks if (u := [w for w in r.wraps if w.kind == "fsdp2"])), [])
     if not units:
-        return not_reached("Nothing was given to `fully_shard`.")
+        return not_reached("Nothing was given to `fully_shard`: first divide the model with it.")
     if len(units) > 1:
         return verified(
             f"The model is sharded in {len(units)} units, which are gathered one after the other."

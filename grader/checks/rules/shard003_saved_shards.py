@@ -63,7 +63,10 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.model.evaluation import ArtifactProblem
 
     if not any(one.num_sharded for one in model_memory(evidence.trace).values()):
-        return not_reached("No sharded parameters were trained, so there was nothing to put together.")
+        return not_reached(
+            "No sharded parameters were trained, so there was nothing to put together: first divide the model with "
+            "`fully_shard`."
+        )
     found = evidence.evaluation
     if found is None or (found.problem is not None and not found.artifact):
         return not_observable("The run left no weights to look at.")

@@ -62,7 +62,8 @@ def unseen(evidence: Evidence, reason: str) -> Observation:
     """What is said where no validation could be looked at: that nobody could, or that there was none."""
     if _none(evidence):
         return not_reached(
-            "Nothing was validated: no sample of the validation set was drawn, and the network ran in training alone."
+            "Nothing was validated: no sample of the validation set was drawn, and the network ran in training alone. "
+            "First let the ranks score the network on the validation set."
         )
     return not_observable(reason)
 
