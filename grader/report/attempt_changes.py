@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding, Location, Severity
-from grader.model.grade import Grade, State
+from grader.model.grade import Grade, State, Verdict
 from grader.model.submission import Submission
 from grader.report.banner import sentence
 from grader.report.safe_text import one_line
@@ -86,8 +86,18 @@ class AttemptChanges:
             (sum(bool(one.doubt) for one in self.came), "to be seen only now"),
         )
         findings = ", ".join(f"{num} {what}" for num, what in told if num) or "the same findings"
-        then, now = points_text(self.before.points), points_text(self.now.points)
-        return f"{then} → {now} points; {findings}" if then != now else findings
+        then, now = _counts(self.before), _counts(self.now)
+        if then == now or self.before.verdict is self.now.verdict is Verdict.HELD:
+            return findings
+        points = f"{then} points → {now}" if self.now.verdict is Verdict.HELD else f"{then} → {now} points"
+        return f"{points}; {findings}"
+
+
+def _counts(result: AttemptResult) -> str:
+    """Points that count; a held attempt has none until it is decided, and is told as held and not as 0."""
+    if result.verdict is Verdict.HELD:
+        return f"held (judged {points_text(result.judged_points)}, not counted)"
+    return points_text(result.points)
 
 
 def attempt_changes(

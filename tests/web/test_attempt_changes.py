@@ -23,6 +23,7 @@ from grader.store.submissions import Receipt
 from tests.report import factory
 from tests.store.campus import verdict_of
 from tests.web.conftest import TASKS, School
+from tests.web.grades import graded
 
 HEADING = "Since your last attempt"
 
@@ -160,6 +161,18 @@ def test_points_are_those_that_count(school: School, two: tuple[int, int]) -> No
     reviews.override(school.store, first, Verdict.REJECTED, 50, "half", actor_id=school.people["ines"])
     changes = told(school, "anna", second)
     assert changes["outcome_before"] == "Not accepted by an instructor: 50 of 100 (judged 45)"
+
+
+def test_an_attempt_that_is_held_is_told_as_held_and_not_as_0_points(school: School) -> None:
+    school.judge("anna", "import os\n", graded(Verdict.HELD))
+    school.judge("anna", "import sys\n", graded(Verdict.REJECTED))
+    last = school.judge("anna", "import re\n", graded(Verdict.HELD))
+    anna = school.client("anna")
+    held = "held (judged 40, not counted)"
+    assert f"{HEADING}: {held} → 40 points; the same findings" in anna.get(f"/attempts/{last - 1}").text
+    assert f"{HEADING}: 40 points → {held}; the same findings" in anna.get(f"/attempts/{last}").text
+    once_more = school.judge("anna", "import ast\n", graded(Verdict.HELD))
+    assert f"{HEADING}: the same findings" in anna.get(f"/attempts/{once_more}").text
 
 
 def test_a_regrade_is_compared_as_the_attempt_that_it_judges_again(
