@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from grader.model.attempt_result import AttemptResult
-from grader.model.grade import Verdict
+from grader.model.grade import Grade, Verdict
 from grader.report.wording import HEADLINES, TONES, VERDICTS, plural, points_text
 
 
@@ -45,6 +45,15 @@ def outcome(result: AttemptResult) -> str:
     asides = "; ".join(_asides(result))
     points = f"{points_text(result.points)} of {points_text(result.max_points)}"
     return f"{points} ({asides})" if asides else points
+
+
+def as_judged(grade: Grade, result: AttemptResult) -> str:
+    """Why it was judged as it was, below the banner; named as the judge's where something else counts now."""
+    if result.as_judged or result.held_since is not None:
+        return grade.verdict_reason
+    judged = f"As judged: {HEADLINES[grade.verdict]}."
+    # What a held attempt waited for is over once it was decided.
+    return judged if result.decided and grade.verdict is Verdict.HELD else f"{judged} {grade.verdict_reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from grader.judging.attempt import Attempt
 from grader.model.attempt_result import AttemptResult
-from grader.model.grade import Grade, State, Verdict
+from grader.model.grade import Grade, State
 from grader.model.submission import Submission
 from grader.report import banner, cards, endings, wording
 from grader.report.audience import Audience, for_audience, staff_only
@@ -79,10 +79,7 @@ def print_grade(
     writer = TerminalWriter(console)
     result = result or AttemptResult.of(grade)
     writer.write(_verdict(grade, result, writer))
-    judged = "" if result.as_judged else f"As judged: {wording.HEADLINES[grade.verdict]}. "
-    # What a held attempt waits for is over once it was decided.
-    waited = result.decided and grade.verdict is Verdict.HELD
-    writer.write(worded(judged.strip() if waited else f"{judged}{grade.verdict_reason}"))
+    writer.write(worded(banner.as_judged(grade, result)))
     _print_not_reached(grade, writer)
     groups = cards.group_cards(grade.findings, submission, grade, card_titles(None), context=0)
     if result.otherwise:

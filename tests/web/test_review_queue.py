@@ -164,3 +164,11 @@ def test_gradescope_gets_no_points_for_what_is_held(school: School) -> None:
     assert told["score"] == 0
     assert told["extra_data"]["verdict"] == "held"
     assert told["output"].startswith("With the instructors since")
+    decide(school, one.attempt_id, "accept")
+    (one,) = counted_attempts(school.store, school.task)
+    told = json.loads(results_json(one) or "")
+    assert (told["score"], told["extra_data"]["verdict"]) == (40, "accepted")
+    assert told["output"].startswith("Accepted by an instructor: 40 of 100 (judged 40).\n\n")
+    assert told["output"].count(" of 100") == 1, "one banner"
+    assert "No set_epoch" not in told["output"]
+    assert "until they decide" not in told["output"]

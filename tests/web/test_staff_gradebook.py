@@ -214,6 +214,7 @@ def test_gradescope_gets_what_counts_and_nothing_for_staff(school: School) -> No
     assert anna["score"] == anna["max_score"]
     assert anna["extra_data"]["verdict"] == "accepted"
     assert anna["output"].startswith("Accepted by an instructor: 100 of 100 (judged rejected, 40).")
+    assert "As judged: Not accepted yet. " in anna["output"]
     assert ben["score"] < ben["max_score"]
     assert "only-staff-may-read-this" not in json.dumps([anna, ben])
 

@@ -20,8 +20,8 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.grade import Grade, Verdict
 from grader.report.audience import Audience
 from grader.report.banner import sentence
-from grader.report.exports.gradescope import of_grade as gradescope_of_grade
 from grader.report.exports.junit import of_grade as junit_of_grade
+from grader.report.gradescope_results import gradescope_results
 from grader.report.json_report import from_json
 from grader.report.safe_text import visible
 from grader.store.attempts import StoredAttempt
@@ -132,18 +132,7 @@ def gradebook_json(course: CourseFacts, book: Gradebook) -> str:
 def results_json(one: CountedAttempt) -> str | None:
     """One learner's `results.json` with the points that count; None where the grade is of a schema no longer read."""
     grade = _grade(one)
-    if grade is None:
-        return None
-    document: dict[str, Any] = json.loads(gradescope_of_grade(grade, Audience.LEARNER))
-    result = one.result
-    if not result.as_judged:
-        full = document["max_score"]
-        document["score"] = (
-            round(result.points / result.max_points * full, 4) if result.max_points > 0 else 0.0
-        )
-        document["output"] = f"{sentence(result)}.\n\nAs judged: {document['output']}"
-        document["extra_data"]["verdict"] = result.verdict.value
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return None if grade is None else gradescope_results(grade, one.result)
 
 
 def gradescope_zip(counting: Iterable[CountedAttempt]) -> bytes:
