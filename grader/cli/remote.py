@@ -155,6 +155,7 @@ def print_attempts(service: Service, attempts: Sequence[AttemptAnswer], *, as_js
         return
     for attempt in attempts:
         print(attempt_line(service, attempt))
+        print_question(service, attempt)
     if not attempts:
         print("Nothing was handed in yet: `grader submit TASK FILE`.")
 
@@ -186,6 +187,13 @@ def put(text: str, out: Path | None) -> None:
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from None
     print(f"written to {out}", file=sys.stderr)
+
+
+def print_question(service: Service, attempt: AttemptAnswer) -> None:
+    """What an instructor asked before deciding about an attempt, and where to answer; nothing where nobody did."""
+    if attempt.question:
+        print(f"        An instructor asks you: {one_line(' '.join(attempt.question.split()))}")
+        print(f"        Answer at {service.url}/attempts/{attempt.id}#question")
 
 
 def attempt_line(service: Service, attempt: AttemptAnswer) -> str:

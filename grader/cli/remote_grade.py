@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grader.cli.output import unread_is_no_fault
 from grader.cli.printing import emit_json, stdout_console
-from grader.cli.remote import attempt_line, put
+from grader.cli.remote import attempt_line, print_question, put
 from grader.client import AttemptAnswer, Service
 from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED, UsageError
 from grader.model.grade import Verdict
@@ -42,6 +42,7 @@ def conclude(
             else:
                 print()
                 print_grade(text, attempt, submission)
+                print_question(service, attempt)
                 print(f"\nreport  {service.url}/attempts/{attempt.id}")
     elif as_json:
         emit_json({"schema": 1, **attempt.fields})

@@ -116,6 +116,7 @@ class AttemptAnswer:
         result: what it counts as, and how it was judged; None where there is no verdict.
         outcome: verdict, points, lateness and an instructor's decision in one sentence, "" where there is no verdict.
         hidden_until: when the grade is told, where it is not yet.
+        question: what an instructor asked before deciding and nobody has answered, "" where there is nothing.
         failure: why the grader itself failed.
     """
 
@@ -130,6 +131,7 @@ class AttemptAnswer:
     result: AttemptResult | None
     outcome: str
     hidden_until: str | None
+    question: str
     fields: Mapping[str, Any]
 
     @property
@@ -153,6 +155,7 @@ class AttemptAnswer:
             None if answer.get("verdict") is None else _result_of(answer),
             str(answer.get("outcome") or ""),
             answer.get("hidden_until"),
+            str(answer.get("question") or ""),
             answer,
         )
 

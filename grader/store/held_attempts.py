@@ -5,7 +5,7 @@ They count as nothing meanwhile, and are nobody's fault. Deciding is an override
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,20 +15,17 @@ from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.database import Store
+from grader.store.questions import LastWord, last_words
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
     EnrolmentRow,
-    EventRow,
     GradeRow,
     OverrideRow,
     PersonRow,
 )
 from grader.store.tables.attempt import AttemptState
 from grader.store.tables.person import Role
-
-ASKED = "asked"
-"""Kind of the event that says that an instructor asked the learner something before deciding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ class HeldAttempt:
 
     Attributes:
         since: when it was judged as held; points, max_points, document: as it was judged.
-        asked_at: when an instructor last asked its learner something; None: nobody did.
+        last_word: what its learner was last asked, or answered; None: nobody asked.
     """
 
     attempt_id: int
@@ -49,17 +46,16 @@ class HeldAttempt:
     points: float
     max_points: float
     document: str
-    asked_at: datetime | None
+    last_word: LastWord | None
+
+    @property
+    def waits_for_learner(self) -> bool:
+        """Whether its learner was asked something and has not answered yet."""
+        return self.last_word is not None and not self.last_word.answered
 
 
 def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
     """The review queue of a course: its learners' attempts that nobody has decided, the oldest first."""
-    asked = (
-        select(func.max(EventRow.at))
-        .where(EventRow.attempt_id == AttemptRow.id, EventRow.kind == ASKED)
-        .correlate(AttemptRow)
-        .scalar_subquery()
-    )
     statement = (
         select(
             AttemptRow.id,
@@ -71,7 +67,6 @@ def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
             GradeRow.points,
             GradeRow.max_points,
             GradeRow.document,
-            asked,
         )
         .select_from(GradeRow)
         .join(AttemptRow, AttemptRow.id == GradeRow.attempt_id)
@@ -82,8 +77,9 @@ def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
         .order_by(GradeRow.created_at, AttemptRow.id)
     )
     with store.read() as connection:
-        rows: Iterable[Sequence[Any]] = connection.execute(statement)
-        return tuple(HeldAttempt(*row) for row in rows)
+        rows: Sequence[Sequence[Any]] = connection.execute(statement).all()
+        words = last_words(connection, [row[0] for row in rows])
+        return tuple(HeldAttempt(*(*row, words.get(row[0]))) for row in rows)
 
 
 def num_held(store: Store, course_id: int) -> int:
@@ -109,6 +105,15 @@ def held_since(store: Store, attempt_ids: Collection[int]) -> dict[int, datetime
     )
     with store.read() as connection:
         return {row.id: row.created_at for row in connection.execute(statement)}
+
+
+def open_questions(store: Store, attempt_ids: Collection[int]) -> dict[int, LastWord]:
+    """What the learners of these attempts were asked and have not answered, while they are held."""
+    held = held_since(store, attempt_ids)
+    if not held:
+        return {}
+    with store.read() as connection:
+        return {one: word for one, word in last_words(connection, held).items() if not word.answered}
 
 
 def held_tasks(

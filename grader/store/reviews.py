@@ -12,7 +12,8 @@ from grader.model.grade import Verdict
 from grader.store.clock import database_now
 from grader.store.database import Store
 from grader.store.events import add_event
-from grader.store.held_attempts import ASKED
+from grader.store.held_attempts import open_questions
+from grader.store.questions import ANSWERED, ASKED
 from grader.store.standings import recompute_standings
 from grader.store.tables import AttemptRow, CommentRow, GradeRow, OverrideRow, PersonRow
 
@@ -165,10 +166,25 @@ def ask(store: Store, attempt_id: int, text: str, *, author_id: int) -> int:
     Raises:
         UsageError: the text is empty, or there is no such attempt.
     """
+    return _said(store, attempt_id, text, ASKED, author_id)
+
+
+def answer(store: Store, attempt_id: int, text: str, *, author_id: int) -> int:
+    """Answer what an instructor asked: a comment, and the review queue has the attempt for them again.
+
+    Raises:
+        UsageError: the text is empty, or no question waits for an answer.
+    """
+    if attempt_id not in open_questions(store, [attempt_id]):
+        raise UsageError("no question waits for an answer")
+    return _said(store, attempt_id, text, ANSWERED, author_id)
+
+
+def _said(store: Store, attempt_id: int, text: str, kind: str, author_id: int) -> int:
     made = comment(store, attempt_id, text, author_id=author_id)
     with store.write() as connection:
         _, _, seq = _touch(connection, attempt_id)
-        add_event(connection, attempt_id, seq, ASKED, actor_id=author_id, comment_id=made)
+        add_event(connection, attempt_id, seq, kind, actor_id=author_id, comment_id=made)
     return made
 
 

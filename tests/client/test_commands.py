@@ -356,6 +356,25 @@ def test_a_report_leads_with_what_counts_and_ends_with_its_exit_code(
     assert (judged["verdict"], judged["points"]) == ("accepted", 100.0), "the judge's own stays to be had"
 
 
+def test_a_question_of_an_instructor_is_shown_with_where_to_answer(
+    served: Served, cli: Cli, anna: dict[str, str], script: Path
+) -> None:
+    school = served.school
+    with judging(served, Verdict.HELD):
+        assert cli("submit", "ddp-toy", script, "--wait", **anna).returncode == 1
+    number = attempts(school.store, AttemptFilter())[0].id
+    assert "asks you" not in cli("status", **anna).stdout
+    reviews.ask(school.store, number, "What is\nline 3 for?", author_id=school.people["ines"])
+    for command in (["status"], ["status", f"{number}"], ["report", f"{number}"]):
+        told = cli(*command, **anna).stdout
+        assert "An instructor asks you: What is line 3 for?" in told
+        assert f"/attempts/{number}#question" in told
+    (listed,) = json.loads(cli("status", "--json", **anna).stdout)["attempts"]
+    assert listed["question"] == "What is\nline 3 for?"
+    reviews.answer(school.store, number, "Nothing.", author_id=school.people["anna"])
+    assert "asks you" not in cli("status", **anna).stdout
+
+
 def test_handing_in_late_ends_with_what_is_left_of_the_points(
     served: Served, cli: Cli, anna: dict[str, str], script: Path
 ) -> None:

@@ -8,6 +8,7 @@ from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.store import attempt_results, certificates, enrolments, held_attempts, regrades, reviews
 from grader.store.attempt_endings import finish
+from grader.store.events import events_of
 from grader.store.gradebook import GradebookCell, gradebook
 from grader.store.progress import progress
 from tests.store.campus import Campus, verdict_of
@@ -74,9 +75,32 @@ def test_who_asks_decides_nothing_and_the_queue_says_that_somebody_asked(campus:
         reviews.ask(campus.store, held, "  ", author_id=campus.ines)
     reviews.ask(campus.store, held, "What is line 3 for?", author_id=campus.ines)
     (one,) = held_attempts.held_attempts(campus.store, campus.course)
-    assert one.asked_at is not None
+    assert one.waits_for_learner
     assert [remark.text for remark in reviews.comments_of(campus.store, held)] == ["What is line 3 for?"]
     assert cell(campus).verdict is Verdict.HELD
+
+
+def test_an_answer_is_kept_once_and_gives_the_attempt_back_to_the_instructors(campus: Campus) -> None:
+    held = campus.judge(campus.anna, grade=HELD)
+    with pytest.raises(UsageError, match="no question waits"):
+        reviews.answer(campus.store, held, "Why not?", author_id=campus.anna)
+    reviews.ask(campus.store, held, "What is line 3 for?", author_id=campus.ines)
+    assert held_attempts.open_questions(campus.store, [held])[held].text == "What is line 3 for?"
+    with pytest.raises(UsageError, match="needs a text"):
+        reviews.answer(campus.store, held, " ", author_id=campus.anna)
+    reviews.answer(campus.store, held, "It counts.", author_id=campus.anna)
+    (one,) = held_attempts.held_attempts(campus.store, campus.course)
+    assert not one.waits_for_learner
+    assert one.last_word is not None
+    assert (one.last_word.answered, one.last_word.text) == (True, "It counts.")
+    kinds = [event.kind for event in events_of(campus.store, held)]
+    assert kinds[-4:] == ["commented", "asked", "commented", "answered"]
+    with pytest.raises(UsageError, match="no question waits"):
+        reviews.answer(campus.store, held, "Twice.", author_id=campus.anna)
+    reviews.ask(campus.store, held, "And line 4?", author_id=campus.ines)
+    assert held_attempts.open_questions(campus.store, [held])[held].text == "And line 4?"
+    reviews.override(campus.store, held, Verdict.ACCEPTED, 90.0, "fine", actor_id=campus.ines)
+    assert not held_attempts.open_questions(campus.store, [held]), "nothing waits once it is decided"
 
 
 def test_a_decision_holds_for_what_is_judged_again_and_an_answer_of_a_regrade_ends_the_wait(

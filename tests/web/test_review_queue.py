@@ -99,6 +99,39 @@ def test_asking_decides_nothing_and_the_queue_remembers(school: School) -> None:
     assert "What do you want to know?" in empty.text
 
 
+def test_the_learner_answers_and_the_instructors_have_it_again(school: School) -> None:
+    attempt, other = school.judge("anna", grade=HELD), school.judge("ben", grade=HELD)
+    page, anna = f"/attempts/{attempt}", school.client("anna")
+    assert "Your answer" not in anna.get(page).text, "nobody asked"
+    decide(school, attempt, "ask", remark="What is <line> 3 for?")
+    asked = anna.get(page).text
+    assert f'action="{page}/answer"' in asked
+    assert "Ines asks you What is <line> 3 for?" in words(asked)
+    assert "Your answer" not in school.client("ines").get(page).text
+    document = school.program(school.token("anna")).get(f"/api/v1{page}").json()
+    assert document["question"] == "What is <line> 3 for?"
+
+    assert school.client("ines").post(f"{page}/answer", data={"answer": "mine"}).status_code == 303
+    empty = anna.post(f"{page}/answer", data={"answer": " "})
+    assert (empty.status_code, "An answer is needed." in empty.text) == (422, True)
+    done = anna.post(f"{page}/answer", data={"answer": "It <counts> epochs."}, follow_redirects=True)
+    assert "Your answer is with the instructors" in done.text
+    assert "It <counts> epochs." in words(done.text), "it stands among the comments"
+    assert f'action="{page}/answer"' not in done.text
+    twice = anna.post(f"{page}/answer", data={"answer": "again"}, follow_redirects=True)
+    assert "No question waits for your answer." in twice.text
+
+    told = words(school.client("ines").get(f"/courses/{school.course}/review").text)
+    assert "answered" in told
+    assert "It <counts> epochs." in told
+    assert decide(school, other, "accept") == f"{page}/review", "it is the instructors' turn"
+    review = words(school.client("ines").get(f"{page}/review").text)
+    assert "It <counts> epochs." in review
+    assert "answered by Anna" in review, "the audit"
+    assert school.program(school.token("anna")).get(f"/api/v1{page}").json()["question"] is None
+    assert school.client("ben").post(f"{page}/answer", data={"answer": "his"}).status_code == 404
+
+
 def test_more_points_than_judged_are_no_rejection(school: School) -> None:
     attempt = school.judge("anna", grade=HELD)
     answer = school.client("ines").post(

@@ -42,4 +42,5 @@ def run(args: argparse.Namespace) -> int:
         remote.put(text, args.out)
     else:
         remote_grade.print_grade(text, attempt)
+        remote.print_question(service, attempt)
     return remote_grade.exit_code(attempt)

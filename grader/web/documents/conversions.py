@@ -17,6 +17,8 @@ from grader.store.attempts import StoredAttempt
 from grader.store.courses import AssignedTask
 from grader.store.events import StoredEvent
 from grader.store.gradebook import GradebookCell
+from grader.store.held_attempts import open_questions
+from grader.store.questions import LastWord
 from grader.store.queue import QueuePlace
 from grader.store.tables.attempt import AttemptState
 from grader.web.attempt_comparison import AttemptComparison
@@ -34,11 +36,17 @@ def attempts_out(service: WebService, visitor: Visitor, found: Iterable[StoredAt
     """Attempts as this visitor may see them."""
     found = tuple(found)
     results = results_of(service.store, [one.id for one in found])
-    return [_attempt_out(service, visitor, one, results.get(one.id)) for one in found]
+    held = [number for number, result in results.items() if result.held_since is not None]
+    asked = open_questions(service.store, held)
+    return [_attempt_out(service, visitor, one, results.get(one.id), asked.get(one.id)) for one in found]
 
 
 def _attempt_out(
-    service: WebService, visitor: Visitor, facts: StoredAttempt, result: AttemptResult | None
+    service: WebService,
+    visitor: Visitor,
+    facts: StoredAttempt,
+    result: AttemptResult | None,
+    question: LastWord | None,
 ) -> AttemptOut:
     teaches = visitor.teaches(facts.course_id)
     hidden = hidden_until(service, visitor, facts) if facts.verdict is not None else None
@@ -74,6 +82,7 @@ def _attempt_out(
         earlier_scale=shown.earlier_scale if shown else None,
         outcome=sentence(shown) if shown else None,
         hidden_until=hidden,
+        question=question.text if question is not None and hidden is None else None,
         login=facts.login if teaches else None,
         person=facts.person if teaches else None,
         worker=facts.worker if teaches else None,

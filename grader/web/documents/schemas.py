@@ -161,7 +161,8 @@ class AcceptedOut(Document):
 class AttemptOut(Document):
     """An attempt: `verdict` and `points` are what counts, `judged_…` what the judge gave; `outcome` says both.
 
-    All of them null: not judged, or not told yet (`hidden_until`).
+    All of them null: not judged, or not told yet (`hidden_until`). `question`: what its learner was asked while it is
+    held, and has not answered.
     """
 
     id: int
@@ -192,6 +193,7 @@ class AttemptOut(Document):
     earlier_scale: bool | None
     outcome: str | None
     hidden_until: datetime | None
+    question: str | None = None
     login: str | None = None
     person: str | None = None
     worker: str | None = None

@@ -7,15 +7,16 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from grader.errors import InfraError
+from grader.errors import InfraError, UsageError
 from grader.store import reviews
 from grader.store.attempt_endings import CancelResult, cancel
 from grader.store.attempt_results import results_of
 from grader.store.attempts import AttemptFilter, StoredAttempt, attempts
 from grader.store.courses import course, tasks_of
 from grader.store.events import events_of
-from grader.store.held_attempts import held_since
+from grader.store.held_attempts import held_since, open_questions
 from grader.store.limits import counts_against_limits
+from grader.store.questions import LastWord
 from grader.store.queue import places, queue_state
 from grader.store.submissions import source_of
 from grader.store.tables.attempt import AttemptState, Lane
@@ -29,7 +30,7 @@ from grader.web.live.attempt_progress import attempt_progress
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import SignedIn, VisibleAttempt, Visitor, hidden_until
 from grader.web.service import ServiceDep, WebService
-from grader.web.staff.form import FormDep
+from grader.web.staff.form import FormDep, SubmittedForm
 from grader.web.stored_report import StoredReport
 from grader.web.templating import attempt_name
 
@@ -53,6 +54,17 @@ _CANCELLED = {
 @router.get("/attempts/{attempt_id}")
 def page(request: Request, service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt) -> Response:
     """What there is to see of the attempt just now."""
+    return _page(request, service, visitor, facts, SubmittedForm({}, {}))
+
+
+def _page(
+    request: Request,
+    service: WebService,
+    visitor: Visitor,
+    facts: StoredAttempt,
+    form: SubmittedForm,
+    status_code: int = 200,
+) -> Response:
     teaches = visitor.teaches(facts.course_id)
     task = next(
         (one for one in tasks_of(service.store, facts.course_id) if one.id == facts.course_task_id), None
@@ -74,10 +86,40 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, facts: Visibl
         "held_since": None if until is not None else held_since(service.store, [facts.id]).get(facts.id),
         "result": None if until is not None else results_of(service.store, [facts.id]).get(facts.id),
         "later": _later(service, facts),
+        "form": form,
     }
     if facts.state in (AttemptState.QUEUED, AttemptState.RUNNING):
         return _live(request, service, visitor, facts, context)
-    return _over(request, service, visitor, facts, context)
+    return _over(request, service, visitor, facts, context, status_code)
+
+
+@router.post("/attempts/{attempt_id}/answer")
+def answer(
+    request: Request, service: ServiceDep, visitor: SignedIn, facts: VisibleAttempt, form: FormDep
+) -> Response:
+    """The learner's answer to what an instructor asked before deciding; then it is the instructors' turn again."""
+    if _question_to(service, visitor, facts) is None:
+        return flash.redirect(
+            f"/attempts/{facts.id}", service.secret, "No question waits for your answer.", kind="note"
+        )
+    text = form.needed("answer", "An answer")
+    if form.good:
+        try:
+            reviews.answer(service.store, facts.id, text, author_id=visitor.account.id)
+        except UsageError as error:
+            # Decided, or answered in another window, in this very moment.
+            form.errors["answer"] = f"{error}"
+        else:
+            done = "Your answer is with the instructors; they decide next."
+            return flash.redirect(f"/attempts/{facts.id}", service.secret, done)
+    return _page(request, service, visitor, facts, form, 422)
+
+
+def _question_to(service: WebService, visitor: Visitor, facts: StoredAttempt) -> LastWord | None:
+    """What the visitor was asked about an attempt of theirs, and has not answered."""
+    if facts.person_id != visitor.account.id or hidden_until(service, visitor, facts) is not None:
+        return None
+    return open_questions(service.store, [facts.id]).get(facts.id)
 
 
 @router.post("/attempts/{attempt_id}/cancel")
@@ -132,7 +174,12 @@ def _live(
 
 
 def _over(
-    request: Request, service: WebService, visitor: Visitor, facts: StoredAttempt, context: dict[str, Any]
+    request: Request,
+    service: WebService,
+    visitor: Visitor,
+    facts: StoredAttempt,
+    context: dict[str, Any],
+    status_code: int,
 ) -> Response:
     hidden, teaches = context["hidden_until"] is not None, visitor.teaches(facts.course_id)
     judged = facts.state is AttemptState.JUDGED
@@ -142,8 +189,10 @@ def _over(
         request,
         "attempt.html.j2",
         visitor=visitor,
+        status_code=status_code,
         headers={"Content-Security-Policy": _REPORT_CSP} if report else None,
         report=report,
+        question=_question_to(service, visitor, facts),
         in_force=next((one for one in overrides if one.withdrawn_at is None), None),
         overrides=overrides,
         comments=() if hidden else reviews.comments_of(service.store, facts.id),

@@ -184,7 +184,7 @@ def _next(waiting: Sequence[HeldAttempt], facts: StoredAttempt) -> tuple[str, st
     ids = [one.attempt_id for one in waiting]
     here = ids.index(facts.id) if facts.id in ids else 0
     rest = [one for one in (*waiting[here:], *waiting[:here]) if one.attempt_id != facts.id]
-    following = next((one for one in rest if one.asked_at is None), None)
+    following = next((one for one in rest if not one.waits_for_learner), None)
     if following is not None:
         more = "This is the last one." if len(rest) == 1 else f"This is the next; {len(rest)} wait."
         return f"/attempts/{following.attempt_id}/review", more
