@@ -120,15 +120,19 @@ def _wrong_points(promised: PromisedSubmission, attempt: Attempt) -> list[str]:
     told = _planned_points(attempt)
     if other := [r.id for r in grade.rubric if told and r.points != told[r.id]]:
         broken.append(f"worth other points than the task's page says: {', '.join(other)}")
+    accepted = grade.verdict == promised.verdict == Verdict.ACCEPTED
+    timed = {item.id for item in attempt.task.rubric if item.metric == "time"}
     # Nothing between ranks can show on one, where several are meant.
     alone = one_rank_of_several(grade.world_size, attempt.task.profile(grade.profile))
-    if grade.verdict == promised.verdict == Verdict.ACCEPTED and not promised.codes and not alone:
-        timed = {item.id for item in attempt.task.rubric if item.metric == "time"}
-        if short := [i for i in _short(grade) if i not in timed]:
-            broken.append(f"accepted without a finding, and short of points in: {', '.join(short)}")
+    # What is accepted earns 100, less what time costs; fewer only by a fault and by points that are promised.
+    due = accepted and not alone and not (promised.points and promised.codes)
+    if due and (short := [i for i in _short(grade) if i not in timed]):
+        why = "; promise what it earns with `# points:`" if promised.codes else ", with no finding promised"
+        broken.append(f"accepted, and short of points in: {', '.join(short)}{why}")
     if promised.points is not None and _points_hold(attempt):
         low, high = promised.points
-        if not low - _POINTS_SLACK <= grade.points <= high + _POINTS_SLACK:
+        late = sum(r.points - r.earned for r in grade.rubric if r.id in timed) if accepted else 0.0
+        if not low - _POINTS_SLACK <= grade.points + late <= high + _POINTS_SLACK:
             wanted = f"{low:g}" if low == high else f"{low:g} to {high:g}"
             broken.append(f"{grade.points:g} points, promised {wanted}")
     return broken

@@ -1,4 +1,4 @@
-"""A promise about a submission says nothing about how fast the machine was, unless it names the code."""
+"""A promise says nothing about how fast the machine was, unless it names the code; else what is accepted earns 100."""
 
 from __future__ import annotations
 
@@ -27,8 +27,17 @@ def judged(*codes: str) -> Attempt:
     return replace(attempt, grade=replace(attempt.grade, findings=found))
 
 
-def promised(*codes: str) -> PromisedSubmission:
-    return PromisedSubmission(Path("x.py"), "accepted/x", "accepted", codes, (), SUBMISSION)
+def promised(*codes: str, points: float | None = None) -> PromisedSubmission:
+    wanted = None if points is None else (points, points)
+    return PromisedSubmission(Path("x.py"), "accepted/x", "accepted", codes, (), SUBMISSION, wanted)
+
+
+def short_of(item: str, *codes: str) -> Attempt:
+    """Accepted, and without the points of one item."""
+    attempt = judged(*codes)
+    rubric = factory.rubric({item: codes})
+    earned = sum(one.earned for one in rubric)
+    return replace(attempt, grade=replace(attempt.grade, rubric=rubric, points=earned))
 
 
 def test_what_depends_on_the_clock() -> None:
@@ -44,3 +53,15 @@ def test_a_busy_machine_breaks_no_promise(code: str) -> None:
 
 def test_other_hints_do() -> None:
     assert broken_promises(promised(), judged("DATA006", "PERF002")) == ["found but not promised: DATA006"]
+
+
+def test_what_is_accepted_earns_100_unless_a_fault_and_its_points_are_promised() -> None:
+    without_time, without_io = short_of("time"), short_of("io", "IO002")
+    assert broken_promises(promised(), without_time) == [], "time costs what it costs"
+    assert broken_promises(promised(points=100), without_time) == []
+    (told,) = broken_promises(promised("IO002"), without_io)
+    assert told == "accepted, and short of points in: io; promise what it earns with `# points:`"
+    assert broken_promises(promised("IO002", points=90), without_io) == []
+    assert broken_promises(promised("IO002", points=95), without_io) == ["90 points, promised 95"]
+    (told,) = broken_promises(promised(points=90), short_of("io"))
+    assert told == "accepted, and short of points in: io, with no finding promised"

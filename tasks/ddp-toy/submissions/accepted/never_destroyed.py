@@ -1,4 +1,5 @@
 # expect: DIST002
+# points: 94.4-95
 """
 A toy network on several ranks, sound but for its end: nobody takes the group down.
 

@@ -1,4 +1,5 @@
 # expect: DIST002
+# points: 94.4-95
 """
 The steps of the hands-on slides, one after the other: group, device, wrapper, partition, output of one rank.
 
