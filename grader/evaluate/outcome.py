@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grader.checks.evidence import Evidence, SourceEvidence
-from grader.checks.needed_lines import START_GROUP
 from grader.checks.run.replica_comparison import compare_finals, incomparable
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.source.script import Script
@@ -109,7 +108,7 @@ class Outcome:
             return ""
         alone = any(check.code == NO_GROUP and check.state is State.CONTRADICTED for check in self.checks)
         if alone or (self.completed and run.world_size > 1 and not run.grouped):
-            return f"First form a process group: call `{START_GROUP}` on every rank."
+            return "First form a process group with `dist.init_process_group`."
         if not self.completed:
             return _STOPPED.get(run.record.ending, "")
         return "" if self.trained else "First train the model: nothing that changes its weights was seen."

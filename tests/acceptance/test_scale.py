@@ -91,7 +91,14 @@ def test_what_never_happened_earns_nothing_and_names_the_step_that_comes_first(
 ) -> None:
     task = load_task(name)
     several = task.profiles[0].nproc_per_node > 1
-    steps = [(HELLO, "First form a process group: " if several else "First train the model: ")]
+    steps = [
+        (
+            HELLO,
+            "First form a process group with `dist.init_process_group`."
+            if several
+            else "First train the model: ",
+        )
+    ]
     steps += [(GROUP, "First train the model: ")] if several else []
     for number, (text, first) in enumerate([*steps, (STOPS, "First mend what stopped the script.")]):
         script = Submission("idle", (SourceFile("train.py", text),))
