@@ -109,7 +109,7 @@ def held_since(store: Store, attempt_ids: Collection[int]) -> dict[int, datetime
 
 def open_questions(store: Store, attempt_ids: Collection[int]) -> dict[int, LastWord]:
     """What the learners of these attempts were asked and have not answered, while they are held."""
-    held = held_since(store, attempt_ids)
+    held = held_since(store, attempt_ids) if attempt_ids else {}
     if not held:
         return {}
     with store.read() as connection:
