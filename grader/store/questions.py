@@ -34,6 +34,8 @@ def last_words(connection: Connection, attempt_ids: Collection[int]) -> dict[int
 
     Within a transaction of the caller's.
     """
+    if not attempt_ids:
+        return {}
     last = (
         select(EventRow.attempt_id, func.max(EventRow.seq).label("seq"))
         .where(EventRow.attempt_id.in_(attempt_ids), EventRow.kind.in_((ASKED, ANSWERED)))
