@@ -83,6 +83,7 @@ class Rank:
             suspicions=self.suspicions,
             problems=self.problems,
             num_lines=100,
+            num_bytes=10_000,
             last_t=self.t,
         )
 
