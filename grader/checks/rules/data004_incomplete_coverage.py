@@ -185,7 +185,7 @@ def _unused_hit(evidence: Evidence, unused: tuple[FedSamples, ...]) -> Hit:
     site = evidence.ledger.training[0].site
     return Hit(
         message=(
-            f"Rank {worst.rank} drew {count(worst.num_drawn, 'training sample')} in all, and its model was called with "
+            f"Rank {worst.rank} drew {count(worst.num_drawn, 'training sample')} in all, and its model worked on "
             f"{worst.num_fed:,} ({share(worst.num_fed, worst.num_drawn)}): the rest of each batch that "
             f"{at(site, 'the training loop')} brings is thrown away, and the model can't learn from it."
         ),

@@ -67,9 +67,7 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
                 found.append(Contradiction(fact, True, (trace.rank,)))
     if evidence.record.ending is Ending.COMPLETED:
         found += _weights(evidence)
-        found += [
-            Contradiction(fact, True) for fact in (unlearned(evidence), carried_data(evidence.script)) if fact
-        ]
+        found += [Contradiction(fact, True) for fact in (unlearned(evidence), _carried(evidence)) if fact]
     told = (
         foreign_samples(evidence),
         pretended_samples(evidence),
@@ -84,6 +82,12 @@ def contradictions(evidence: Evidence) -> tuple[Contradiction, ...]:
     found += _file_times(evidence)
     found += [Contradiction(fact, True) for fact in (silent_wire(evidence), one_rank_works(evidence)) if fact]
     return tuple(found)
+
+
+def _carried(evidence: Evidence) -> str:
+    """Data in the text, where weights were scored that it may have to do with."""
+    scored = evidence.evaluation is not None and evidence.evaluation.sums
+    return carried_data(evidence.script) if scored else ""
 
 
 def _silence(trace: RankTrace, record: RankRecord) -> list[Contradiction]:

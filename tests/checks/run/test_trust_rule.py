@@ -231,6 +231,8 @@ def test_averaged_gradients_over_a_silent_wire(tell: Any) -> None:
 def test_a_text_that_carries_weights(tell: Any, written: Callable[[bytes], str]) -> None:
     story = tell.honest()
     story.text = f"import torch\n\nWEIGHTS = '''{written(Random(1).randbytes(40_000))}'''\ntrain()\n"
+    assert story.observation("TRUST002").state is CLEAN, "nothing was scored that it could have to do with"
+    story.evaluation = scored(*SUMS)
     observation = story.observation("TRUST002")
     assert holds(observation)
     assert "From train.py:3 on, the text carries" in observation.hits[0].details["facts"][0]
@@ -241,6 +243,7 @@ def test_a_long_text_with_tables(tell: Any) -> None:
     words = "\n".join(f"    'class number {n} of a thousand'," for n in range(1000))
     numbers = "\n".join(f"    ({n % 251}, {n * 7 % 241}, {n * 13 % 239})," for n in range(256))
     story.text = f"CLASSES = [\n{words}\n]\nPALETTE = [\n{numbers}\n]\ntrain()\n" + Path(__file__).read_text()
+    story.evaluation = scored(*SUMS)
     assert story.observation("TRUST002").state is CLEAN
 
 

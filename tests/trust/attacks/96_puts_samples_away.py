@@ -4,7 +4,7 @@
 # runtimes = ["docker"]
 # verdicts = ["rejected"]
 # codes = ["DATA004"]
-# says = ["throws the rest of each batch away", "(25 %)"]
+# says = ["its model worked on 450 (25 %)"]
 # ///
 import honest
 
