@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from grader.probe import code_locations, events, loss_origins, models, trained_models
@@ -19,9 +18,6 @@ _MANY_GRADIENTS = 16
 
 _MANY_CHANGES = 2
 
-before_backward: list[Callable[[], None]] = []
-"""Called before each backward pass; empty at most steps."""
-
 _in_backward = False
 _between_steps: tuple[int, list[float | None], int] = (-1, [], 0)
 """Steps so far, and fingerprints of trained weights, when many gradients had been taken since the last of them; how
@@ -31,7 +27,7 @@ often these had changed by then: once is what sharpness-aware minimisation does.
 @guarded("backward")
 def _backward(tensors: Any) -> None:
     # Every step pays for this: nothing is called that has nothing to do.
-    for action in tuple(before_backward):
+    for action in tuple(models.before_pass):
         action()
     if counters.bypass is not None:
         models.confirm_bypass()

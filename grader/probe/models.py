@@ -68,8 +68,8 @@ _torch: Any = None
 _ddp: Any = None
 _inside = False  # during the forward pass of a tracked model: those inside it belong to it
 
-before_forward: list[Callable[[], None]] = []
-"""Called at each forward pass of a tracked model, before anything else."""
+before_pass: list[Callable[[], None]] = []
+"""Called at each forward pass of a tracked model and each backward pass, before anything else; mostly empty."""
 
 before_training_forward: list[Callable[[TrackedModel, Any], None]] = []
 """Called at each forward pass in training mode with gradients, also of modules that may yet turn out to be trained."""
@@ -146,7 +146,7 @@ def _turns_out(known: TrackedModel, model: Any) -> bool:
 def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Note a forward pass; the samples that it was given."""
     # Every step pays for this: nothing is called that has nothing to do.
-    for action in before_forward:
+    for action in tuple(before_pass):
         action()
     now = counters
     now.forwards += 1

@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Any
 
 from grader.probe import (
-    backward_passes,
     code_locations,
     evaluation_passes,
     events,
@@ -157,9 +156,8 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
         return
     known.due = counters.steps - 1
     _due.append(known)
-    if _write_due not in models.before_forward:
-        models.before_forward.append(_write_due)
-        backward_passes.before_backward.append(_write_due)
+    if _write_due not in models.before_pass:
+        models.before_pass.append(_write_due)
     if not known.beside:
         known.watch = watch(p for _, p in known.chosen)
     count = count if count < FIRST_SAMPLED else count // known.every
@@ -194,9 +192,8 @@ def _write_params(known: _Optimizer) -> None:
 
 
 def _write_due() -> None:
-    if _write_due in models.before_forward:
-        models.before_forward.remove(_write_due)  # most steps have nothing to write
-        backward_passes.before_backward.remove(_write_due)
+    if _write_due in models.before_pass:
+        models.before_pass.remove(_write_due)  # most steps have nothing to write
     while _due:
         _write_params(_due[0])
 

@@ -57,6 +57,7 @@ from grader.checks.source.early_steps import steps_before_backward
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
+from grader.checks.source.training_loops import SHARDING
 from grader.model.finding import Severity
 from grader.model.fix import Fix
 
@@ -64,10 +65,6 @@ if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
 
 SEVERITY = Severity.ERROR
-_SHARDING = (
-    "torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard",
-    "torch.distributed._composable.fsdp.fully_shard",
-)  # fmt: skip
 _HINT = "Build the optimizer from the model that you train: `torch.optim.SGD(model.parameters(), …)`."
 
 
@@ -202,7 +199,7 @@ def _sharded_later(script: Script, optimizer: ast.Call, owners: list[ast.expr]) 
     made = {
         o for owner in owners for o in script.values.origins(owner, returns=False) if isinstance(o, ast.Call)
     }
-    for call in script.calls(*_SHARDING):
+    for call in script.calls(*SHARDING):
         module = script.argument(call, "module") or (call.args[0] if call.args else None)
         later = start(call) > start(optimizer) and tree.function(call) is tree.function(optimizer)
         if module is None or not later or call not in tree.parent:

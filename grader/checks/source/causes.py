@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of
 from grader.model.call_site import Site
 from grader.model.finding import Location
+
+
+@dataclass(frozen=True, slots=True)
+class CauseInText:
+    """What a text does: its lines, the one to change first, what they do as a sentence, and what to write."""
+
+    nodes: tuple[ast.AST, ...]
+    says: str
+    hint: str
 
 
 def lines(script: Script, nodes: Iterable[ast.AST]) -> tuple[Location, ...]:

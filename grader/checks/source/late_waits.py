@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from grader.checks.source.causes import CauseInText
 from grader.checks.source.collectives import REDUCING
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import FUNCTIONS, Loop, walk
@@ -16,16 +16,7 @@ from grader.checks.source.syntax_nodes import FUNCTIONS, Loop, walk
 _MAX_DEPTH = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LateWait:
-    """Such an exchange: its lines, the one to change first, what they do as a sentence, and what to write."""
-
-    nodes: tuple[ast.AST, ...]
-    says: str
-    hint: str
-
-
-def late_wait(script: Script) -> LateWait | None:
+def late_wait(script: Script) -> CauseInText | None:
     """The first one whose wait stands below the step of its round, or nowhere."""
     started = [c for c in script.calls(*REDUCING) if _is_started(script, c)]
     if not started:
@@ -36,7 +27,7 @@ def late_wait(script: Script) -> LateWait | None:
         kept = (
             "Keep what the call returns, and call its `wait()` before the step; or leave `async_op=True` out."
         )
-        return LateWait((first,), f"{says}, and nothing waits for its end.", kept)
+        return CauseInText((first,), f"{says}, and nothing waits for its end.", kept)
     own = {script.names.tree(c).function(c) for c in started}
     if any(script.names.tree(w).function(w) in own for w in waits):
         return None
@@ -44,7 +35,7 @@ def late_wait(script: Script) -> LateWait | None:
         found = _below_the_step(script, draw.loop, waits) if draw.trains else None
         if found is not None:
             backward, step, wait = found
-            return LateWait(
+            return CauseInText(
                 (wait, first, step),
                 f"{says}, and {script.at(wait)} waits for its end below the step at {script.at(step)}: the step takes "
                 "gradients that are not added up yet.",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from grader.checks.source.causes import CauseInText
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.syntax_nodes import name_of, walk
 
@@ -23,22 +23,13 @@ _WORKER = "torch.utils.data.get_worker_info"
 _MAX_DEPTH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class OverlapCause:
-    """One of them: the lines, the one to change first, what they do as a sentence, and what to write."""
-
-    nodes: tuple[ast.AST, ...]
-    says: str
-    hint: str
-
-
-def overlap_cause(script: Script, first_epoch: int) -> OverlapCause | None:
+def overlap_cause(script: Script, first_epoch: int) -> CauseInText | None:
     """The first one that the text shows; `first_epoch`: the number of the first epoch with samples in common."""
     known = (_drawn_by_some(script, first_epoch), _counted_together(script), _windows(script))
     return next((cause for found in known for cause in found), None)
 
 
-def _drawn_by_some(script: Script, first_epoch: int) -> Iterable[OverlapCause]:
+def _drawn_by_some(script: Script, first_epoch: int) -> Iterable[CauseInText]:
     """A draw behind a test of the rank, from what the shuffle of all ranks is drawn from."""
     orders = [c for c in script.called(*_ORDERING) if script.guards.partial(c) is None]
     for draw in script.called(*_TORCH_DRAWS, *_OWN_DRAWS):
@@ -56,7 +47,7 @@ def _drawn_by_some(script: Script, first_epoch: int) -> Iterable[OverlapCause]:
                 if named is not None
                 else (f"let {script.quote(draw)} draw from one of its own")
             )
-            yield OverlapCause(
+            yield CauseInText(
                 (draw, order, guard.test),
                 f"{script.at(draw)} draws on some ranks only, behind {script.quote(guard.test)}, from the generator "
                 f"that all ranks shuffle with at {script.at(order)}: from then on each has another order.",
@@ -84,7 +75,7 @@ def _drawn_from(script: Script, call: ast.Call) -> set[object] | None:
     )
 
 
-def _counted_together(script: Script) -> Iterable[OverlapCause]:
+def _counted_together(script: Script) -> Iterable[CauseInText]:
     """`rank + worker`: worker 1 of rank 0 then has the number of worker 0 of rank 1."""
     for node, rank, other in _sums_with_rank(script):
         if not _of_worker(script, other, "id"):
@@ -100,7 +91,7 @@ def _counted_together(script: Script) -> Iterable[OverlapCause]:
         ]
         workers = ast.unparse(many[0]) if many else "num_workers"
         right = f"{ast.unparse(rank)} * {workers} + {ast.unparse(other)}"
-        yield OverlapCause(
+        yield CauseInText(
             (node,),
             f"{script.at(node)} numbers the stripes by {script.quote(node)}: worker 1 of rank 0 and worker 0 of rank 1 "
             "read the same one.",
@@ -122,7 +113,7 @@ def _of_worker(script: Script, node: ast.expr, part: str) -> bool:
     )
 
 
-def _windows(script: Script) -> Iterable[OverlapCause]:
+def _windows(script: Script) -> Iterable[CauseInText]:
     """`order[first:first + share]` with `first = start + rank`."""
     for tree in script.trees:
         for node in walk(tree.root):
@@ -141,7 +132,7 @@ def _windows(script: Script) -> Iterable[OverlapCause]:
                     if isinstance(lengths[0], ast.Name | ast.Attribute | ast.Constant)
                     else f"({length})"
                 )
-                yield OverlapCause(
+                yield CauseInText(
                     (total, node),
                     f"{script.at(total)} begins a window {script.quote(total)}, one sample behind that of the "
                     f"rank before, but it is `{length}` samples long.",

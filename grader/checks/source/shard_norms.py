@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.training_loops import FULLY_SHARD
 
-_SHARDING = ("torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard")
 _SCALES = ("mul_", "div_", "mul", "div")
 _NORMS = {"norm", "vector_norm", "square", "pow", "dot", "vdot"}
 _BRINGING = {"full_tensor", "redistribute"}
@@ -30,7 +30,7 @@ class OwnNorm:
 
 def norms_of_own_parts(script: Script) -> Iterable[OwnNorm]:
     """Such scalings, the first of each function."""
-    sharded = script.calls(*_SHARDING)
+    sharded = script.calls(*FULLY_SHARD)
     if not sharded or not script.called("to_local"):
         return
     seen: set[ast.AST | None] = set()

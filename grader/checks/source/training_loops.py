@@ -22,10 +22,10 @@ from grader.checks.source.value_sources import Values
 DATA_LOADER = "torch.utils.data.DataLoader"
 SAMPLER = "torch.utils.data.DistributedSampler"
 DDP = "torch.nn.parallel.DistributedDataParallel"
+FULLY_SHARD = ("torch.distributed.fsdp.fully_shard", "torch.distributed._composable.fsdp.fully_shard")
+SHARDING = ("torch.distributed.fsdp.FullyShardedDataParallel", *FULLY_SHARD)
 OTHER_WRAPPERS = (
-    "torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard",
-    "torch.distributed._composable.fsdp.fully_shard", "torch.distributed._composable.replicate",
-    "apex.parallel.DistributedDataParallel",
+    *SHARDING, "torch.distributed._composable.replicate", "apex.parallel.DistributedDataParallel",
 )  # fmt: skip
 _NO_GRAD = {"torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled"}
 

@@ -192,7 +192,7 @@ def _over(
         status_code=status_code,
         headers={"Content-Security-Policy": _REPORT_CSP} if report else None,
         report=report,
-        question=_question_to(service, visitor, facts),
+        question=_question_to(service, visitor, facts) if context["held_since"] else None,
         in_force=next((one for one in overrides if one.withdrawn_at is None), None),
         overrides=overrides,
         comments=() if hidden else reviews.comments_of(service.store, facts.id),
