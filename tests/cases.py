@@ -53,6 +53,8 @@ from tests.web.whole_class import hold_for_class
 
 NEAR = 3
 """Lines by which a named place may be off."""
+DEFAULT_TASK = "ddp-fashion"
+"""Of scripts whose manifest names none, since any would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ def read_cases(folder: Path) -> Iterator[Case]:
             lines = tuple((file, int(number)) for file, _, number in places)
             flaw = Flaw(frozenset(told["codes"]) | frozenset(told["neighbours"]), lines)
         harmless = told.get("verdict") == "accepted" and not told.get("gained")
-        yield Case(re.sub(r"\.py$", "", told["case"]), told["task"], path, flaw, "goal" in told, harmless)
+        name, task = re.sub(r"\.py$", "", told["case"]), told["task"] or DEFAULT_TASK
+        yield Case(name, task, path, flaw, "goal" in told, harmless)
 
 
 def faults_of(case: Case, grade: Grade) -> Iterator[str]:

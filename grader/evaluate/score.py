@@ -35,6 +35,8 @@ MAX_NOT_SEEN = 20.0
 MAX_UNTRAINED = 10.0
 """Points that an attempt earns at most before anything is trained: all that is asked for serves a training."""
 _HELD = "Held for review: a person looks at this attempt before it is graded. No attempt is lost."
+_MOST_NAMED = 2
+"""Things that a run did not come to, by name in a verdict's sentence."""
 _MISSED = (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
 
 
@@ -55,10 +57,14 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Something that gates acceptance: in words, and the codes of what was found there."""
+    """Something that gates acceptance: in words, and the codes of what was found there.
+
+    `reached`: the run came to it, so that something is to be said of it.
+    """
 
     sentence: str
     codes: tuple[str, ...]
+    reached: bool = True
 
 
 def score(
@@ -85,7 +91,7 @@ def score(
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
     review = _review(findings, rubric, outcome)
     gates = missed(task, findings, rubric, charged)
-    verdict, reason = _verdict(findings, [one.sentence for one in gates], run, review)
+    verdict, reason = _verdict(findings, _in_one_sentence(gates), run, review)
     return Score(
         verdict=verdict,
         reason=reason,
@@ -106,7 +112,7 @@ def gating_codes(missed: list[Missed]) -> tuple[str, ...]:
 
 def _verdict(
     findings: tuple[Finding, ...],
-    missed: list[str],
+    missed: str,
     run: Evidence | None,
     review: tuple[str, ...],
 ) -> tuple[Verdict, str]:
@@ -124,7 +130,7 @@ def _verdict(
     if record.ending in _ENDINGS:
         return _ENDINGS[record.ending], record.ending_reason
     if missed:
-        return Verdict.REJECTED, "What must be right is not yet: " + "; ".join(missed) + "."
+        return Verdict.REJECTED, f"What must be right is not yet: {missed}."
     # Only what would otherwise be accepted needs a person: a learner who misses a target is told so at once.
     if review:
         return Verdict.HELD, _HELD
@@ -167,11 +173,21 @@ def missed(
         minor = item.state is ItemState.PARTLY and item.codes and set(item.codes) <= only_charged - gating
         if item.must and item.state in _MISSED and not minor:
             sentence = f"“{item.title}”{_missed_by(item, told)}"
-            gates.append(Missed(sentence, item.codes))
+            reached = bool(item.codes) or item.state is not ItemState.NOT_REACHED
+            gates.append(Missed(sentence, item.codes, reached))
             named |= set(item.codes)
     if rest := sorted(gating - named):
         gates.append(Missed(f"what {listed(rest)} found", tuple(rest)))
     return gates
+
+
+def _in_one_sentence(missed: list[Missed]) -> str:
+    """What the run came to, each by name; of the rest only how many where they are more than a sentence bears."""
+    later = [one for one in missed if not one.reached]
+    if len(later) <= _MOST_NAMED or len(later) == len(missed):
+        return "; ".join(one.sentence for one in missed)
+    named = "; ".join(one.sentence for one in missed if one.reached)
+    return f"{named}; and {len(later)} more that were not reached"
 
 
 def _missed_by(item: RubricResult, told: set[str]) -> str:

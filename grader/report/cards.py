@@ -63,7 +63,8 @@ class CardGroup:
         severity: what they come to: `ERROR` stands in the way of acceptance, `WARNING` costs points, `HINT` is free.
         heading, lead: for people.
         cards: what to mend first comes first.
-        missing: rubric items, as title and reason, that stand in the way of acceptance too and that no card is about.
+        missing: rubric items, as title and reason, that stand in the way of acceptance too and that no card is about;
+        not_reached: those of them that the run did not come to.
     """
 
     severity: Severity
@@ -71,6 +72,12 @@ class CardGroup:
     lead: str
     cards: tuple[Card, ...]
     missing: tuple[tuple[str, str], ...] = ()
+    not_reached: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many things stand under the heading."""
+        return len(self.cards) + len(self.missing) + len(self.not_reached)
 
 
 def group_cards(
@@ -91,15 +98,16 @@ def group_cards(
     for number, finding in enumerate(ordered, start=1):
         card = _card(number, finding, submission, rubric, titles or {}, context)
         members[effects[id(finding)]].append(card)
-    missing = _missing(grade) if grade is not None else ()
+    missing = _missing(grade, (ItemState.LOST, ItemState.PARTLY)) if grade is not None else ()
+    not_reached = _missing(grade, (ItemState.NOT_REACHED,)) if grade is not None else ()
     groups = []
     for severity, cards in members.items():
-        others = missing if severity is Severity.ERROR else ()
-        if cards or others:
+        others = (missing, not_reached) if severity is Severity.ERROR else ((), ())
+        if cards or any(others):
             heading, lead = SEVERITIES[severity]
             if severity is Severity.WARNING and (cost := _cost(cards, rubric)):
                 lead = f"{points_text(cost)} {'point' if cost == 1 else 'points'} in all. {lead}"
-            groups.append(CardGroup(severity, heading, lead, tuple(cards), others))
+            groups.append(CardGroup(severity, heading, lead, tuple(cards), *others))
     return tuple(groups)
 
 
@@ -157,18 +165,17 @@ def _cost(cards: Iterable[Card], rubric: Sequence[RubricResult]) -> float:
     return round(_cost_of(codes | brought, rubric), 2)
 
 
-def _missing(grade: Grade) -> tuple[tuple[str, str], ...]:
-    """Must items that were missed without a finding of their own: a target, or what was never begun.
+def _missing(grade: Grade, states: Collection[ItemState]) -> tuple[tuple[str, str], ...]:
+    """Must items in these states without a finding of their own: a target, or what was never begun.
 
     Of a run that ended early, or never began, all that follows is missing: what happened there says enough.
     """
     if grade.verdict is not Verdict.REJECTED or not grade.phases:
         return ()
-    missed = (ItemState.LOST, ItemState.PARTLY, ItemState.NOT_REACHED)
     return tuple(
         (item.title, item.reason)
         for item in grade.rubric
-        if item.must and item.state in missed and not item.codes
+        if item.must and item.state in states and not item.codes
     )
 
 

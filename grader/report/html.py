@@ -30,7 +30,7 @@ from grader.report.not_reached import not_reached_sentence
 from grader.report.page_engine import page_engine
 from grader.report.pages import rule_pages
 from grader.report.plots import Plot, draw_plots
-from grader.report.praise import praise
+from grader.report.praise import praise, verified_checks
 from grader.report.quote import quotes
 
 _MAX_SOURCE_LINES = 3000
@@ -117,7 +117,7 @@ def to_html(
             failures=failures,
             ranks=endings.rank_rows(attempt),
             left_out=sum(item.state is ItemState.NOT_SHOWN for item in grade.rubric),
-            right=praise(_checks(grade, State.VERIFIED), titles),
+            right=praise(verified_checks(grade), titles),
             unseen=_checks(grade, State.NOT_OBSERVABLE) + _checks(grade, State.NOT_REACHED),
             plots=plots,
             phases=phase_bars(grade.phases),
@@ -184,13 +184,13 @@ def _below_title(text: str) -> str:
 def _tally(grade: Grade, groups: tuple[cards.CardGroup, ...]) -> str:
     """What was found, counted as the groups below are, and what was checked: the same for staff and learners."""
     found = [
-        f"{_num_shown(group)} {_TALLIES[group.severity][_num_shown(group) != 1]}"
+        f"{group.size} {_TALLIES[group.severity][group.size != 1]}"
         for group in groups
         if group.severity in _TALLIES
     ]
     parts = [", ".join(found) or "No findings"]
     for checks, words in (
-        (_checks(grade, State.VERIFIED), "verified"),
+        (verified_checks(grade), "verified"),
         (_checks(grade, State.NOT_OBSERVABLE) + _checks(grade, State.NOT_REACHED), "not observable"),
     ):
         num_staff = sum(map(staff_only, checks))
@@ -198,10 +198,6 @@ def _tally(grade: Grade, groups: tuple[cards.CardGroup, ...]) -> str:
             more = f" (and {num_staff} that only staff see)" if num_staff else ""
             parts.append(f"{wording.plural(len(checks) - num_staff, 'check')} {words}{more}")
     return " · ".join(parts)
-
-
-def _num_shown(group: cards.CardGroup) -> int:
-    return len(group.cards) + len(group.missing)
 
 
 def _checks(grade: Grade, state: State) -> tuple[CheckResult, ...]:

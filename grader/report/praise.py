@@ -1,6 +1,7 @@
 """What was right, grouped by what it is about, so that a long list reads as a short one.
 
-Says only what the checks say; a check that was not observable praises nobody.
+Says only what the checks say; a check that was not observable praises nobody, and nor does one that found no fault in
+a script that did nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from grader.model.finding import EvidenceKind, family_of
-from grader.model.grade import CheckResult
+from grader.model.grade import CheckResult, Grade, State
 from grader.report.audience import staff_only
 from grader.report.wording import FAMILIES
 
@@ -27,6 +28,13 @@ class Praise:
     heading: str
     seen: tuple[CheckResult, ...]
     read: tuple[tuple[str, str], ...]
+
+
+def verified_checks(grade: Grade) -> tuple[CheckResult, ...]:
+    """Checks that saw that it is right; none of an attempt that earned nothing, where there was nothing to see."""
+    if not grade.points:
+        return ()
+    return tuple(check for check in grade.checks if check.state is State.VERIFIED)
 
 
 def praise(checks: Iterable[CheckResult], titles: Mapping[str, str]) -> tuple[Praise, ...]:

@@ -21,6 +21,7 @@ from grader.report import banner, cards, endings, wording
 from grader.report.audience import Audience, for_audience, staff_only
 from grader.report.gauges import gauges
 from grader.report.not_reached import not_reached_sentence
+from grader.report.praise import verified_checks
 from grader.report.quote import quotes
 from grader.report.safe_text import one_line, visible
 from grader.report.terminal_cards import card_titles, print_groups
@@ -56,7 +57,7 @@ def print_attempt(
         writer.write(_ranks(rows, writer))
     # As many for staff as for learners.
     told = [check.state for check in grade.checks if not staff_only(check)]
-    num_verified = told.count(State.VERIFIED)
+    num_verified = sum(not staff_only(check) for check in verified_checks(grade))
     num_unseen = told.count(State.NOT_OBSERVABLE) + told.count(State.NOT_REACHED)
     writer.gap()
     if grade.checks:

@@ -45,13 +45,13 @@ def card_titles(pages: Mapping[str, str] | None) -> dict[str, str]:
 def print_groups(groups: Sequence[cards.CardGroup], writer: TerminalWriter) -> None:
     """Prints cards under the headings of their groups."""
     for group in groups:
-        writer.heading(f"{group.heading} ({len(group.cards) + len(group.missing)})", group.lead)
+        writer.heading(f"{group.heading} ({group.size})", group.lead)
         for card in group.cards:
             writer.gap()
             writer.write(_card_head(card), hang=3)
             for part in _card(card, writer):
                 writer.write(part, 3)
-        for title, reason in group.missing:
+        for title, reason in (*group.missing, *group.not_reached):
             writer.gap()
             writer.write(writer.cell(title, "bold"), hang=3)
             writer.write(worded(reason), 3)

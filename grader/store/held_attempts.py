@@ -6,7 +6,7 @@ They count as nothing meanwhile, and are nobody's fault. Deciding is an override
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,17 @@ class HeldAttempt:
     def waits_for_learner(self) -> bool:
         """Whether its learner was asked something and has not answered yet."""
         return self.last_word is not None and not self.last_word.answered
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTask:
+    """Of a learner's task: since when the first of its attempts waits for an instructor to decide.
+
+    `asked`: the attempt of which its learner was asked something and has not answered; None: there is none.
+    """
+
+    since: datetime
+    asked: int | None
 
 
 def held_attempts(store: Store, course_id: int) -> tuple[HeldAttempt, ...]:
@@ -118,18 +129,26 @@ def open_questions(store: Store, attempt_ids: Collection[int]) -> dict[int, Last
 
 def held_tasks(
     connection: Connection, course_task_ids: Collection[int], person_id: int
-) -> dict[int, datetime]:
-    """Since when the first of a learner's attempts waits for an instructor, by task; tasks without one are not in it.
+) -> dict[int, HeldTask]:
+    """A learner's tasks of which an attempt waits for an instructor, by their number.
 
     Within a transaction of the caller's.
     """
     statement = (
-        select(AttemptRow.course_task_id, func.min(GradeRow.created_at).label("since"))
+        select(AttemptRow.course_task_id, AttemptRow.id, GradeRow.created_at)
         .join(GradeRow, GradeRow.attempt_id == AttemptRow.id)
         .where(AttemptRow.person_id == person_id, AttemptRow.course_task_id.in_(course_task_ids), *_UNDECIDED)
-        .group_by(AttemptRow.course_task_id)
+        .order_by(GradeRow.created_at, AttemptRow.id)
     )
-    return {row.course_task_id: row.since for row in connection.execute(statement)}
+    rows = connection.execute(statement).all()
+    words = last_words(connection, [row.id for row in rows])
+    found: dict[int, HeldTask] = {}
+    for row in rows:
+        asked = row.id if row.id in words and not words[row.id].answered else None
+        held = found.setdefault(row.course_task_id, HeldTask(row.created_at, asked))
+        if held.asked is None and asked is not None:
+            found[row.course_task_id] = replace(held, asked=asked)
+    return found
 
 
 def _undecided() -> tuple[Any, ...]:

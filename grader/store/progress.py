@@ -17,7 +17,7 @@ from grader.store.attempt_results import read_results
 from grader.store.clock import now as database_time
 from grader.store.courses import AssignedTask, read_tasks
 from grader.store.database import Store
-from grader.store.held_attempts import held_tasks
+from grader.store.held_attempts import HeldTask, held_tasks
 from grader.store.limits import (
     DAY,
     Caps,
@@ -54,7 +54,7 @@ class OwnTask:
         unfinished: attempts that wait or run, oldest first.
         num_attempts: handed in so far; used_today, used: of those that count against the limits.
         late_days: days begun after the due date, now.
-        held_since: since when an attempt waits for an instructor to decide; None: none does, or it is hidden.
+        held: that an attempt waits for an instructor to decide; None: none does, or it is hidden.
         refusal: why nothing more is taken just now; None: it is.
     """
 
@@ -68,7 +68,7 @@ class OwnTask:
     used_today: int
     used: int
     late_days: int
-    held_since: datetime | None
+    held: HeldTask | None
     refusal: Refusal | None
 
     @property
@@ -138,7 +138,7 @@ def progress(
                 used_today=sum(at > now - DAY for at in counted),
                 used=len(counted),
                 late_days=days_late(now, due),
-                held_since=held.get(task.id) if hidden is None else None,
+                held=held.get(task.id) if hidden is None else None,
                 refusal=refusal,
             )
         )

@@ -14,6 +14,7 @@ from grader.model.grade import ItemState, Verdict
 from grader.model.run_options import Options
 from grader.model.submission import SourceFile, Submission
 from grader.pipeline import Pipeline
+from grader.report.html import to_html
 
 # The ladder of `assessment` begins with its skeleton, and promises its points.
 TASKS = [name for name in find_tasks() if name != "assessment"]
@@ -102,9 +103,15 @@ def test_what_never_happened_earns_nothing_and_names_the_step_that_comes_first(
     steps += [(GROUP, "First train the model: ")] if several else []
     for number, (text, first) in enumerate([*steps, (STOPS, "First mend what stopped the script.")]):
         script = Submission("idle", (SourceFile("train.py", text),))
-        grade = judged(pipeline, name, script, tmp_path / f"{number}").grade
+        attempt = judged(pipeline, name, script, tmp_path / f"{number}")
+        grade = attempt.grade
         if text != GROUP:
             assert grade.points == 0, [item.id for item in grade.rubric if item.earned]
+            assert "Nothing could be verified in this attempt." in to_html(attempt), "it praises nobody"
+        later = [item for item in grade.rubric if item.must and item.state is ItemState.NOT_REACHED]
+        if text == HELLO and len(later) > 2:
+            assert grade.verdict_reason.endswith(f"; and {len(later)} more that were not reached.")
+            assert not any(item.title in grade.verdict_reason for item in later)
         for item in grade.rubric:
             if item.state is ItemState.NOT_REACHED:
                 assert item.reason.count(first) == 1, item

@@ -56,3 +56,20 @@ def test_a_warning_of_a_must_item_stands_in_nobodys_way_who_is_accepted(
     judged = replace(factory.accepted().grade, verdict=verdict, rubric=(item("Equal", 12, "GRAD007"),))
     (group,) = group_cards([found], factory.submission(), judged)
     assert group.severity is effect
+
+
+def test_what_a_run_did_not_come_to_stands_together_below_what_is_wrong() -> None:
+    rubric = (
+        item("Joined", 0, "DIST001"),
+        *(
+            replace(item(name, 0), state=ItemState.NOT_REACHED, reason="First join.")
+            for name in ("Even", "Saved")
+        ),
+        replace(item("Accurate", 0), state=ItemState.LOST, reason="0.1 is below 0.9."),
+    )
+    judged = replace(factory.rejected().grade, rubric=rubric, findings=(), gating=("DIST001",))
+    found = Finding("DIST001", Severity.ERROR, EvidenceKind.TRACE, "No group.")
+    (group,) = group_cards([found], factory.submission(), judged)
+    assert group.missing == (("Accurate", "0.1 is below 0.9."),)
+    assert group.not_reached == (("Even", "First join."), ("Saved", "First join."))
+    assert group.size == 4

@@ -48,11 +48,11 @@ def test_the_learner_is_told_since_when_and_no_longer_once_it_is_decided(campus:
     held = campus.judge(campus.anna, grade=HELD)
     (own,) = progress(campus.store, campus.course, campus.anna)
     since = held_attempts.held_since(campus.store, [held])
-    assert own.held_since is not None
-    assert since == {held: own.held_since}
-    assert progress(campus.store, campus.course, campus.ben)[0].held_since is None
+    assert own.held is not None
+    assert since == {held: own.held.since}
+    assert progress(campus.store, campus.course, campus.ben)[0].held is None
     reviews.override(campus.store, held, Verdict.REJECTED, 10.0, "not yours", actor_id=campus.ines)
-    assert progress(campus.store, campus.course, campus.anna)[0].held_since is None
+    assert progress(campus.store, campus.course, campus.anna)[0].held is None
     assert held_attempts.held_since(campus.store, [held]) == {}
     result = attempt_results.results_of(campus.store, [held])[held]
     assert (result.verdict, result.points, result.decided) == (Verdict.REJECTED, 10.0, True)

@@ -102,9 +102,16 @@ def test_asking_decides_nothing_and_the_queue_remembers(school: School) -> None:
 def test_the_learner_answers_and_the_instructors_have_it_again(school: School) -> None:
     attempt, other = school.judge("anna", grade=HELD), school.judge("ben", grade=HELD)
     page, anna = f"/attempts/{attempt}", school.client("anna")
+    course = f"/courses/{school.course}"
+    ways = (course, f"{course}/tasks/{school.task}")
     assert "Your answer" not in anna.get(page).text, "nobody asked"
+    assert all(f'href="{page}#question"' not in anna.get(way).text for way in ways)
     decide(school, attempt, "ask", remark="What is <line> 3 for?")
     asked = anna.get(page).text
+    assert all(f'href="{page}#question"' in anna.get(way).text for way in ways), (
+        "each way leads to the question"
+    )
+    assert all("#question" not in school.client("ben").get(way).text for way in ways)
     assert f'action="{page}/answer"' in asked
     assert "&lt;time" not in asked
     assert "Ines asks you What is <line> 3 for?" in words(asked)
@@ -119,6 +126,7 @@ def test_the_learner_answers_and_the_instructors_have_it_again(school: School) -
     assert "Your answer is with the instructors" in done.text
     assert "It <counts> epochs." in words(done.text), "it stands among the comments"
     assert f'action="{page}/answer"' not in done.text
+    assert all(f'href="{page}#question"' not in anna.get(way).text for way in ways)
     twice = anna.post(f"{page}/answer", data={"answer": "again"}, follow_redirects=True)
     assert "No question waits for your answer." in twice.text
 
