@@ -79,6 +79,7 @@ FAULTS = """() => {
   for (const e of all('img')) if (!e.hasAttribute('alt')) say('no alt', e);
   for (const e of all('table')) if (!e.querySelector('th')) say('no header', e);
   for (const e of all('[tabindex]')) if (e.tabIndex > 0) say('order forced', e);
+  const pad = (e, side) => parseFloat(getComputedStyle(e.closest('.panel'))['padding' + side]);
   for (const e of all('.panel *').filter(shown)) {
     const inner = e.getBoundingClientRect(), outer = e.closest('.panel').getBoundingClientRect();
     let scrolled = e;
@@ -86,7 +87,9 @@ FAULTS = """() => {
       scrolled = scrolled.parentElement;
     }
     if (scrolled.matches('.panel') && getComputedStyle(e).position === 'static'
-        && (inner.right > outer.right + 1 || inner.left < outer.left - 1)) say('sticks out of its panel', e);
+        && (inner.right > outer.right - pad(e, 'Right') + 1 || inner.left < outer.left + pad(e, 'Left') - 1)) {
+      say('sticks out of its panel', e);
+    }
   }
   const navs = all('nav').filter(shown).map(name);
   if (new Set(navs).size !== navs.length) faults.push(`navs alike: ${navs}`);

@@ -63,6 +63,7 @@ def addresses(served: Served) -> dict[str, tuple[str | None, str]]:
     show(school, "anna", "accepted")
     rejected = show(school, "anna", "rejected", school.tasks["ddp-fashion"])
     crashed = show(school, "anna", "crashed", school.tasks["ddp-fashion"])
+    show(school, "ben", "deadlocked", school.tasks["ddp-fashion"])
     ines = school.people["ines"]
     reviews.comment(school.store, rejected, f"Look here {HOSTILE}", author_id=ines, path="train.py", line=23)
     reviews.override(school.store, rejected, Verdict.ACCEPTED, 70, f"good {HOSTILE}", actor_id=ines)
@@ -103,7 +104,7 @@ def addresses(served: Served) -> dict[str, tuple[str | None, str]]:
         "home, empty": ("new", "/"),
         "home": ("anna", "/"),
         "course": ("anna", course),
-        "course, new": ("ben", course),
+        "course after a deadlock": ("ben", course),
         "task": ("anna", f"{course}/tasks/{school.tasks['ddp-fashion']}"),
         "task, new": ("ben", f"{course}/tasks/{school.task}"),
         "waiting": ("ben", f"/attempts/{waiting}"),
