@@ -91,7 +91,7 @@ def score(
     points, max_points = round(sum(r.earned for r in rubric), 2), round(sum(r.points for r in rubric), 2)
     review = _review(findings, rubric, outcome)
     gates = missed(task, findings, rubric, charged)
-    verdict, reason = _verdict(findings, _in_one_sentence(gates), run, review)
+    verdict, reason = _verdict(findings, _in_one_sentence(gates, outcome.trained), run, review)
     return Score(
         verdict=verdict,
         reason=reason,
@@ -181,10 +181,10 @@ def missed(
     return gates
 
 
-def _in_one_sentence(missed: list[Missed]) -> str:
-    """What the run came to, each by name; of the rest only how many where they are more than a sentence bears."""
+def _in_one_sentence(missed: list[Missed], trained: bool) -> str:
+    """Each by name; of a script that trained nothing only what it came to, and how many more there are."""
     later = [one for one in missed if not one.reached]
-    if len(later) <= _MOST_NAMED or len(later) == len(missed):
+    if trained or len(later) <= _MOST_NAMED or len(later) == len(missed):
         return "; ".join(one.sentence for one in missed)
     named = "; ".join(one.sentence for one in missed if one.reached)
     return f"{named}; and {len(later)} more that were not reached"
