@@ -98,8 +98,8 @@ def group_cards(
     for number, finding in enumerate(ordered, start=1):
         card = _card(number, finding, submission, rubric, titles or {}, context)
         members[effects[id(finding)]].append(card)
-    missing = _missing(grade, (ItemState.LOST, ItemState.PARTLY)) if grade is not None else ()
-    not_reached = _missing(grade, (ItemState.NOT_REACHED,)) if grade is not None else ()
+    missing = _missing(grade, ItemState.LOST, ItemState.PARTLY)
+    not_reached = _missing(grade, ItemState.NOT_REACHED)
     groups = []
     for severity, cards in members.items():
         others = (missing, not_reached) if severity is Severity.ERROR else ((), ())
@@ -165,12 +165,12 @@ def _cost(cards: Iterable[Card], rubric: Sequence[RubricResult]) -> float:
     return round(_cost_of(codes | brought, rubric), 2)
 
 
-def _missing(grade: Grade, states: Collection[ItemState]) -> tuple[tuple[str, str], ...]:
+def _missing(grade: Grade | None, *states: ItemState) -> tuple[tuple[str, str], ...]:
     """Must items in these states without a finding of their own: a target, or what was never begun.
 
     Of a run that ended early, or never began, all that follows is missing: what happened there says enough.
     """
-    if grade.verdict is not Verdict.REJECTED or not grade.phases:
+    if grade is None or grade.verdict is not Verdict.REJECTED or not grade.phases:
         return ()
     return tuple(
         (item.title, item.reason)

@@ -6,7 +6,7 @@ They count as nothing meanwhile, and are nobody's fault. Deciding is an override
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlalchemy.orm import aliased
 
 from grader.model.grade import Verdict
 from grader.store.database import Store
-from grader.store.questions import LastWord, last_words
+from grader.store.questions import LastWord, last_words, unanswered
 from grader.store.tables import (
     AttemptRow,
     CourseTaskRow,
@@ -124,7 +124,7 @@ def open_questions(store: Store, attempt_ids: Collection[int]) -> dict[int, Last
     if not held:
         return {}
     with store.read() as connection:
-        return {one: word for one, word in last_words(connection, held).items() if not word.answered}
+        return unanswered(connection, held)
 
 
 def held_tasks(
@@ -140,15 +140,14 @@ def held_tasks(
         .where(AttemptRow.person_id == person_id, AttemptRow.course_task_id.in_(course_task_ids), *_UNDECIDED)
         .order_by(GradeRow.created_at, AttemptRow.id)
     )
+    since, asked = dict[int, datetime](), dict[int, int]()
     rows = connection.execute(statement).all()
-    words = last_words(connection, [row.id for row in rows])
-    found: dict[int, HeldTask] = {}
+    questions = unanswered(connection, [row.id for row in rows])
     for row in rows:
-        asked = row.id if row.id in words and not words[row.id].answered else None
-        held = found.setdefault(row.course_task_id, HeldTask(row.created_at, asked))
-        if held.asked is None and asked is not None:
-            found[row.course_task_id] = replace(held, asked=asked)
-    return found
+        since.setdefault(row.course_task_id, row.created_at)
+        if row.id in questions:
+            asked.setdefault(row.course_task_id, row.id)
+    return {task: HeldTask(at, asked.get(task)) for task, at in since.items()}
 
 
 def _undecided() -> tuple[Any, ...]:

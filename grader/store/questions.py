@@ -29,6 +29,12 @@ class LastWord:
     at: datetime
 
 
+def unanswered(connection: Connection, attempt_ids: Collection[int]) -> dict[int, LastWord]:
+    """The questions that wait for an answer, by attempt. Within a transaction of the caller's."""
+    words = last_words(connection, attempt_ids)
+    return {attempt: word for attempt, word in words.items() if not word.answered}
+
+
 def last_words(connection: Connection, attempt_ids: Collection[int]) -> dict[int, LastWord]:
     """The last question or answer of each of these attempts; those without any are not in it.
 

@@ -190,7 +190,7 @@ def check_run(evidence: Evidence) -> Observation:
     ):
         return not_observable("Epochs were broken off: how many steps were meant, nothing says.")
     steps = max(len(first.steps), delivered)
-    if (apart := steps_between_moves(ranks[0])) > 1 and (slow := _too_slow(told, len(first.steps), apart)):
+    if (apart := steps_between_moves(ranks[0])) > 1 and (slow := _as_long_as(told, len(first.steps))):
         return flagged(_slow_hit(evidence.script, *slow, len(first.steps), apart))
     moved = sum(1 for a, b in pairwise(first.rates) if a != b)
     if steps < _MIN_STEPS or moved < 0.8 * (len(first.steps) - 1):
@@ -210,10 +210,10 @@ def check_run(evidence: Evidence) -> Observation:
     return verified(f"{made}.")
 
 
-def _too_slow(told: list[tuple[Event, int]], steps: int, apart: int) -> tuple[Event, int] | None:
-    """A schedule as long as the run has optimizer steps, which it was not stepped with."""
+def _as_long_as(told: list[tuple[Event, int]], steps: int) -> tuple[Event, int] | None:
+    """A schedule as long as the run has optimizer steps; None of a run with few."""
     of_run = (x for x in told if abs(x[1] - steps) <= _TOLERANCE * steps)
-    return next(of_run, None) if steps >= _MIN_STEPS and apart > 1 else None
+    return next(of_run, None) if steps >= _MIN_STEPS else None
 
 
 def _slow_hit(script: Script, event: Event, length: int, steps: int, apart: int) -> Hit:

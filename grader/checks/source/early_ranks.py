@@ -8,13 +8,14 @@ is asked for before each start of the group, and read after one.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from grader.checks.source.collectives import INIT
 from grader.checks.source.edits import Edits
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import FUNCTIONS, VARIABLES, end, literal, start, walk
+from grader.checks.source.syntax_nodes import FUNCTIONS, VARIABLES, ancestors, end, literal, start, walk
 from grader.model.fix import Fix
 
 _JOINED = "torch.distributed.is_initialized"
@@ -135,15 +136,13 @@ class _Asked:
 
     def _fallback_around(self, call: ast.Call) -> ast.AST | None:
         """The branch, by expression or statement, that only asks where the group is joined."""
-        tree = self._script.names.tree(call)
-        above = tree.parent.get(call)
-        while above is not None and not isinstance(above, (*FUNCTIONS, ast.Lambda, ast.Module)):
+        names = self._script.names
+        for above in ancestors(names.tree(call).parent, call):
+            if isinstance(above, (*FUNCTIONS, ast.Lambda)):
+                break
             tested = walk(above.test) if isinstance(above, ast.If | ast.IfExp) else ()
-            if any(
-                isinstance(n, ast.Call) and self._script.names.qualified(n.func) == _JOINED for n in tested
-            ):
+            if any(isinstance(n, ast.Call) and names.qualified(n.func) == _JOINED for n in tested):
                 return above
-            above = tree.parent.get(above)
         return None
 
     def _times(self, place: ast.AST) -> list[tuple[ast.AST, ...]]:
@@ -180,14 +179,8 @@ def _compared(script: Script, one: tuple[ast.AST, ...], other: tuple[ast.AST, ..
         tree = script.names.tree(a)
         if script.names.tree(b) is not tree or tree.function(a) is not tree.function(b):
             return 0
-        if any(isinstance(n, ast.For | ast.While) and tree.inside(b, n) for n in _above(tree.parent, a)):
+        around = takewhile(lambda n: not isinstance(n, FUNCTIONS), ancestors(tree.parent, a))
+        if any(isinstance(n, ast.For | ast.While) and tree.inside(b, n) for n in around):
             return 0
         return -1 if end(a) <= start(b) else 1 if start(a) >= end(b) else 0
     return 0
-
-
-def _above(parent: dict[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
-    above = parent.get(node)
-    while above is not None and not isinstance(above, FUNCTIONS):
-        yield above
-        above = parent.get(above)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from grader.checks.source.collectives import INIT
 from grader.checks.source.reaching_assignments import is_main_block
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import UNKNOWN, name_of, start
+from grader.checks.source.syntax_nodes import UNKNOWN, ancestors, name_of, start
 from grader.checks.source.training_loops import SAMPLER
 from grader.checks.source.written_numbers import whole
 from grader.model.finding import Severity
@@ -86,11 +86,8 @@ def _group(script: Script, call: ast.Call, spawned: int | None) -> Iterable[Lite
 
 
 def _in_handler(script: Script, node: ast.AST) -> bool:
-    tree = script.names.tree(node)
-    above = tree.parent.get(node)
-    while above is not None and not isinstance(above, ast.ExceptHandler):
-        above = tree.parent.get(above)
-    return above is not None
+    around = ancestors(script.names.tree(node).parent, node)
+    return any(isinstance(above, ast.ExceptHandler) for above in around)
 
 
 def _spawned(script: Script) -> int | None:

@@ -15,7 +15,7 @@ from grader.checks.source.collected_values import GROWING
 from grader.checks.source.collectives import REDUCING, Collectives
 from grader.checks.source.library_names import Names
 from grader.checks.source.rank_messages import is_message, is_turn
-from grader.checks.source.syntax_nodes import LOOPS, end, name_of, start, walk
+from grader.checks.source.syntax_nodes import end, loop_above, name_of, start, walk
 from grader.checks.source.syntax_tree import Tree
 from grader.checks.source.training_loops import Draw, Training
 from grader.checks.source.value_sources import Values
@@ -197,7 +197,5 @@ class Reductions:
         """In one flat body: whether a reduction stands between the loop and the next round of the training loop."""
         if start(call) < end(draw.loop):
             return False
-        above = tree.parent.get(draw.loop)
-        while above is not None and not isinstance(above, LOOPS):
-            above = tree.parent.get(above)
+        above = loop_above(tree.parent, draw.loop)
         return above is None or tree.inside(call, above)

@@ -85,8 +85,7 @@ def untold(script: Script, loader: ast.Call | None) -> str:
 
 def takes_epoch(script: Script, node: ast.AST) -> bool:
     """Whether a line of a sampler reads what its own `set_epoch` keeps: it needs no other number of the epoch."""
-    tree = script.names.tree(node)
-    owner = next((c for c in tree.classes if tree.inside(node, c)), None)
+    owner = script.names.tree(node).enclosing_class(node)
     method = script.graph.method(owner, "set_epoch") if owner is not None else None
     kept = {n.attr for n in walk(method) if _is_own(n, ast.Store)} if method is not None else set()
     return any(n.attr in kept for n in script.values.closure(node) if _is_own(n, ast.Load))

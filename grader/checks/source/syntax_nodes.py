@@ -128,12 +128,17 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         stack += children(current)
 
 
+def ancestors(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
+    """What a node is written in, the innermost first, up to the whole file; `parent`: a tree's."""
+    above = parent.get(node)
+    while above is not None:
+        yield above
+        above = parent.get(above)
+
+
 def loop_above(parent: Mapping[ast.AST, ast.AST], node: ast.AST) -> Loop | None:
     """The innermost loop that a node is written in, whatever functions lie between; `parent`: a tree's."""
-    above = parent.get(node)
-    while above is not None and not isinstance(above, LOOPS):
-        above = parent.get(above)
-    return above
+    return next((above for above in ancestors(parent, node) if isinstance(above, LOOPS)), None)
 
 
 def literal(node: ast.AST) -> object:

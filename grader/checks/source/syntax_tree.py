@@ -21,6 +21,7 @@ from grader.checks.source.syntax_nodes import (
     Loop,
     Place,
     Scope,
+    ancestors,
     end,
     fields_of,
     start,
@@ -94,10 +95,7 @@ class Tree:
 
     def enclosing_class(self, node: ast.AST) -> ast.ClassDef | None:
         """The class whose method a node runs in."""
-        above = self.parent.get(node)
-        while above is not None and not isinstance(above, ast.ClassDef):
-            above = self.parent.get(above)
-        return above
+        return next((n for n in ancestors(self.parent, node) if isinstance(n, ast.ClassDef)), None)
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement around a node."""

@@ -10,7 +10,7 @@ import ast
 
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import LOOPS, end, start
+from grader.checks.source.syntax_nodes import end, loop_above, start
 
 
 class UnevenDicts:
@@ -63,9 +63,7 @@ class UnevenDicts:
             or start(node) < end(loop)
         ):
             return False
-        above = tree.parent.get(loop)
-        while above is not None and not isinstance(above, LOOPS):
-            above = tree.parent.get(above)
+        above = loop_above(tree.parent, loop)
         return above is None or not tree.inside(node, above)
 
 
