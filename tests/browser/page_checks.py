@@ -91,6 +91,13 @@ FAULTS = """() => {
       say('sticks out of its panel', e);
     }
   }
+  for (const e of all('.scroll:has(> .history)')) {
+    if (e.scrollWidth > e.clientWidth + 1) say('what came of an attempt is cut off', e);
+  }
+  for (const e of all('.chip').filter(shown)) {
+    const box = e.closest('.scroll, .panel');
+    if (box && e.getBoundingClientRect().width > box.clientWidth + 1) say('wider than its box', e);
+  }
   const navs = all('nav').filter(shown).map(name);
   if (new Set(navs).size !== navs.length) faults.push(`navs alike: ${navs}`);
   for (const e of all('button, .button, input[type=checkbox] + span, select').filter(shown)) {

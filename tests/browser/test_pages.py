@@ -64,6 +64,7 @@ def addresses(served: Served) -> dict[str, tuple[str | None, str]]:
     rejected = show(school, "anna", "rejected", school.tasks["ddp-fashion"])
     crashed = show(school, "anna", "crashed", school.tasks["ddp-fashion"])
     show(school, "ben", "deadlocked", school.tasks["ddp-fashion"])
+    school.judge("anna", "# held", verdict_of(Verdict.HELD, 60.0), task=school.tasks["ddp-fashion"])
     ines = school.people["ines"]
     reviews.comment(school.store, rejected, f"Look here {HOSTILE}", author_id=ines, path="train.py", line=23)
     reviews.override(school.store, rejected, Verdict.ACCEPTED, 70, f"good {HOSTILE}", actor_id=ines)
