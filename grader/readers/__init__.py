@@ -11,7 +11,7 @@ server or worker keeps a few readers, processes of their own that `pool` starts,
 from __future__ import annotations
 
 from grader.readers.limits import BusyError, OverLimitError, ReadingLimits
-from grader.readers.pool import prepare, read
+from grader.readers.pool import began, prepare, read
 from grader.readers.serving import reads
 
-__all__ = ["BusyError", "OverLimitError", "ReadingLimits", "prepare", "read", "reads"]
+__all__ = ["BusyError", "OverLimitError", "ReadingLimits", "began", "prepare", "read", "reads"]

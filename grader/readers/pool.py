@@ -28,6 +28,7 @@ class _Pool:
         self._idle: list[Reader] = []
         self._num = 0
         self._first = ""
+        self._began = False
         self._environment = _environment()
 
     def prepare(self, first: str, number: int) -> None:
@@ -37,6 +38,11 @@ class _Pool:
             self._first = first
             while self._num < number:
                 self._idle.append(self._new())
+
+    def began(self) -> bool:
+        with self._change:
+            self._began = self._began or any(reader.ready for reader in self._idle)
+            return self._began or not self._num
 
     def read(self, work: Callable[..., _T], given: tuple[Any, ...], limits: ReadingLimits) -> _T:
         deadline = time.monotonic() + limits.wall_s
@@ -97,6 +103,11 @@ class _Pool:
 def prepare(first: Callable[[], object], number: int) -> None:
     """Start readers before anybody waits for one; each calls `first`, a module's function, to import what it needs."""
     _pool.prepare(f"{first.__module__}:{first.__qualname__}", number)
+
+
+def began() -> bool:
+    """Whether readers that were prepared have begun to read; stays so, whatever a text does to one of them later."""
+    return _pool.began()
 
 
 def read(work: Callable[..., _T], *given: Any, limits: ReadingLimits) -> _T:

@@ -38,7 +38,7 @@ class serving:  # noqa: N801 - reads as what it does
             assert time.monotonic() < deadline, "the server does not start"
             try:
                 began = time.monotonic()
-                status = httpx.get(f"http://127.0.0.1:{self._port}/healthz", timeout=5).status_code
+                status = httpx.get(f"http://127.0.0.1:{self._port}/readyz", timeout=5).status_code
                 answered = answered + 1 if status == 200 and time.monotonic() - began < 0.5 else 0
             except httpx.TransportError:
                 answered = 0

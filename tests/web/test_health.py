@@ -10,4 +10,4 @@ def test_a_healthy_service_is_alive_and_ready(school: School) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
     ready = client.get("/readyz")
     assert ready.status_code == 200, ready.text
-    assert ready.json()["checks"] == {"database": "ok", "files": "ok", "disk": "ok"}
+    assert ready.json()["checks"] == {"database": "ok", "files": "ok", "disk": "ok", "readers": "ok"}

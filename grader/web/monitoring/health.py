@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
+from grader import readers
 from grader.errors import InfraError
 from grader.store import schema
 from grader.store.attempt_counts import count_attempts
@@ -32,7 +33,7 @@ async def healthz() -> JSONResponse:
 
 @router.get("/readyz")
 async def readyz(service: ServiceDep) -> JSONResponse:
-    """Whether requests can be served: the database answers and is ours, files can be written, the disk has room."""
+    """Whether requests can be served: database and files are there, the disk has room, submissions can be read."""
     checks = await run_in_threadpool(_checks, service)
     good = all(answer == "ok" for answer in checks.values())
     return JSONResponse(
@@ -61,7 +62,12 @@ def _may_measure(request: Request, service: WebService) -> bool:
 
 
 def _checks(service: WebService) -> dict[str, str]:
-    return {"database": _database(service), "files": _files(service), "disk": _disk(service)}
+    return {
+        "database": _database(service),
+        "files": _files(service),
+        "disk": _disk(service),
+        "readers": "ok" if readers.began() else "start",
+    }
 
 
 def _database(service: WebService) -> str:
