@@ -1,4 +1,4 @@
-"""The book of this host's devices: who waits, who holds what. One small file, changed under one lock.
+"""The book of this host's devices: who waits, who holds what, what is in quarantine. One small file, under one lock.
 
 A reader needs no lock, because the file is only ever replaced whole. Keeps what it is told; decides nothing and does
 not know who lives.
@@ -67,6 +67,14 @@ class Ticket:
     held: Held | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Why a GPU is kept from everybody, and since when."""
+
+    reason: str
+    since_unix_s: float
+
+
 @dataclass(slots=True)
 class LeaseBook:
     """The book while its lock is held; changes are kept when `open_book` is left without an exception.
@@ -75,11 +83,13 @@ class LeaseBook:
         counter: last number given. A new book starts it at the time in milliseconds, faster than which none are given,
             so that a lost book repeats none.
         tickets: by number, which is first come first.
+        quarantined: by UUID, GPUs that are handed out to nobody.
     """
 
     folder: Path
     counter: int = field(default_factory=lambda: int(time.time() * 1000))
     tickets: dict[int, Ticket] = field(default_factory=dict)
+    quarantined: dict[str, Quarantine] = field(default_factory=dict)
 
     def next_number(self) -> int:
         """A number that was never given before."""
@@ -177,7 +187,8 @@ def _parse(folder: Path, text: str) -> LeaseBook:
         book.counter = max(counter, book.counter)
         return book
     tickets = read_value(tuple[Ticket, ...], value["tickets"])
-    return LeaseBook(folder, counter, {ticket.number: ticket for ticket in tickets})
+    kept_back = read_value(dict[str, Quarantine], value.get("quarantined", {}))
+    return LeaseBook(folder, counter, {ticket.number: ticket for ticket in tickets}, kept_back)
 
 
 def _fresh(folder: Path, trouble: str) -> LeaseBook:
@@ -190,5 +201,11 @@ def _fresh(folder: Path, trouble: str) -> LeaseBook:
 
 def _text(book: LeaseBook) -> str:
     tickets = [asdict(ticket) for _number, ticket in sorted(book.tickets.items())]
-    value = {"schema": _SCHEMA, "boot": boot_id(), "counter": book.counter, "tickets": tickets}
+    value = {
+        "schema": _SCHEMA,
+        "boot": boot_id(),
+        "counter": book.counter,
+        "tickets": tickets,
+        "quarantined": {uuid: asdict(entry) for uuid, entry in sorted(book.quarantined.items())},
+    }
     return json.dumps(value, indent=1) + "\n"

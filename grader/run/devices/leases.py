@@ -26,6 +26,7 @@ from grader.run.devices.allocator import (
     DevicesInUse,
     plan,
 )
+from grader.run.devices.fitness import keep_quarantine
 from grader.run.devices.hardware import Inventory, cpu_list, parse_cpu_list
 from grader.run.devices.heartbeat_file import HeartbeatFile
 from grader.run.devices.inventory import take_inventory
@@ -33,6 +34,7 @@ from grader.run.devices.lease import Lease, give_back
 from grader.run.devices.lease_book import Held, LeaseBook, Ticket, heartbeat_path, open_book, read_book
 from grader.run.devices.lease_status import LeaseStatus, lease_statuses
 from grader.run.devices.need import Need, check_possible
+from grader.run.devices.quarantine import quarantine, release_gpu
 
 _LOOK_S = 0.1
 _LONGEST_LOOK_S = 1.0
@@ -84,8 +86,23 @@ class Devices:
         self._inventory = inventory
 
     def inventory(self) -> Inventory:
-        """What this host has right now, whoever holds it."""
-        return self._inventory()
+        """What this host has right now, whoever holds it; what must not be handed out is unfit, with the reason."""
+        return keep_quarantine(self._inventory(), self._glance().quarantined)
+
+    def _glance(self) -> LeaseBook:
+        # To look needs no book; one that is damaged is told to those who want to lease.
+        try:
+            return read_book(self._folder)
+        except InfraError:
+            return LeaseBook(self._folder)
+
+    def quarantine(self, uuid: str, reason: str) -> None:
+        """Hand this GPU out to nobody any more, see `grader.run.devices.quarantine`."""
+        quarantine(self._folder, uuid, reason)
+
+    def release_gpu(self, uuid: str) -> bool:
+        """Let a GPU out of quarantine; False where it was in none."""
+        return release_gpu(self._folder, uuid)
 
     def listing(self) -> tuple[LeaseStatus, ...]:
         """Who holds and who waits, first come first; looks only, changes nothing."""
@@ -203,7 +220,9 @@ class _LeaseRequest:
         return tuple(gpu.uuid for gpu in self._stock.offered), cpu_list(cpus)
 
     def _plan(self, book: LeaseBook, now_s: float) -> AllocationPlan:
-        gpus, cores = self._stock.offered, self._stock.cores
+        # Stock was taken a while ago.
+        gpus = tuple(gpu for gpu in self._stock.offered if gpu.uuid not in book.quarantined)
+        cores = self._stock.cores
         held = [ticket.held for ticket in book.tickets.values() if ticket.held is not None]
         running = tuple(DevicesInUse(one.gpus, one.cpus, one.until_s) for one in held)
         waiting = []
