@@ -16,7 +16,7 @@ from grader.catalog.datasets import dataset_names, prepared
 from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError
 from grader.run.devices.hardware import cpu_list
-from grader.run.devices.leases import Devices
+from grader.run.host_devices import host_devices
 from grader.run.registry import find_runtimes
 from grader.settings import settings
 
@@ -108,7 +108,7 @@ def _machine() -> Iterator[Checkup]:
 
 
 def _devices() -> Iterator[Checkup]:
-    devices = Devices(settings().state_dir)
+    devices = host_devices()
     inventory = devices.inventory()
     cores = len(inventory.cores)
     yield Checkup(
@@ -118,7 +118,7 @@ def _devices() -> Iterator[Checkup]:
         f"{cores} (CPUs {cpu_list([cpu for core in inventory.cores for cpu in core.cpus])})",
         "" if cores >= 2 else "two ranks share one core: right, but slow, and scaling shows nothing",
     )
-    names = Counter(gpu.name or "nameless" for gpu in inventory.offered)
+    names = Counter(f"{gpu.name or 'nameless'} (driver {gpu.driver or '?'})" for gpu in inventory.offered)
     yield Checkup(
         "NVIDIA GPUs",
         bool(inventory.offered),

@@ -23,6 +23,8 @@ NEEDED_TO_GRADE = ("train", "evaluate")
 """Without these nothing is graded in containers."""
 
 KIND_LABEL, TAG_LABEL, BASE_LABEL = "grader.image", "grader.tag", "grader.base"
+TORCH_LABEL = "grader.torch"
+"""What its PyTorch runs on, see `grader.run.devices.torch_build`; of the train image alone."""
 CURRENT = "current"
 """Tag that always moves to what was built last: compose.yaml names images by it."""
 BUILD = "run `make images` (or `make images OFFLINE=1` where no image registry can be reached)"

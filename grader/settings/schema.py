@@ -73,6 +73,9 @@ class Settings(BaseSettings):
     image_extras: bool = False
     """Put accelerate and lightning-fabric into the train image, too."""
 
+    gpu_model: str = ""
+    """Part of a GPU's name, such as `H100`: no others are handed out here, as reference times are of one model."""
+
     docker_runtime: str = ""
     """OCI runtime that containers are run by, such as `runsc`; "" leaves it to the engine."""
     pool_pairs: int = 1

@@ -13,7 +13,7 @@ import time
 
 import structlog
 
-from grader.run.devices.inventory import take_inventory
+from grader.run.host_devices import host_devices
 from grader.store.database import Store, StoreUnavailableError
 from grader.store.queue import WorkerHost, report_worker
 from grader.worker.context import WorkerContext
@@ -50,6 +50,7 @@ class _HealthReporter:
         self._supervisor = os.getppid()
         self._problems: tuple[str, ...] = ()
         self._host: WorkerHost | None = None
+        self._unfit: tuple[str, ...] = ()
 
     def turn(self) -> None:
         """Measure and report once."""
@@ -72,9 +73,19 @@ class _HealthReporter:
         self._problems = problems
         shared.set_out_of_service(bool(problems))
         if self._gpus:
-            shared.set_num_gpus(len(take_inventory().offered))
+            self._look_at_gpus()
         self._host = host_stats(self._context.settings, num_gpus=shared.num_gpus)
         self._metrics.set_host(self._host, healthy=not problems)
+
+    def _look_at_gpus(self) -> None:
+        """Claim no more than fit GPUs serve, and say when and why there are fewer, or more again."""
+        inventory = host_devices().inventory()
+        self._context.shared.set_num_gpus(len(inventory.offered))
+        unfit = tuple(f"GPU {gpu.index} ({gpu.uuid}): {gpu.unfit}" for gpu in inventory.gpus if gpu.unfit)
+        unfit = unfit or tuple(filter(None, [inventory.no_gpus]))
+        if unfit != self._unfit:
+            _log.warning("GPUs", fit=len(inventory.offered), reasons=unfit)
+        self._unfit = unfit
 
     def _report(self) -> None:
         # A worker that takes nothing just now is shown, but nobody's wait is reckoned with it.

@@ -26,10 +26,10 @@ from typing import IO
 
 import structlog
 
-from grader.errors import EXIT_ACCEPTED, UsageError
+from grader.errors import EXIT_ACCEPTED, InfraError, UsageError
 from grader.launch.processes import die_with_parent
 from grader.queue.celery import configuration
-from grader.run.devices.inventory import take_inventory
+from grader.run.host_devices import host_devices
 from grader.settings.schema import Settings
 from grader.store.claims import needs_of
 from grader.store.database import Store, StoreUnavailableError
@@ -87,9 +87,13 @@ class WorkerSupervisor:
         self._options = options
         self._settings = settings
         self._shared = SharedState()
-        devices = take_inventory() if options.gpus else None
+        devices = host_devices().inventory() if options.gpus else None
         self._num_gpus = len(devices.gpus) if devices is not None else 0
+        # Where there is neither, none will come while this runs.
+        self._asks_driver = devices is not None and (self._num_gpus > 0 or devices.hangs)
         if not needs_of(self._num_gpus, cpu=options.cpu):
+            if devices is not None and devices.hangs:
+                raise InfraError(f"{devices.no_gpus}, and --no-cpu leaves nothing else to take")
             raise UsageError("this host has no devices, and --no-cpu leaves nothing else to take")
         self._shared.set_num_gpus(len(devices.offered) if devices is not None else 0)
         self._ending = False
@@ -108,7 +112,7 @@ class WorkerSupervisor:
         children = [
             _ChildProcess(
                 "health reporter",
-                lambda: report_health(context, options.slots, options.metrics_port, gpus=options.gpus),
+                lambda: report_health(context, options.slots, options.metrics_port, gpus=self._asks_driver),
             ),
             *(
                 _ChildProcess(f"worker process {number}", partial(run_worker_process, context, number))

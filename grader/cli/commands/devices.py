@@ -1,4 +1,4 @@
-"""Show this host's GPUs and cores: what is fit for use, who holds what, who waits, since when."""
+"""Show this host's GPUs and cores: what is fit for use and why not, who holds what, who waits, since when."""
 
 from __future__ import annotations
 
@@ -16,23 +16,30 @@ ORDER = 72
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`grader devices` takes no arguments of its own."""
+    """Arguments of `grader devices`."""
+    parser.add_argument(
+        "--release", metavar="UUID", help="let a GPU out of quarantine, once what was wrong with it is mended"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print inventory, leases and queue; looks only, changes nothing."""
+    """Print inventory, leases and queue."""
     from grader.cli.printing import emit_json
-    from grader.errors import EXIT_ACCEPTED
-    from grader.run.devices.leases import Devices
-    from grader.settings import settings
+    from grader.errors import EXIT_ACCEPTED, InfraError, UsageError
+    from grader.run.devices.quarantine import release_gpu
+    from grader.run.host_devices import host_devices
 
-    devices = Devices(settings().state_dir)
+    devices = host_devices()
+    if args.release and not release_gpu(devices.folder, args.release):
+        raise UsageError(
+            f"no GPU {args.release} is in quarantine here: `grader devices` names those that are"
+        )
     inventory, entries = devices.inventory(), devices.listing()
     if args.json:
         emit_json(_out(inventory, entries))
     else:
         _print(inventory, entries)
-    return EXIT_ACCEPTED
+    return InfraError.exit_code if inventory.hangs else EXIT_ACCEPTED
 
 
 def _holder(
@@ -57,6 +64,7 @@ def _out(inventory: Inventory, entries: Sequence[LeaseStatus]) -> dict[str, obje
             for gpu in inventory.gpus
         ],
         "no_gpus": inventory.no_gpus,
+        "hangs": inventory.hangs,
         "cores": [
             asdict(core) | {"token": token(_holder(entries, cpus=core.cpus))} for core in inventory.cores
         ],
@@ -79,18 +87,19 @@ def _print(inventory: Inventory, entries: Sequence[LeaseStatus]) -> None:
         table = Table(box=None, pad_edge=False)
         for heading in ("GPU", "name", "memory", "node", "state", "UUID"):
             table.add_column(heading, overflow="fold")
+        drivers = {f"driver {gpu.driver}, CUDA {gpu.cuda or '?'}" for gpu in inventory.gpus if gpu.driver}
         for gpu in inventory.gpus:
             holder = _holder(entries, uuid=gpu.uuid)
             state = f"not offered: {gpu.unfit}" if gpu.unfit else "free"
             if holder is not None:
                 state = f"held by {holder.owner or holder.pid}" + (f" ({state})" if gpu.unfit else "")
-            elif gpu.num_processes and not gpu.unfit:
-                state = f"free, but {gpu.num_processes} processes compute on it without a lease"
             node = "" if gpu.numa_node is None else str(gpu.numa_node)
             memory = f"{gpu.memory_bytes >> 30} GiB" if gpu.memory_bytes else ""
             cells = (str(gpu.index), gpu.name, memory, node, "; ".join((state, *gpu.notes)), gpu.uuid)
             table.add_row(*map(Text, cells))
         console.print(table)
+        for driver in sorted(drivers):
+            console.print(driver)
     free = [core for core in inventory.cores if _holder(entries, cpus=core.cpus) is None]
     cpus = cpu_list([cpu for core in inventory.cores for cpu in core.cpus])
     console.print(Text(f"cores  {len(inventory.cores)} (CPUs {cpus}), {len(free)} free"), soft_wrap=True)

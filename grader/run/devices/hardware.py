@@ -17,11 +17,14 @@ class Gpu:
         uuid: the driver's name for it (`GPU-…`), or `index N` where it is too broken to tell.
         index: its number as NVML counts.
         name: product name; memory_bytes: its memory, 0 where it does not say.
+        driver, cuda: the driver's version (`580.65.06`), and the newest CUDA that it serves (`13.0`).
+        compute_capability: its generation (`9.0`). All three are "" where unknown.
         numa_node: memory node of the host that it hangs on, None where unknown.
         distances: (uuid, steps) to other GPUs: 0 over NVLink, 1 (one board) to 6 (across sockets) over PCIe.
         unfit: why it is not handed out, "" where it is fit.
         notes: what people should know of it although it is handed out.
-        num_processes: processes that compute on it right now, whoever they belong to.
+        num_processes: processes that compute on it right now, whoever they belong to; processes: how people know them.
+        used_bytes: of its memory, without what the driver keeps for itself; 0 where it does not say.
     """
 
     uuid: str
@@ -33,6 +36,11 @@ class Gpu:
     unfit: str = ""
     notes: tuple[str, ...] = ()
     num_processes: int = 0
+    processes: tuple[str, ...] = ()
+    used_bytes: int = 0
+    driver: str = ""
+    cuda: str = ""
+    compute_capability: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +61,13 @@ class Inventory:
     Attributes:
         gpus: all of them by index, unfit ones too; no_gpus: why there is none, "" where there are some.
         cores: by first CPU.
+        hangs: there is a driver, and it gave no answer in time.
     """
 
     gpus: tuple[Gpu, ...]
     cores: tuple[Core, ...]
     no_gpus: str = ""
+    hangs: bool = False
 
     @property
     def offered(self) -> tuple[Gpu, ...]:

@@ -96,6 +96,12 @@ class LeaseBook:
         self.counter += 1
         return self.counter
 
+    @property
+    def held_gpus(self) -> frozenset[str]:
+        """UUIDs of what is handed out."""
+        held = (ticket.held for ticket in self.tickets.values())
+        return frozenset(uuid for one in held if one is not None for uuid in one.gpus)
+
     def heartbeat(self, number: int) -> Path:
         """Where the heartbeat file of a ticket is."""
         return heartbeat_path(self.folder, number)

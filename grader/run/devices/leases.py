@@ -26,15 +26,15 @@ from grader.run.devices.allocator import (
     DevicesInUse,
     plan,
 )
-from grader.run.devices.fitness import keep_quarantine
-from grader.run.devices.hardware import Inventory, cpu_list, parse_cpu_list
+from grader.run.devices.hardware import Gpu, Inventory, cpu_list, parse_cpu_list
 from grader.run.devices.heartbeat_file import HeartbeatFile
 from grader.run.devices.inventory import take_inventory
 from grader.run.devices.lease import Lease, give_back
 from grader.run.devices.lease_book import Held, LeaseBook, Ticket, heartbeat_path, open_book, read_book
 from grader.run.devices.lease_status import LeaseStatus, lease_statuses
 from grader.run.devices.need import Need, check_possible
-from grader.run.devices.quarantine import quarantine, release_gpu
+from grader.run.devices.stock import Stock
+from grader.run.devices.torch_build import TorchBuild
 
 _LOOK_S = 0.1
 _LONGEST_LOOK_S = 1.0
@@ -60,7 +60,7 @@ class Wait:
 
 
 class Devices:
-    """The devices of this host, shared with every process that uses the same state folder."""
+    """The devices of this host, shared with every process that uses the same state folder; `folder`: of their book."""
 
     def __init__(
         self,
@@ -68,7 +68,8 @@ class Devices:
         *,
         reclaim: Callable[[AbandonedLease], None] | None = None,
         overdue_s: float = 60.0,
-        inventory: Callable[[], Inventory] = take_inventory,
+        torch_build: Callable[[], TorchBuild | None] = lambda: None,
+        inventory: Callable[[bool], Inventory] | None = None,
     ) -> None:
         """Touches nothing yet.
 
@@ -78,35 +79,23 @@ class Devices:
                 may be called for what other processes held. Where it raises OSError or a GraderError, the devices
                 stay out and it is called again later.
             overdue_s: seconds over its wall limit after which a living holder loses its lease to those who wait.
-            inventory: takes stock.
+            torch_build: tells what the GPUs are to be fit for, None where nobody knows; asked where there are some.
+            inventory: takes stock, of GPUs where its argument says so; default: of this host.
         """
-        self._folder = state_dir / "devices"
+        self.folder = folder = state_dir / "devices"
         self._reclaim = reclaim
         self._overdue_s = overdue_s
-        self._inventory = inventory
+        self._stock = Stock(
+            folder, inventory or (lambda gpus: take_inventory(folder, gpus=gpus)), torch_build
+        )
 
-    def inventory(self) -> Inventory:
-        """What this host has right now, whoever holds it; what must not be handed out is unfit, with the reason."""
-        return keep_quarantine(self._inventory(), self._glance().quarantined)
-
-    def _glance(self) -> LeaseBook:
-        # To look needs no book; one that is damaged is told to those who want to lease.
-        try:
-            return read_book(self._folder)
-        except InfraError:
-            return LeaseBook(self._folder)
-
-    def quarantine(self, uuid: str, reason: str) -> None:
-        """Hand this GPU out to nobody any more, see `grader.run.devices.quarantine`."""
-        quarantine(self._folder, uuid, reason)
-
-    def release_gpu(self, uuid: str) -> bool:
-        """Let a GPU out of quarantine; False where it was in none."""
-        return release_gpu(self._folder, uuid)
+    def inventory(self, *, gpus: bool = True) -> Inventory:
+        """What this host has right now, whoever holds it; cores alone, and no driver asked, where `gpus` is False."""
+        return self._stock.take(gpus=gpus)
 
     def listing(self) -> tuple[LeaseStatus, ...]:
         """Who holds and who waits, first come first; looks only, changes nothing."""
-        return lease_statuses(self._folder)
+        return lease_statuses(self.folder)
 
     def lease(
         self, need: Need, timeout_s: float | None = None, on_wait: Callable[[Wait], None] | None = None
@@ -119,8 +108,8 @@ class Devices:
             on_wait: called about once a second or more often while waiting.
 
         Raises:
-            UsageError: this host has not that many GPUs.
-            InfraError: some of them are unfit, the time is over, or the leases can't be kept in the state folder.
+            InfraError: this host has not that many GPUs, some of them are unfit, the time is over, or the leases
+                can't be kept in the state folder.
         """
         request = _LeaseRequest(self, need)
         try:
@@ -135,12 +124,12 @@ class _LeaseRequest:
 
     def __init__(self, devices: Devices, need: Need) -> None:
         self._devices = devices
-        self._folder = devices._folder
+        self._folder = devices.folder
         self._need = need
         self._heartbeat: HeartbeatFile | None = None
         self._number = 0
         self._began_s = self._stock_s = time.monotonic()
-        self._stock = devices.inventory()
+        self._stock = devices.inventory(gpus=need.num_gpus > 0)
         self._trouble = ""
         self._leave_until: dict[int, float] = {}
         check_possible(need, self._stock)
@@ -149,7 +138,7 @@ class _LeaseRequest:
         while True:
             now_s = time.monotonic()
             if now_s > self._stock_s + _STOCK_S:
-                self._stock, self._stock_s = self._devices.inventory(), now_s
+                self._stock, self._stock_s = self._devices.inventory(gpus=self._need.num_gpus > 0), now_s
                 check_possible(self._need, self._stock)
             outcome = self._look(now_s)
             if isinstance(outcome, Lease):
@@ -220,9 +209,7 @@ class _LeaseRequest:
         return tuple(gpu.uuid for gpu in self._stock.offered), cpu_list(cpus)
 
     def _plan(self, book: LeaseBook, now_s: float) -> AllocationPlan:
-        # Stock was taken a while ago.
-        gpus = tuple(gpu for gpu in self._stock.offered if gpu.uuid not in book.quarantined)
-        cores = self._stock.cores
+        gpus, cores = self._gpus(book), self._stock.cores
         held = [ticket.held for ticket in book.tickets.values() if ticket.held is not None]
         running = tuple(DevicesInUse(one.gpus, one.cpus, one.until_s) for one in held)
         waiting = []
@@ -235,6 +222,16 @@ class _LeaseRequest:
                 needed = min(ticket.num_gpus, num_gpus), min(ticket.num_cores, num_cores)
                 waiting.append(AllocationRequest(ticket.number, *needed, ticket.wall_s))
         return plan([DeviceHost(gpus, cores, running)], waiting, now_s)
+
+    def _gpus(self, book: LeaseBook) -> tuple[Gpu, ...]:
+        """Those that a plan is made with."""
+        if self._need.num_gpus:
+            # Stock was taken a while ago.
+            return tuple(gpu for gpu in self._stock.offered if gpu.uuid not in book.quarantined)
+        # The driver was not asked. Those before us that wait for GPUs say which they see: none must seem to start, and
+        # to need its cores, while in truth it goes on waiting for these.
+        seen = sorted({uuid for ticket in book.tickets.values() for uuid in ticket.sees_gpus})
+        return tuple(Gpu(uuid, index) for index, uuid in enumerate(seen))
 
     def _take(self, book: LeaseBook, start: AllocationStart, now_s: float) -> Lease:
         held = Held(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from grader.errors import InfraError, UsageError
+from grader.errors import InfraError
 from grader.run.devices.hardware import Inventory
 
 
@@ -46,8 +46,7 @@ def check_possible(need: Need, inventory: Inventory) -> None:
     """Refuse what this host could never give.
 
     Raises:
-        UsageError: the host has not that many GPUs at all.
-        InfraError: it has, but some must not be handed out right now; the text names them and why.
+        InfraError: the host has not that many GPUs, or some must not be handed out right now; the text says why.
     """
     if need.num_gpus <= len(inventory.offered):
         return
@@ -56,7 +55,7 @@ def check_possible(need: Need, inventory: Inventory) -> None:
     if need.num_gpus <= len(inventory.gpus):
         raise InfraError(f"{wanted}, and only {len(inventory.offered)} can be handed out here. {unfit}.")
     if not inventory.gpus:
-        raise UsageError(
-            f"{wanted}, and this host has none: {inventory.no_gpus}. Is it a job for --profile cpu?"
+        raise InfraError(
+            f"{wanted}, and none can be had here: {inventory.no_gpus}. Is it a job for --profile cpu?"
         )
-    raise UsageError(f"{wanted}, and this host has {len(inventory.gpus)}." + (f" {unfit}." if unfit else ""))
+    raise InfraError(f"{wanted}, and this host has {len(inventory.gpus)}." + (f" {unfit}." if unfit else ""))

@@ -1,14 +1,16 @@
 """The GPUs of this host as NVIDIA's management library tells them: names, memory, neighbourhood, health.
 
-Starts no CUDA context, changes no setting, resets nothing, and never raises for what a driver does or lacks.
+Starts no CUDA context, changes no setting, resets nothing, and never raises for what a driver does or lacks. Where the
+driver hangs, so does this: as a program it says in JSON what it found, and `driver_query` knows how long to wait.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pynvml
 from grader.run.devices.hardware import Gpu
 
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
+_AMD_DRIVER = Path("/sys/class/kfd")
 _ANSWERS = (pynvml.NVMLError, OSError, ValueError, UnicodeDecodeError)
 """What a call may end with that the installed driver does not know, or not for this model."""
 
@@ -39,7 +42,10 @@ def read_gpus() -> tuple[tuple[Gpu, ...], str]:
     try:
         num = pynvml.nvmlDeviceGetCount()
         handles = [_handle(index) for index in range(num)]
-        gpus = [_read(index, handle) for index, handle in enumerate(handles)]
+        driver, cuda = _ask(pynvml.nvmlSystemGetDriverVersion) or "", _cuda_version()
+        gpus = [
+            replace(_read(index, handle), driver=driver, cuda=cuda) for index, handle in enumerate(handles)
+        ]
         gpus = [replace(gpu, distances=_distances(gpu, gpus, handles)) for gpu in gpus]
     except _ANSWERS as error:
         return (), f"the NVIDIA driver does not answer: {error}"
@@ -53,10 +59,34 @@ def read_gpus() -> tuple[tuple[Gpu, ...], str]:
 
 def _no_driver(error: Exception) -> str:
     if isinstance(error, pynvml.NVMLError_LibraryNotFound | OSError):
+        if num := _num_cards():
+            cards = "cards are" if num > 1 else "card is"
+            return f"{num} NVIDIA {cards} in here, but no driver: its library libnvidia-ml.so.1 is missing"
+        if _AMD_DRIVER.exists():
+            return "AMD's GPUs (ROCm) can't be used: the tasks' gpu profiles need CUDA and NCCL"
         return "no NVIDIA driver: its library libnvidia-ml.so.1 is not here"
+    if isinstance(error, pynvml.NVMLError_LibRmVersionMismatch):
+        return "the NVIDIA driver was updated under its library (version mismatch): restart this host"
     if isinstance(error, pynvml.NVMLError_DriverNotLoaded):
         return "the NVIDIA driver's library is here, but the driver is not loaded"
     return f"the NVIDIA driver can't be asked: {error}"
+
+
+def _num_cards() -> int:
+    """NVIDIA's display and compute controllers on the PCI bus, whether a driver knows them or not."""
+    num = 0
+    for device in _PCI_DEVICES.glob("*"):
+        with contextlib.suppress(OSError):
+            # Class 0x03 is a display controller, 0x0302 among them what has no connector.
+            vendor, kind = ((device / name).read_text().strip() for name in ("vendor", "class"))
+            num += vendor == "0x10de" and kind.startswith("0x03")
+    return num
+
+
+def _cuda_version() -> str:
+    # The second form tells of the libcuda that programs would really load, which a compatibility package may bring.
+    version = _ask(pynvml.nvmlSystemGetCudaDriverVersion_v2) or _ask(pynvml.nvmlSystemGetCudaDriverVersion)
+    return f"{version // 1000}.{version % 1000 // 10}" if version else ""
 
 
 def _handle(index: int) -> Any:
@@ -81,6 +111,7 @@ def _read(index: int, handle: Any) -> Gpu:
     notes = []
     if _ask(pynvml.nvmlDeviceGetPersistenceMode, handle) == pynvml.NVML_FEATURE_DISABLED:
         notes.append("persistence mode is off: the first use of each attempt waits for the driver")
+    processes = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()
     return Gpu(
         uuid,
         index,
@@ -89,7 +120,10 @@ def _read(index: int, handle: Any) -> Gpu:
         _numa_node(handle),
         unfit="; ".join(_complaints(handle)),
         notes=tuple(notes),
-        num_processes=len(_ask(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()),
+        num_processes=len(processes),
+        processes=tuple(_process_name(one.pid) for one in processes),
+        used_bytes=_used_bytes(handle),
+        compute_capability=".".join(map(str, _ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle) or ())),
     )
 
 
@@ -99,6 +133,20 @@ def _memory_bytes(handle: Any) -> int:
     except pynvml.NVMLError_NotSupported:
         # Models that share the host's memory have none of their own to tell.
         return 0
+
+
+def _used_bytes(handle: Any) -> int:
+    # The older form counts what the driver keeps for itself as used, hundreds of MiB on an idle GPU.
+    memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    return 0 if memory is None else int(memory.used)
+
+
+def _process_name(pid: int) -> str:
+    try:
+        return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()})"
+    except OSError:
+        # Of another container, whose numbers mean nothing here.
+        return f"process {pid}"
 
 
 def _ask(question: Callable[..., Any], *arguments: Any) -> Any:
@@ -113,7 +161,7 @@ def _complaints(handle: Any) -> Iterator[str]:
     """Why a GPU that answers must not be handed out."""
     mig = _ask(pynvml.nvmlDeviceGetMigMode, handle)
     if mig is not None and mig[0] == pynvml.NVML_DEVICE_MIG_ENABLE:
-        yield "MIG is on, and NCCL can't join its slices: turn MIG off to use it here"
+        yield f"MIG is on ({_num_slices(handle)} slices), and NCCL can't join its slices: turn MIG off to use it here"
     errors = _ask(
         pynvml.nvmlDeviceGetTotalEccErrors,
         handle,
@@ -133,6 +181,13 @@ def _complaints(handle: Any) -> Iterator[str]:
         yield f"the driver asks for recovery ({action}) after an error: see Xid in the kernel's log"
     if _ask(pynvml.nvmlDeviceGetComputeMode, handle) == pynvml.NVML_COMPUTEMODE_PROHIBITED:
         yield "its compute mode forbids CUDA"
+
+
+def _num_slices(handle: Any) -> int:
+    most = _ask(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+    return sum(
+        _ask(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place) is not None for place in range(most)
+    )
 
 
 def _recovery(handle: Any) -> str:
@@ -197,3 +252,13 @@ def _visible(gpus: list[Gpu], chosen: str | None) -> tuple[Gpu, ...]:
         else replace(gpu, unfit=gpu.unfit or reason)
         for gpu in gpus
     )
+
+
+def main() -> None:
+    """Print what there is: `gpus` and `no_gpus`."""
+    gpus, no_gpus = read_gpus()
+    print(json.dumps({"gpus": [asdict(gpu) for gpu in gpus], "no_gpus": no_gpus}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Which of the free devices one set is made of: GPUs near each other, cores near them, large holes left whole.
+"""Which of the free devices one set is made of: GPUs of one model near each other, cores near them, large holes whole.
 
 Pure and deterministic; how many and for whom is decided elsewhere.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from grader.run.devices.hardware import Core, Gpu
@@ -19,9 +19,10 @@ _SAME_NODE, _OTHER_NODE = 4, 6
 
 
 def nearest_gpus(free: Sequence[Gpu], num: int) -> tuple[Gpu, ...]:
-    """The `num` free GPUs that are nearest to each other, by index.
+    """The `num` free GPUs that are nearest to each other among those of one model, by index.
 
-    Among equally near sets: the one that leaves the fewest free GPUs on the memory nodes it takes from (so that other
+    A set of several models is as slow as its slowest, so one is made only where no model has enough. Among equally near
+    sets: the one that leaves the fewest free GPUs on the memory nodes it takes from (so that other
     nodes stay whole for wider sets), then the one in the smallest span of indices, then the lowest indices.
 
     Raises:
@@ -29,19 +30,22 @@ def nearest_gpus(free: Sequence[Gpu], num: int) -> tuple[Gpu, ...]:
     """
     if num > len(free):
         raise ValueError(f"{num} GPUs wanted, {len(free)} free")
-    gpus = sorted(free, key=lambda gpu: gpu.index)
+    # For neighbours to be of one model where every set is too many to look at.
+    gpus = sorted(free, key=lambda gpu: (gpu.name, gpu.index))
     if num == 0 or num == len(gpus):
-        return tuple(gpus) if num else ()
+        return _by_index(gpus) if num else ()
     on_node = Counter(gpu.numa_node for gpu in gpus)
     steps = _steps(gpus)
 
-    def cost(chosen: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]]:
+    def cost(chosen: tuple[int, ...]) -> tuple[int, int, int, int, list[int]]:
         taken = Counter(gpus[i].numa_node for i in chosen)
+        indices = sorted(gpus[i].index for i in chosen)
         return (
+            len({gpus[i].name for i in chosen}),
             sum(steps[pair] for pair in combinations(chosen, 2)),
             sum(on_node[node] - count for node, count in taken.items()),
-            gpus[chosen[-1]].index - gpus[chosen[0]].index,
-            chosen,
+            indices[-1] - indices[0],
+            indices,
         )
 
     places = range(len(gpus))
@@ -49,7 +53,11 @@ def nearest_gpus(free: Sequence[Gpu], num: int) -> tuple[Gpu, ...]:
         best = min(combinations(places, num), key=cost)
     else:
         best = min((tuple(range(i, i + num)) for i in range(len(gpus) - num + 1)), key=cost)
-    return tuple(gpus[i] for i in best)
+    return _by_index(gpus[i] for i in best)
+
+
+def _by_index(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
+    return tuple(sorted(gpus, key=lambda gpu: gpu.index))
 
 
 def _steps(gpus: Sequence[Gpu]) -> dict[tuple[int, int], int]:

@@ -1,7 +1,7 @@
 """GPUs that failed in a run: kept from everybody until a person lets them back, or the host is started anew.
 
-Kept in the lease book, under its lock, so that no request takes one meanwhile; a book of another boot is not read, which
-is what a restart amounts to. What NVML itself complains of needs none: it is unfit for as long as NVML says so.
+Kept in the lease book, under its lock, so that no request takes one meanwhile. A book of another boot is not read: so
+ends it with a restart. What NVML itself complains of needs none: it is unfit for as long as NVML says so.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ from grader.run.apptainer.installation import Installation, find_installation, l
 from grader.run.container_scorer import ContainerScorer
 from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.lease import Lease
-from grader.run.devices.leases import Devices
 from grader.run.engine.file_transfer import FILES_S, fetch_files
+from grader.run.host_devices import host_devices
 from grader.run.job_leases import lease_devices
 from grader.run.launch_specs import launch_spec
 from grader.run.progress_events import read_progress
@@ -45,7 +45,6 @@ from grader.run.record_completion import complete_record
 from grader.run.runtime import Availability, Job, Progress
 from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
-from grader.settings import settings
 
 _ENDING_S = 12.0
 _GIVING_BACK_S = 20.0
@@ -112,7 +111,7 @@ class ApptainerRuntime:
         allowed = limits_groups(installation, trial_command(self._plain), installation.environment(base))
         self._plain = replace(self._plain, limits_groups=allowed)
         # What a dead holder left goes before its devices are handed on; its containers end with it.
-        self._devices = Devices(settings().state_dir, reclaim=self._clear_dead)
+        self._devices = host_devices(self.name, self._clear_dead)
         return self
 
     def __exit__(

@@ -22,7 +22,6 @@ from grader.run.container_connection import ConnectionLostError
 from grader.run.container_scorer import ContainerScorer
 from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.lease import Lease
-from grader.run.devices.leases import Devices
 from grader.run.engine.client import connect, engine_problem
 from grader.run.engine.container_pair import ContainerPair
 from grader.run.engine.container_settings import PairKey
@@ -38,6 +37,7 @@ from grader.run.engine.node_coordinator import NodeCoordinator
 from grader.run.engine.node_records import merge_records
 from grader.run.engine.ownership import Ownership
 from grader.run.engine.warm_pool import WarmPool
+from grader.run.host_devices import host_devices
 from grader.run.job_leases import lease_devices
 from grader.run.launch_specs import launch_spec
 from grader.run.record_completion import complete_record
@@ -80,7 +80,7 @@ class DockerRuntime:
             self._ownership.clear_dead(self._client)
             self._volumes = DataVolumes(self._client, self._ownership, state, images.image_name("train"))
             # What a dead holder left running on its devices is ended before others get them.
-            self._devices = Devices(state, reclaim=self._clear_dead)
+            self._devices = host_devices(self.name, self._clear_dead)
             self._pool = WarmPool(self._client, self._ownership, settings().pool_pairs, settings().pool_bytes)
         except BaseException:
             self._ownership.close()

@@ -21,10 +21,10 @@ from grader.run.devices.leases import Devices
 from grader.run.devices.need import Need
 
 
-def host(num_gpus: int = 4, num_cores: int = 4) -> Inventory:
+def host(gpus: bool = True) -> Inventory:
     return Inventory(
-        tuple(Gpu(f"GPU-{i}", i, numa_node=0) for i in range(num_gpus)),
-        tuple(Core((i,), 0) for i in range(num_cores)),
+        tuple(Gpu(f"GPU-{i}", i, numa_node=0) for i in range(4 if gpus else 0)),
+        tuple(Core((i,), 0) for i in range(4)),
     )
 
 

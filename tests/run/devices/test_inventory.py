@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import pytest
 from grader.run.devices.inventory import take_inventory
 from grader.run.devices.leases import Devices
 from grader.run.devices.need import Need
+from tests.run.devices.stub_driver import StubDriver
 
 Read = Callable[..., dict[str, Any]]
 
@@ -31,15 +31,7 @@ print(json.dumps({"gpus": [asdict(gpu) for gpu in gpus], "reason": reason}))
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Read:
     """`read("ok,lost")` reads the GPUs of such a host, in a process of its own."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler for a driver's library")
-    folder = tmp_path_factory.mktemp("driver")
-    source = Path(__file__).with_name("nvml_stub.c")
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", folder / "libnvidia-ml.so.1", source],
-        check=True,
-    )
+    folder = StubDriver(tmp_path_factory.mktemp("driver")).folder
 
     def run(gpus: str | None, **environment: str) -> dict[str, Any]:
         mine = {"LD_LIBRARY_PATH": str(folder)} | ({} if gpus is None else {"STUB_GPUS": gpus}) | environment
@@ -54,8 +46,8 @@ def read(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Read:
     return run
 
 
-def test_cores_are_those_that_this_process_may_use() -> None:
-    cpus = [cpu for core in take_inventory().cores for cpu in core.cpus]
+def test_cores_are_those_that_this_process_may_use(tmp_path: Path) -> None:
+    cpus = [cpu for core in take_inventory(tmp_path, gpus=False).cores for cpu in core.cpus]
     assert sorted(cpus) == sorted(os.sched_getaffinity(0))
 
 
@@ -63,7 +55,7 @@ def test_cores_follow_the_affinity(repository: Path) -> None:
     first = min(os.sched_getaffinity(0))
     code = (
         f"import os; os.sched_setaffinity(0, [{first}])\n"
-        "from grader.run.devices.inventory import take_inventory; print(take_inventory().cores)"
+        "from grader.run.devices.cores import read_cores; print(read_cores())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=repository, check=True, text=True, capture_output=True
@@ -71,15 +63,15 @@ def test_cores_follow_the_affinity(repository: Path) -> None:
     assert done.stdout.startswith(f"(Core(cpus=({first},)")
 
 
-def test_a_host_has_gpus_or_a_reason_why_not() -> None:
+def test_a_host_has_gpus_or_a_reason_why_not(tmp_path: Path) -> None:
     # With the real library: on most machines it isn't there.
-    inventory = take_inventory()
+    inventory = take_inventory(tmp_path)
     assert bool(inventory.gpus) != bool(inventory.no_gpus)
 
 
 @pytest.mark.gpu
 def test_the_gpus_of_this_machine(tmp_path: Path) -> None:
-    inventory = take_inventory()
+    inventory = take_inventory(tmp_path)
     if not inventory.gpus:
         pytest.skip(inventory.no_gpus)
     for gpu in inventory.gpus:
@@ -111,6 +103,11 @@ def test_gpus_by_uuid_with_their_neighbourhood(read: Read) -> None:
         (f"GPU-{letter}", index, "") for index, letter in enumerate("abcde")
     ]
     assert {(gpu["name"], gpu["memory_bytes"]) for gpu in found["gpus"]} == {("Stub 80GB", 80 << 30)}
+    assert {(gpu["driver"], gpu["cuda"], gpu["compute_capability"]) for gpu in found["gpus"]} == {
+        ("580.65.06", "13.0", "9.0")
+    }
+    # Not what the driver keeps for itself.
+    assert {gpu["used_bytes"] for gpu in found["gpus"]} == {4 << 20}
     assert dict(found["gpus"][0]["distances"]) == {"GPU-b": 0, "GPU-c": 3, "GPU-d": 3, "GPU-e": 6}
 
 
@@ -119,7 +116,7 @@ def test_gpus_by_uuid_with_their_neighbourhood(read: Read) -> None:
     [
         ("lost", "it does not answer"),
         ("unopened", "it can't be opened"),
-        ("mig", "MIG is on, and NCCL can't join its slices"),
+        ("mig", "MIG is on (3 slices), and NCCL can't join its slices"),
         ("ecc", "3 uncorrected memory errors"),
         ("worn", "has to be replaced"),
         ("rows", "memory rows wait to be remapped"),

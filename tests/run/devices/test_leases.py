@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from grader.errors import InfraError, UsageError
+from grader.errors import InfraError
 from grader.launch.processes import usage
 from grader.run.devices import abandoned_leases, lease_book
 from grader.run.devices.abandoned_leases import AbandonedLease
@@ -243,8 +243,8 @@ def test_graders_that_may_use_different_parts_of_a_host_do_not_queue_for_each_ot
     tmp_path: Path, start: Callable[..., Holder]
 ) -> None:
     whole = host()
-    part = Devices(tmp_path, inventory=lambda: Inventory(whole.gpus[:2], whole.cores[:2]))
-    rest = Devices(tmp_path, inventory=lambda: Inventory(whole.gpus[2:], whole.cores[2:]))
+    part = Devices(tmp_path, inventory=lambda _gpus: Inventory(whole.gpus[:2], whole.cores[:2]))
+    rest = Devices(tmp_path, inventory=lambda _gpus: Inventory(whole.gpus[2:], whole.cores[2:]))
 
     def meanwhile(_wait: Wait) -> None:
         with rest.lease(Need(900, 2, 2), timeout_s=0) as lease:
@@ -385,7 +385,9 @@ def test_one_that_dies_while_cleaning_up_is_cleaned_up_after(
 
 
 def test_a_host_with_fewer_cores_gives_all_it_has_to_one(tmp_path: Path) -> None:
-    small = Devices(tmp_path, inventory=lambda: Inventory((), (Core((0, 2)), Core((1, 3))), "no driver"))
+    small = Devices(
+        tmp_path, inventory=lambda _gpus: Inventory((), (Core((0, 2)), Core((1, 3))), "no driver")
+    )
     with small.lease(Need(60, num_cores=4)) as lease:
         assert lease.cpuset == "0-3"
         assert lease.facts | {"token": 0, "waited_s": 0} == {
@@ -397,12 +399,12 @@ def test_a_host_with_fewer_cores_gives_all_it_has_to_one(tmp_path: Path) -> None
 
 def test_what_a_host_can_never_give_is_refused_at_once_with_the_reason(tmp_path: Path) -> None:
     cores = (Core((0,)),)
-    none = Devices(tmp_path, inventory=lambda: Inventory((), cores, "no NVIDIA driver"))
-    with pytest.raises(UsageError, match="1 GPU is needed, and this host has none: no NVIDIA driver"):
+    none = Devices(tmp_path, inventory=lambda _gpus: Inventory((), cores, "no NVIDIA driver"))
+    with pytest.raises(InfraError, match="1 GPU is needed, and none can be had here: no NVIDIA driver"):
         none.lease(Need(60, 1))
     fit, ill = Gpu("GPU-a", 0), Gpu("GPU-b", 1, unfit="3 uncorrected memory errors since its last reset")
-    two = Devices(tmp_path, inventory=lambda: Inventory((fit, ill), cores))
-    with pytest.raises(UsageError, match="4 GPUs are needed, and this host has 2"):
+    two = Devices(tmp_path, inventory=lambda _gpus: Inventory((fit, ill), cores))
+    with pytest.raises(InfraError, match="4 GPUs are needed, and this host has 2"):
         two.lease(Need(60, 4))
     with pytest.raises(InfraError, match=r"only 1 can be handed out here. GPU 1 \(GPU-b\): 3 uncorrected"):
         two.lease(Need(60, 2))
