@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from grader.errors import InfraError
+from grader.run.devices.torch_build import ASK, TorchBuild
 from grader.run.engine.client import connect, engine_errors
 from grader.run.image_context import BASE_RECIPE, recipe_path
 from grader.run.images import (
     BASE_LABEL,
     KIND_LABEL,
     TAG_LABEL,
+    TORCH_LABEL,
     base_name,
     current_context,
     image_name,
@@ -31,7 +33,7 @@ from grader.run.images import (
 )
 from grader.run.pip_config import read_pip_config
 
-_BUILD_S, _BASE_S, _ASK_S = 3600.0, 1200.0, 20.0
+_BUILD_S, _BASE_S, _ASK_S, _LABEL_S = 3600.0, 1200.0, 20.0, 300.0
 _STEP = re.compile(r"#\d+ \[(?:[^\]]* )?(\d+/\d+)\] (.*)")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _LAST_LINES = 15
@@ -63,6 +65,8 @@ def build(
     wanted = [state.kind for state in image_states(tuple(kinds)) if fresh or state.state != "present"]
     if wanted:
         _build_all(wanted, report, base, offline, fresh)
+    if "train" in kinds:
+        label_torch(image_name("train"), report)
     with (
         contextlib.closing(connect()) as client,
         engine_errors("The container engine did not name its images"),
@@ -70,6 +74,31 @@ def build(
         for kind in kinds:
             name, _, tag = moving_name(kind).partition(":")
             client.images.get(image_name(kind)).tag(name, tag)
+
+
+def label_torch(name: str, report: Report) -> None:
+    """Write into an image's label what its PyTorch runs on, unless it says so already.
+
+    Raises:
+        InfraError: there is no such image, its PyTorch can't be asked, or the engine makes no label.
+    """
+    with contextlib.closing(connect()) as client, engine_errors(f"The engine did not show the image {name}"):
+        labels = client.images.get(name).labels
+    if TORCH_LABEL in labels:
+        return
+    report("train: asking its PyTorch which GPUs it has kernels for")
+    docker = _docker_command()
+    asked = [docker, "run", "--rm", "--network", "none", "--user", "65534", name, "python", "-c", ASK]
+    code, last = _run(asked, _LABEL_S, lambda _line: None)
+    build = TorchBuild.parse(last)
+    if code or build is None:
+        raise InfraError(f"The PyTorch of {name} does not say which GPUs it has kernels for:\n{last}")
+    with tempfile.TemporaryDirectory(prefix="grader-images-") as folder:
+        Path(folder, "Dockerfile").write_text(f"FROM {name}\n", encoding="utf-8")
+        command = [docker, "build", "--label", f"{TORCH_LABEL}={build}", "--tag", name, folder]
+        code, last = _run(command, _LABEL_S, lambda _line: None, DOCKER_BUILDKIT="1")
+    if code:
+        raise InfraError(f"The label of {name} was not written. The last lines of the build:\n{last}")
 
 
 def _build_all(kinds: Sequence[str], report: Report, base: str | None, offline: bool, fresh: bool) -> None:

@@ -20,6 +20,8 @@ from packaging.utils import canonicalize_name
 from grader import cli
 from grader.errors import InfraError
 from grader.run import image_build, images
+from grader.run.devices.torch_build import ASK, TorchBuild
+from grader.run.torch_builds import torch_build
 from grader.settings import settings
 
 KINDS = ("train", "evaluate", "service")
@@ -302,6 +304,13 @@ def test_a_second_build_starts_nothing(names: dict[str, str], monkeypatch: pytes
             check=True,
         )
         assert len(set(done.stdout.split())) == 1
+
+
+def test_the_image_for_ranks_says_which_gpus_its_torch_has_kernels_for(names: dict[str, str]) -> None:
+    image_build.build(["train"], lambda line: None)
+    build = torch_build("docker")
+    assert build is not None
+    assert build == TorchBuild.parse(inside(names["train"], ASK))
 
 
 @pytest.fixture

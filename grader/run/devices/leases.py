@@ -33,6 +33,7 @@ from grader.run.devices.lease import Lease, give_back
 from grader.run.devices.lease_book import Held, LeaseBook, Ticket, heartbeat_path, open_book, read_book
 from grader.run.devices.lease_status import LeaseStatus, lease_statuses
 from grader.run.devices.need import Need, check_possible
+from grader.run.devices.quarantine import quarantine
 from grader.run.devices.stock import Stock
 from grader.run.devices.torch_build import TorchBuild
 
@@ -92,6 +93,10 @@ class Devices:
     def inventory(self, *, gpus: bool = True) -> Inventory:
         """What this host has right now, whoever holds it; cores alone, and no driver asked, where `gpus` is False."""
         return self._stock.take(gpus=gpus)
+
+    def quarantine(self, uuid: str, reason: str) -> None:
+        """Hand this GPU out to nobody any more, see `grader.run.devices.quarantine`."""
+        quarantine(self.folder, uuid, reason)
 
     def listing(self) -> tuple[LeaseStatus, ...]:
         """Who holds and who waits, first come first; looks only, changes nothing."""
