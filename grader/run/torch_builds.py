@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import mmap
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +26,11 @@ _LOCKED_CUDA = re.compile(r"^nvidia-cuda-runtime(?:-cu\d+)?==(\d+\.\d+)", re.MUL
 
 def torch_build(runtime: str) -> TorchBuild | None:
     """The build that runs submissions in this runtime; None where nobody can tell."""
-    known = {"process": _installed, "docker": _of_image, "apptainer": _locked}
+    known: dict[str, Callable[[], TorchBuild | None]] = {
+        "process": _installed,
+        "docker": _of_image,
+        "apptainer": _locked,
+    }
     return known[runtime]() if runtime in known else None
 
 

@@ -306,11 +306,13 @@ def test_a_second_build_starts_nothing(names: dict[str, str], monkeypatch: pytes
         assert len(set(done.stdout.split())) == 1
 
 
-def test_the_image_for_ranks_says_which_gpus_its_torch_has_kernels_for(names: dict[str, str]) -> None:
+def test_the_image_for_ranks_says_which_gpus_its_torch_has_kernels_for(
+    docker_images: dict[str, str],
+) -> None:
     image_build.build(["train"], lambda line: None)
     build = torch_build("docker")
     assert build is not None
-    assert build == TorchBuild.parse(inside(names["train"], ASK))
+    assert build == TorchBuild.parse(inside(docker_images["train"], ASK))
 
 
 @pytest.fixture

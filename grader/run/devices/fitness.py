@@ -38,9 +38,9 @@ def keep_others(stock: Inventory, held: Collection[str]) -> Inventory:
             return ""
         if gpu.num_processes:
             names = ", ".join(gpu.processes) or f"{gpu.num_processes} processes"
-            return f"unfit for now: computing on it without a lease: {names}"
+            return f"others compute on it without a lease: {names}"
         if gpu.used_bytes > _MOST_FOREIGN_BYTES:
-            return f"unfit for now: {gpu.used_bytes >> 20} MiB of its memory are in use, and nobody holds it"
+            return f"others use {gpu.used_bytes >> 20} MiB of its memory, and nobody holds it"
         return ""
 
     return _judge(stock, reason)
