@@ -25,12 +25,15 @@ from grader.model.calibration import Calibration, StyleTiming
 from grader.model.run_options import Setting
 from grader.model.submission import Submission
 from grader.model.task import Task
+from grader.run.devices.need import check_one_model
+from grader.run.host_devices import host_devices
 from grader.settings import settings
 
 NUM_RUNS, NUM_ONE_RANK_RUNS = 5, 3
 """Runs of each accepted style and of the skeleton on one rank in a full calibration; at most, of the reference in a
 provisional one."""
 _ALONE = "skeleton"
+_GPUS = Path("/proc/driver/nvidia/gpus")
 
 
 RunOnce = Callable[[Submission, int], MeasuredRun]
@@ -52,8 +55,11 @@ def make(
 
     Raises:
         TaskError: the task has no accepted submission without findings to be measured.
+        UsageError: the runs could meet GPUs of several models.
     """
     task = setting.task
+    if setting.profile.backend == "nccl":
+        check_one_model(host_devices().inventory())
     # What promises findings is a flaw that is let through, not a style to measure others by.
     promises = tuple(p for p in submissions_of(task) if p.verdict == "accepted" and not p.codes)
     if not promises:
@@ -187,11 +193,13 @@ def save(calibration: Calibration, setting: Setting) -> Path:
 
 @cache
 def node_class() -> str:
-    """What makes two machines comparable: CPU model, cores this process may use, GPUs."""
+    """What makes two machines comparable: CPU model, cores this process may use, GPUs that are handed out here."""
     cpu = _first(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo")) or os.uname().machine
-    folder = Path("/proc/driver/nvidia/gpus")
-    gpus = [_first(r"^Model:\s*(.+)$", p) or "GPU" for p in sorted(folder.glob("*/information"))]
-    return " + ".join([f"{len(os.sched_getaffinity(0))} × {cpu}", *gpus])
+    gpus = [_first(r"^Model:\s*(.+)$", p) or "GPU" for p in sorted(_GPUS.glob("*/information"))]
+    ours = settings().gpu_model.lower()
+    return " + ".join(
+        [f"{len(os.sched_getaffinity(0))} × {cpu}", *(gpu for gpu in gpus if ours in gpu.lower())]
+    )
 
 
 def _first(pattern: str, path: Path) -> str | None:

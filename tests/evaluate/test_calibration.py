@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import InfraError, TaskError
+from grader.errors import InfraError, TaskError, UsageError
 from grader.evaluate import calibration
 from grader.evaluate.measured_run import MeasuredRun
 from grader.evaluate.measurement_files import read_stored
@@ -21,6 +21,7 @@ from grader.model.submission import Submission
 from grader.model.task import Profile, Task
 from grader.settings import settings
 from tests.evaluate.tiny import CPU, GPU, make_task
+from tests.run.devices.stub_driver import StubDriver
 
 
 @pytest.fixture(autouse=True)
@@ -224,3 +225,35 @@ def test_nothing_to_calibrate_with_is_the_authors_fault(task: Task, noise_data: 
         path.write_text("# expect: DATA002\n" + path.read_text())
     with pytest.raises(TaskError, match="no accepted submission without findings"):
         calibration.make(setting(task, noise_data, CPU), Runs())
+
+
+def test_gpus_of_several_models_have_no_reference_times_together(
+    task: Task, noise_data: PreparedDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "driver").mkdir()
+    driver = StubDriver(tmp_path / "driver")
+    for name, value in driver.environment.items():
+        monkeypatch.setenv(name, value)
+    driver.shows("ok,ok,small,mig")
+    with pytest.raises(UsageError, match=r"\(1 × Stub 24GB, 2 × Stub 80GB\).* set GRADER_GPU_MODEL"):
+        calibration.make(setting(task, noise_data, GPU), Runs())
+    monkeypatch.setenv("GRADER_GPU_MODEL", "80GB")
+    settings.cache_clear()
+    assert calibration.make(setting(task, noise_data, GPU), Runs()).world_size == GPU.nproc_per_node
+
+
+def test_times_on_one_model_of_a_host_are_not_held_against_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, model in enumerate(("NVIDIA H100", "NVIDIA A100")):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "information").write_text(f"Model: \t{model}\n")
+    monkeypatch.setattr(calibration, "_GPUS", tmp_path)
+    monkeypatch.setenv("GRADER_GPU_MODEL", "a100")
+    settings.cache_clear()
+    calibration.node_class.cache_clear()
+    try:
+        assert calibration.node_class().endswith("+ NVIDIA A100")
+        assert "H100" not in calibration.node_class()
+    finally:
+        calibration.node_class.cache_clear()

@@ -6,9 +6,10 @@ Says nothing about which; a set is given whole or not at all.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
-from grader.errors import InfraError
+from grader.errors import InfraError, UsageError
 from grader.run.devices.hardware import Inventory
 
 
@@ -59,3 +60,18 @@ def check_possible(need: Need, inventory: Inventory) -> None:
             f"{wanted}, and none can be had here: {inventory.no_gpus}. Is it a job for --profile cpu?"
         )
     raise InfraError(f"{wanted}, and this host has {len(inventory.gpus)}." + (f" {unfit}." if unfit else ""))
+
+
+def check_one_model(inventory: Inventory) -> None:
+    """Refuse to measure where one run may get other GPUs than the next.
+
+    Raises:
+        UsageError: GPUs of several models are handed out here.
+    """
+    models = Counter(gpu.name for gpu in inventory.offered)
+    if len(models) > 1:
+        named = ", ".join(f"{num} × {name}" for name, num in sorted(models.items()))
+        raise UsageError(
+            f"GPUs of several models are handed out here ({named}), and reference times hold for one: "
+            "set GRADER_GPU_MODEL to a part of its name, here and for the worker that judges with it"
+        )
