@@ -7,8 +7,10 @@ import signal
 import time
 from collections.abc import Callable
 
+from grader.launch.bounds import kill_s
 from grader.launch.failure import last_words
 from grader.launch.launcher import Launcher
+from grader.launch.preflight import UnfitDevicesError
 from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import descendants, send_all
 from grader.launch.rank_process import RankProcess
@@ -17,8 +19,6 @@ from grader.launch.spec import LaunchSpec
 from grader.launch.user import end_user
 
 _TERM_GRACE_S = 1.5
-_KILL_GRACE_S = 5.0
-"""A process that was killed gives back gigabytes first, and on a busy machine that takes its time."""
 _LEFTOVER_GRACE_S = 0.3
 _LEAVING_GRACE_S = 3.0
 """For what is at work, which may be its own end: an interpreter with torch in it goes slowly on a busy machine."""
@@ -78,14 +78,16 @@ def stop_ranks(
 
     Raises:
         OSError: something does not die, and nobody after us will end it.
+        UnfitDevicesError: a rank on a GPU does not die.
     """
+    limit_s = kill_s(len(spec.gpus))
     for rank in ranks:
         rank.killed_by_judge = rank.killed_by_judge or rank.alive
     if gently:
         tree.refresh()
         send_all(tree.without(launcher.own_pids), signal.SIGTERM)
         turn_until(lambda: launcher.over, _TERM_GRACE_S)
-    deadline = time.monotonic() + _KILL_GRACE_S
+    deadline = time.monotonic() + limit_s
     while not launcher.over and time.monotonic() < deadline:
         tree.refresh()
         theirs = tree.without(launcher.own_pids)
@@ -98,7 +100,10 @@ def stop_ranks(
         # Only the launcher's own process is left, slow to go on a busy machine; it has nothing more to tell.
         tree.refresh()
         send_all(tree.only(launcher.own_pids), signal.SIGKILL)
-        turn_until(lambda: launcher.over, _KILL_GRACE_S)
+        turn_until(lambda: launcher.over, limit_s)
+    if not launcher.over and spec.gpus:
+        gpus = [spec.gpus[spec.local_rank(rank.rank)] for rank in ranks if rank.alive]
+        raise UnfitDevicesError(tuple(gpus), f"a rank on it outlived SIGKILL for {limit_s:.0f} s")
     if not launcher.over and not spec.contained:
         raise OSError("a rank outlived SIGKILL: it hangs inside the kernel")
     for rank in ranks:
@@ -135,7 +140,10 @@ def sweep(
         turn_until(gone_or_idle, _LEAVING_GRACE_S)
         for pid in remaining():
             tree.owners.get(pid, ranks[0]).leftovers += 1
-    left = end_descendants(_KILL_GRACE_S, reap, uid=spec.rank_uid)
+    limit_s = kill_s(len(spec.gpus))
+    left = end_descendants(limit_s, reap, uid=spec.rank_uid)
+    if left and spec.gpus:
+        raise UnfitDevicesError(spec.gpus, f"{left} processes of a run outlived SIGKILL for {limit_s:.0f} s")
     if left and not spec.contained:
         raise OSError(f"{left} processes of the run outlived SIGKILL")
 

@@ -11,13 +11,9 @@ from pathlib import Path
 
 from grader.launch.spec import LaunchSpec
 
-# Where a machine keeps its GPU libraries and devices: needed to compute, says nothing about anybody.
-_PASSED_ON = (
-    "LD_LIBRARY_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-)
+# Where a machine keeps its GPU libraries: needed to compute, says nothing about anybody.
+_PASSED_ON = ("LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+_DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -39,18 +35,39 @@ def job_environment(spec: LaunchSpec) -> dict[str, str]:
     """What all ranks of a run share, and what the torchrun command is started with."""
     scratch = spec.scratch_dir
     size = {"MODEL_SIZE": spec.model_size} if spec.model_size else {}
-    return clean_environment() | {
-        "HOME": scratch,
-        "TMPDIR": f"{scratch}/tmp",
-        "MPLCONFIGDIR": f"{scratch}/matplotlib",
-        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
-        "TRITON_CACHE_DIR": f"{scratch}/triton",
-        "GLOO_SOCKET_IFNAME": spec.interface,
-        "NCCL_SOCKET_IFNAME": spec.interface,
-        "DATA_DIR": spec.data_dir,
-        "OUTPUT_DIR": spec.output_dir,
-        **size,
-    }
+    # What a site sets comes first, so that nothing of ours is ever another than we say.
+    return (
+        clean_environment()
+        | dict(spec.variables)
+        | _devices(spec)
+        | {
+            "HOME": scratch,
+            "TMPDIR": f"{scratch}/tmp",
+            "MPLCONFIGDIR": f"{scratch}/matplotlib",
+            "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
+            "TRITON_CACHE_DIR": f"{scratch}/triton",
+            "GLOO_SOCKET_IFNAME": spec.interface,
+            # Without the sign any interface would do whose name begins so.
+            "NCCL_SOCKET_IFNAME": f"={spec.interface}",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+            "DATA_DIR": spec.data_dir,
+            "OUTPUT_DIR": spec.output_dir,
+            **size,
+        }
+    )
+
+
+def own_names() -> frozenset[str]:
+    """Names of what `job_environment` sets, which no site can set otherwise."""
+    nothing = LaunchSpec("", "fork", 1, "", (), "", "", "", "", "", 1.0)
+    return frozenset(job_environment(nothing))
+
+
+def _devices(spec: LaunchSpec) -> dict[str, str]:
+    # A run without GPUs sees none, whatever the machine has: what it is judged by must not hang on that.
+    if spec.gpus:
+        return {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)}
+    return dict.fromkeys(_DEVICE_LISTS, "")
 
 
 def prepare_folders(spec: LaunchSpec) -> None:
@@ -84,7 +101,6 @@ def rank_environment(spec: LaunchSpec, rank: int, port: int) -> dict[str, str]:
         # The rendezvous store lives outside the ranks, as torchrun's agent keeps it (see `store`).
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "TORCHELASTIC_ERROR_FILE": f"{spec.scratch_dir}/tmp/error{rank}.json",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
     }
     if _torchrun_tells_signals():
         variables["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"

@@ -20,16 +20,16 @@ import time
 import traceback
 from typing import Any, NoReturn
 
+from grader.launch.bounds import kill_s, stop_s
 from grader.launch.ending import end_descendants
 from grader.launch.machine import environment_facts
 from grader.launch.network import LOOPBACK
-from grader.launch.processes import adopt_orphans, die_with_parent, send, usage
+from grader.launch.processes import adopt_orphans, die_with_parent, other_threads, send, usage
 from grader.launch.rendezvous_store import start_store
 from grader.launch.spec import LaunchSpec
 from grader.launch.warm_imports import import_everything
 
 _LOOK_S = 0.5
-_STOP_S = 5.0
 
 
 class ForkServer:
@@ -71,9 +71,10 @@ class ForkServer:
         """Answer requests one after the other."""
         adopt_orphans()
         import_everything("grader.launch.supervisor")
-        threads = len(os.listdir("/proc/self/task"))
-        if threads != 1:
-            raise RuntimeError(f"{threads} threads after the imports; a fork would lose all but one of them")
+        if threads := other_threads():
+            raise RuntimeError(
+                f"the imports left {len(threads)} threads running, which a fork would lose: {', '.join(threads)}"
+            )
         self._next_store()
         interface, address = self._place
         place = {"interface": interface, "address": address, "port": self._store_port}
@@ -85,7 +86,7 @@ class ForkServer:
             if self._once:
                 return
             # A store knows what its ranks told it, so the next run gets another; nobody waits for this change.
-            end_descendants(_STOP_S)
+            end_descendants(kill_s(0))
             self._next_store()
 
     def answer(self, request: dict[str, Any]) -> None:
@@ -112,11 +113,11 @@ class ForkServer:
         pid = os.fork()
         if pid == 0:
             self._become_supervisor(spec, parent, orders)
-        exit_code = self._wait(pid, to_supervisor)
+        exit_code = self._wait(pid, to_supervisor, stop_s(len(spec.gpus)))
         for end in (orders, to_supervisor):
             if end is not None:
                 os.close(end)
-        left = end_descendants(_STOP_S, spared=self._store, uid=spec.rank_uid)
+        left = end_descendants(kill_s(len(spec.gpus)), spared=self._store, uid=spec.rank_uid)
         # The end of a container is the end of all that is in it.
         if exit_code == 0 and (not left or self._once):
             self.report({"event": "ended", "attempt": spec.attempt})
@@ -147,11 +148,11 @@ class ForkServer:
         finally:
             os._exit(exit_code)
 
-    def _wait(self, pid: int, to_supervisor: int | None) -> int:
+    def _wait(self, pid: int, to_supervisor: int | None, limit_s: float) -> int:
         """Wait for the supervisor; stops it when told to, or when nobody is there to be told any more.
 
         Args:
-            pid: the supervisor; to_supervisor: where it is told of other nodes.
+            pid: the supervisor; to_supervisor: where it is told of other nodes; limit_s: how long stopping may take.
         """
         handle = os.pidfd_open(pid)
         poller = select.poll()
@@ -170,7 +171,7 @@ class ForkServer:
                 os.write(to_supervisor, whole + newline)
             if stop and deadline is None:
                 self._received = b""
-                deadline = time.monotonic() + _STOP_S
+                deadline = time.monotonic() + limit_s
                 send(pid, signal.SIGTERM)
             if deadline is not None and time.monotonic() > deadline:
                 send(pid, signal.SIGKILL)

@@ -163,6 +163,17 @@ def send_all(processes: dict[int, Usage], signum: int) -> None:
             send(pid, signum, one.started)
 
 
+def other_threads() -> list[str]:
+    """Names of this process's threads but the main one, as the kernel has them; libraries name theirs."""
+    found = []
+    for folder in Path("/proc/self/task").iterdir():
+        if folder.name != str(os.getpid()):
+            # One may end while it is looked at.
+            with contextlib.suppress(OSError):
+                found.append((folder / "comm").read_text(errors="replace").strip())
+    return sorted(found)
+
+
 def adopt_orphans() -> None:
     """Make the kernel hand us every orphaned descendant, daemonised ones too, instead of handing them to init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

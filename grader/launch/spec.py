@@ -25,6 +25,8 @@ class LaunchSpec:
         submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,
             exists and is empty; scratch_dir: HOME, TMPDIR and caches of the ranks, exists and is empty.
         model_size: becomes $MODEL_SIZE; "": the variable is not there.
+        gpus: UUIDs of this node's devices, in the order in which ranks count them; (): ranks see none.
+        variables: what the site sets for its GPUs, name and value; what the launcher sets itself comes after them.
         record_dir: where the supervisor writes `record.json`, `trace/`, `logs/`, `stacks/`; ranks get no path to it.
         wall_s: wall-clock limit; silence_s: silence after which a deadlock is looked for; stack_gap_s: time between
             the two dumps that must agree.
@@ -75,6 +77,8 @@ class LaunchSpec:
     master_port: int = 0
     interface: str = "lo"
     model_size: str = ""
+    gpus: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
     traced_steps: tuple[int, int] | None = None
 
     @property
@@ -110,6 +114,8 @@ class LaunchSpec:
         """Inverse of `to_json`; raises TypeError or ValueError for anything else."""
         fields = json.loads(text)
         fields["argv"] = tuple(fields["argv"])
+        fields["gpus"] = tuple(fields.get("gpus", ()))
+        fields["variables"] = tuple((name, value) for name, value in fields.get("variables", ()))
         steps = fields.get("traced_steps")
         fields["traced_steps"] = tuple(steps) if steps is not None else None
         return cls(**fields)

@@ -16,15 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from grader.launch.bounds import kill_s, other_nodes_s
 from grader.launch.coordinator_orders import CoordinatorOrders
 from grader.launch.cpu import CpuWatch
 from grader.launch.deadlock import StandstillWatch
 from grader.launch.ending import end_descendants, judge_ending, stop_ranks, sweep
 from grader.launch.environment import prepare_folders
-from grader.launch.interpreter import InterpreterLauncher
-from grader.launch.launcher import ForkLauncher, Launcher
+from grader.launch.launchers import launcher_of
 from grader.launch.machine import environment_facts
 from grader.launch.memory import MemoryWatch
+from grader.launch.preflight import UnfitDevicesError, look_at_devices
 from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import adopt_orphans
 from grader.launch.progress import progress_event
@@ -33,7 +34,6 @@ from grader.launch.record import write_run
 from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
 from grader.launch.streams import write_all
-from grader.launch.torchrun import TorchrunLauncher
 from grader.launch.traffic import TrafficWatch
 from grader.launch.user import as_user
 
@@ -42,8 +42,6 @@ _BUSY_TICK_S = 0.004
 _SAMPLE_S = 0.4
 _PROGRESS_S = 0.5
 _FAILURE_GRACE_S = 3.0
-_KILL_GRACE_S = 2.0
-_OTHER_NODES_S = 30.0
 
 
 class Supervisor:
@@ -67,7 +65,7 @@ class Supervisor:
             Path(spec.record_dir, folder).mkdir(parents=True, exist_ok=True)
         self._ranks = [RankProcess(spec, rank) for rank in spec.ranks]
         self._key = SealKey.draw() if spec.sealed and spec.probe else SealKey.none()
-        self._launcher = _launcher(spec, self._ranks, store_port, self._key)
+        self._launcher = launcher_of(spec, self._ranks, store_port, self._key)
         self._memory = MemoryWatch(contained=spec.contained)
         self._origin = 0.0
         self._interrupted = False
@@ -94,6 +92,10 @@ class Supervisor:
         facts = environment_facts()
         own_network = spec.contained or spec.own_network
         try:
+            if spec.gpus:
+                self._report(
+                    {"event": "devices", "devices": look_at_devices(spec, lambda: self._interrupted)}
+                )
             self._launcher.prepare()
             # What was imported until here is nobody's time.
             traffic = TrafficWatch(spec.interface, contained=own_network)
@@ -110,7 +112,7 @@ class Supervisor:
             wall_s = max((rank.ended_s or 0.0 for rank in self._ranks), default=0.0) or self._now()
             sweep(spec, self._launcher, self._ranks, self._tree, self._turn_until, self._reap)
         finally:
-            end_descendants(_KILL_GRACE_S, uid=spec.rank_uid)
+            end_descendants(kill_s(len(spec.gpus)), uid=spec.rank_uid)
         for rank in self._ranks:
             rank.close(self._now())
         self._launcher.close(self._now())
@@ -257,7 +259,7 @@ class Supervisor:
         if self._orders is None:
             return time.monotonic()
         self._report({"event": "prepared", "clock_s": time.monotonic()})
-        return self._orders.wait_for_start(_OTHER_NODES_S)
+        return self._orders.wait_for_start(other_nodes_s(len(self._spec.gpus)))
 
     def _watch_signals(self) -> None:
         def interrupt(_signum: int, _frame: object) -> None:
@@ -276,13 +278,6 @@ class Supervisor:
         self._report(progress_event(self._ranks, now))
 
 
-def _launcher(spec: LaunchSpec, ranks: list[RankProcess], store_port: int, key: SealKey) -> Launcher:
-    if spec.launcher == "torchrun":
-        return TorchrunLauncher(spec, ranks, key)
-    launcher = InterpreterLauncher if spec.launcher == "interpreter" else ForkLauncher
-    return launcher(spec, ranks, store_port, key)
-
-
 def supervise(spec: LaunchSpec, store_port: int, events: int, orders: int | None = None) -> None:
     """Run a spec in this process, which was forked for it alone.
 
@@ -297,4 +292,8 @@ def supervise(spec: LaunchSpec, store_port: int, events: int, orders: int | None
             # Whole lines only: a signal may interrupt a write that fills the pipe.
             write_all(events, (json.dumps(event) + "\n").encode())
 
-    Supervisor(spec, store_port, send, CoordinatorOrders(orders) if orders is not None else None).run()
+    try:
+        Supervisor(spec, store_port, send, CoordinatorOrders(orders) if orders is not None else None).run()
+    except UnfitDevicesError as error:
+        send({"event": "unfit_devices", "gpus": error.gpus, "reason": str(error)})
+        raise

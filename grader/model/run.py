@@ -124,6 +124,25 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedGpu:
+    """A GPU that ranks had to themselves, as it was found right before they started.
+
+    Attributes:
+        uuid, name: which, and its model.
+        driver, cuda, nccl: versions; "" where nobody told.
+        total_bytes, free_bytes: its memory.
+    """
+
+    uuid: str
+    name: str
+    total_bytes: int
+    free_bytes: int
+    driver: str = ""
+    cuda: str = ""
+    nccl: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """Everything seen from outside about one run.
 
@@ -140,6 +159,8 @@ class RunRecord:
         environment: versions and machine facts (python, torch, torchvision, cpu model, cores, load).
         loopback_bytes: bytes between ranks on the attempt's own loopback interface, with several nodes also on its
             own network; None where not observable.
+        devices: GPUs that were used and found right before the ranks started, in the ranks' order; () where none
+            were asked for.
     """
 
     runtime: str
@@ -155,6 +176,7 @@ class RunRecord:
     phases_s: dict[str, float] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     loopback_bytes: int | None = None
+    devices: tuple[UsedGpu, ...] = ()
 
     @property
     def num_nodes(self) -> int:

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from grader.errors import InfraError
+from grader.launch.bounds import kill_s, stop_s
 from grader.launch.environment import clean_environment
 from grader.launch.spec import LaunchSpec
 
 _WARM_S = 120.0
-_STOP_S = 8.0
+_STOP_S = 3.0
+"""Beyond what the fork server itself gives a run that is to stop."""
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -48,6 +50,7 @@ class ForkServerClient:
         )
         self._received = b""
         self._ready = False
+        self._stop_s = _STOP_S + stop_s(0)
 
     @property
     def pid(self) -> int:
@@ -82,6 +85,7 @@ class ForkServerClient:
             ParentLostError: the fork server ended or hung, or its supervisor failed.
         """
         self.wait_ready()
+        self._stop_s = _STOP_S + stop_s(len(spec.gpus)) + kill_s(len(spec.gpus))
         self._send(spec.to_json())
         deadline = time.monotonic() + limit_s
         while (event := self._event(deadline)) is not None:
@@ -100,7 +104,7 @@ class ForkServerClient:
         """End the current run and wait until it is dead; the fork server stays warm if it answers in time."""
         with contextlib.suppress(ForkServerLostError):
             self._send('{"stop": true}')
-            deadline = time.monotonic() + _STOP_S
+            deadline = time.monotonic() + self._stop_s
             while (event := self._event(deadline)) is not None:
                 if event.get("event") in ("ended", "failed"):
                     return
@@ -116,7 +120,7 @@ class ForkServerClient:
             # Busy importing, and without children: it would only see the end of its input after that.
             process.kill()
         try:
-            process.wait(_STOP_S)
+            process.wait(self._stop_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from grader.launch.bounds import answer_s
 from grader.run.devices.lease import Lease
 from grader.run.devices.leases import Devices, Wait
 from grader.run.devices.need import Need
@@ -18,7 +19,7 @@ def lease_devices(
 
     Args:
         devices: of this host; job: what needs them, on all its nodes.
-        after_s: seconds that they are held at most beyond the job's wall limit.
+        after_s: seconds that they are held at most beyond the end of the run.
         on_progress: called while it waits.
     """
 
@@ -26,7 +27,7 @@ def lease_devices(
         on_progress(Progress(f"wait for devices, {wait.ahead} ahead", wait.waited_s))
 
     need = Need(
-        wall_s=job.limits.wall_s + after_s,
+        wall_s=job.limits.wall_s + answer_s(job.gpus_per_node) + after_s,
         num_gpus=job.gpus_per_node * job.nnodes,
         num_cores=min(job.nproc_per_node * job.nnodes, len(os.sched_getaffinity(0))),
         owner=job.attempt,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from grader.launch.spec import LaunchSpec
+from grader.run.rank_variables import rank_variables
 from grader.run.runtime import Job
+from grader.settings import settings
 
 
 def launch_spec(job: Job, **own: Any) -> LaunchSpec:
@@ -24,6 +26,7 @@ def launch_spec(job: Job, **own: Any) -> LaunchSpec:
         sealed=True,
         sampling_seed=job.sampling_seed if job.nnodes > 1 else 0,
         model_size=job.model_size,
+        variables=rank_variables(settings().rank_env),
         traced_steps=job.traced_steps,
         **own,
     )

@@ -22,6 +22,7 @@ def complete_record(
     outputs: Iterable[WrittenFile],
     phases_s: Mapping[str, float],
     environment: Mapping[str, Any],
+    devices: Iterable[Mapping[str, Any]] = (),
 ) -> None:
     """Fill in the record of a run.
 
@@ -30,11 +31,13 @@ def complete_record(
         workspace: of the run; its record is rewritten, whole or not at all.
         outputs: files that were brought back; mtime_s is Unix time here.
         phases_s: seconds of the phases around the run; environment: facts to add.
+        devices: what was told of the run's GPUs.
     """
     record = json.loads(workspace.record.read_text(encoding="utf-8"))
     origin = record["environment"].get("started_unix_s", 0.0)
     timed = [asdict(replace(file, mtime_s=round(file.mtime_s - origin, 3))) for file in outputs]
     record |= {"runtime": runtime.name, "isolated": runtime.isolates, "outputs": timed}
+    record["devices"] = list(devices)
     record["phases_s"] |= {name: round(seconds, 4) for name, seconds in phases_s.items()}
     record["environment"] |= environment
     write_json(workspace.record, record)

@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     """Pairs of containers kept warm for the next attempts; 0: every attempt starts cold."""
     pool_bytes: int = 3 << 30
     """Memory that idle pairs may take together; fewer are kept where they would take more."""
+    rank_env: str = ""
+    """What ranks find in their environment for this site's GPUs, `NAME=VALUE` with blanks between, such as
+    `NCCL_P2P_DISABLE=1`: names of NCCL_*, CUDA_*, TORCH_NCCL_* and TORCH_FR_* only."""
 
     apptainer_user: str = ""
     """Account that Apptainer's containers belong to where the grader itself is root; otherwise they are our own."""

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.launch.bounds import most_processes
 from grader.launch.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
 from grader.launch.syscalls import HIDE_CLONE3
 
@@ -16,7 +17,6 @@ SECCOMP, HOSTS = "seccomp.json", "hosts"
 """Files that containers are made with, in a folder that their account may read."""
 HOSTS_TEXT = "127.0.0.1 localhost job scorer\n::1 localhost\n::ffff:127.0.0.1 localhost\n"
 _PYTHON = "/opt/venv/bin/python"
-MOST_PROCESSES = 512
 MOST_OF_ACCOUNT = 4096
 """Where ranks have the account's own user, an older kernel counts everything that the account runs."""
 _SUPERVISOR_BYTES = 768 << 20
@@ -59,7 +59,8 @@ def train_command(options: ContainerOptions) -> list[str]:
         binds.append((options.data, PREPARED, "ro"))
     flags = _rights(options)
     if options.gpus:
-        flags += ["--nv", "--env", f"CUDA_VISIBLE_DEVICES={','.join(options.gpus)}"]
+        # All devices of the machine: which of them ranks see, their environment says.
+        flags.append("--nv")
     if options.limits_groups:
         flags += _limits(options)
     return _command(
@@ -101,7 +102,14 @@ def _rights(options: ContainerOptions) -> list[str]:
 
 def _limits(options: ContainerOptions) -> list[str]:
     memory = str(options.memory_bytes + _SUPERVISOR_BYTES)
-    return ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(MOST_PROCESSES)]
+    return [
+        "--memory",
+        memory,
+        "--memory-swap",
+        memory,
+        "--pids-limit",
+        str(most_processes(len(options.gpus))),
+    ]
 
 
 _FOLDERS = (("out", OUT), ("record", RECORD), ("work", WORK), ("jit", SCRATCH), ("tmp", "/tmp"))

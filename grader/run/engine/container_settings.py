@@ -14,6 +14,7 @@ from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
+from grader.launch.bounds import most_processes
 from grader.launch.container_server import DATA, JUDGE_GID, ON_NETWORK, OUT, PREPARED, RECORD, SCRATCH, WORK
 from grader.settings import settings
 
@@ -21,7 +22,6 @@ HOSTNAME = "job"
 SUPERVISOR_BYTES = 768 << 20
 """Room for the fork server, the supervisor and the store, on top of what the ranks may use."""
 _SCORER_BYTES = 4 << 30
-_PIDS = 512
 _CPU_SHARES = 256
 """Where cores are scarce, learners' code gets a quarter of a process's share: pages and workers go first."""
 _FILE_BYTES = 1 << 30
@@ -108,7 +108,7 @@ def train_container(
         wired = {"network": network, "hostname": f"node{node}", "dns": ["127.0.0.1"]}
         wired["dns_opt"] = ["use-vc", "timeout:1", "attempts:1"]
     return (
-        _common(memory, "0:0", datagrams=network is None)
+        _common(memory, "0:0", datagrams=network is None, num_gpus=len(key.gpus_of(node)))
         | wired
         | {
             "image": key.train_image,
@@ -166,7 +166,7 @@ def scorer_container(key: PairKey, uid: int, volumes: tuple[str, ...]) -> dict[s
     }
 
 
-def _common(memory_bytes: int, user: str, *, datagrams: bool = True) -> dict[str, Any]:
+def _common(memory_bytes: int, user: str, *, datagrams: bool = True, num_gpus: int = 0) -> dict[str, Any]:
     """What holds for both."""
     found: dict[str, Any] = {
         "user": user,
@@ -178,7 +178,7 @@ def _common(memory_bytes: int, user: str, *, datagrams: bool = True) -> dict[str
         # Equal: no swap on top.
         "memswap_limit": memory_bytes,
         "oom_kill_disable": False,
-        "pids_limit": _PIDS,
+        "pids_limit": most_processes(num_gpus),
         "ipc_mode": "private",
         "ulimits": [
             Ulimit(name="core", soft=0, hard=0),

@@ -15,6 +15,7 @@ from typing import Any
 
 from grader.errors import InfraError
 from grader.run.container_connection import ConnectionLostError
+from grader.run.device_reports import DeviceReports
 from grader.run.engine.attached_connection import AttachedConnection
 from grader.run.progress_events import read_progress
 from grader.run.runtime import PrintedText, Progress
@@ -33,6 +34,7 @@ class NodeCoordinator:
     Attributes:
         ending: the first ending that a node, or this class, decided upon, with its reason; None where none did and how
             the ranks ended says it all.
+        reports: what the nodes told of their GPUs.
     """
 
     def __init__(self, connections: list[AttachedConnection], nproc_per_node: int) -> None:
@@ -46,6 +48,7 @@ class NodeCoordinator:
         self._first = Progress("run", 0.0)
         self._printed: list[PrintedText] = []
         self.ending: tuple[str, str] | None = None
+        self.reports = DeviceReports()
 
     def run(
         self, requests: list[dict[str, Any]], deadline: float, on_progress: Callable[[Progress], None]
@@ -59,11 +62,13 @@ class NodeCoordinator:
             False where a node gave no answer until the deadline.
 
         Raises:
-            ConnectionLostError: a container ended by itself; InfraError: a supervisor failed.
+            ConnectionLostError: a container ended by itself; DeviceFaultError: a GPU failed; InfraError: a supervisor
+                failed.
         """
         for connection, request in zip(self._connections, requests, strict=True):
             connection.send(request)
         for node, event in self._events(deadline):
+            self.reports.take(event, node)
             match event.get("event"):
                 case "progress":
                     self._pass_on(node, event, on_progress)

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from grader.errors import InfraError
+from grader.launch.bounds import answer_s, most_processes
 from grader.launch.container_server import DATA, OUT, PREPARED, RECORD, SCRATCH, WORK
 from grader.launch.data_folder import lay_out_data
 from grader.launch.spec import LaunchSpec
@@ -25,7 +26,6 @@ from grader.run.apptainer.base_folder import DATA as COPIES
 from grader.run.apptainer.base_folder import make_base_folder, remove_stale_folders
 from grader.run.apptainer.command_lines import (
     MOST_OF_ACCOUNT,
-    MOST_PROCESSES,
     ContainerOptions,
     trial_command,
 )
@@ -34,6 +34,7 @@ from grader.run.apptainer.data_copies import DataCopies
 from grader.run.apptainer.image_files import image_file, objection
 from grader.run.apptainer.installation import Installation, find_installation, limits_groups
 from grader.run.container_scorer import ContainerScorer
+from grader.run.device_reports import DeviceReports, quarantining
 from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.lease import Lease
 from grader.run.engine.file_transfer import FILES_S, fetch_files
@@ -46,7 +47,6 @@ from grader.run.runtime import Availability, Job, Progress
 from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
 
-_ENDING_S = 12.0
 _GIVING_BACK_S = 20.0
 _SCORING_S = 75.0
 
@@ -163,7 +163,7 @@ class ApptainerRuntime:
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
         write_submission(job.submission, workspace.submission)
-        after_s = _ENDING_S + _GIVING_BACK_S + FILES_S + _SCORING_S
+        after_s = _GIVING_BACK_S + FILES_S + (0.0 if job.gpus_per_node else _SCORING_S)
         self._lease = lease = lease_devices(self._devices, job, after_s, on_progress)
         self._like = self._options(job, lease.gpus)
         self._pair = pair = self._expect(self._like)
@@ -174,7 +174,8 @@ class ApptainerRuntime:
                 pair.train.pin(lease.cpus)
             lay_out_data(pair.folder / "data", job.shared_data, PREPARED, job.own_data)
             ready = time.monotonic()
-            self._drive(pair, job, on_progress)
+            with quarantining(self._devices):
+                devices = self._drive(pair, job, on_progress)
             ran = time.monotonic()
             outputs, refused = fetch_files(pair.scorer, job.limits.output_bytes, workspace)
         except BaseException:
@@ -183,6 +184,9 @@ class ApptainerRuntime:
             self.release()
             raise
         lease.check()
+        if lease.gpus:
+            # Scoring needs none, and takes as long as a short run.
+            self._give_back()
         phases = {
             "lease": lease.waited_s,
             "prepare": ready - started - lease.waited_s,
@@ -190,18 +194,23 @@ class ApptainerRuntime:
         }
         gap = self._entered().gap(devices=bool(lease.gpus))
         facts = {"refused_outputs": refused, "lease": lease.facts, "isolation_gap": gap}
-        complete_record(self, workspace, outputs, phases, facts)
+        complete_record(self, workspace, outputs, phases, facts, devices)
 
-    def _drive(self, pair: ApptainerPair, job: Job, on_progress: Callable[[Progress], None]) -> None:
-        """Give the job and wait for its end."""
-        connection = pair.train
+    def _drive(
+        self, pair: ApptainerPair, job: Job, on_progress: Callable[[Progress], None]
+    ) -> list[dict[str, Any]]:
+        """Give the job and wait for its end; facts about the GPUs."""
+        connection, reports = pair.train, DeviceReports()
         files = [{"path": file.path, "text": file.text} for file in job.submission.files]
         connection.send({"files": files, "spec": asdict(_spec(job, pair)), "give_back": bool(pair.uid)})
-        deadline = time.monotonic() + job.limits.wall_s + _ENDING_S
+        patience_s = answer_s(job.gpus_per_node)
+        deadline = time.monotonic() + job.limits.wall_s + patience_s
         while (event := connection.event(deadline)) is not None:
+            if reports.take(event):
+                continue
             what = event.get("event")
             if what == "given_back" or (what == "ended" and not pair.uid):
-                return
+                return reports.devices
             if what == "ended":
                 deadline = time.monotonic() + _GIVING_BACK_S
             elif what == "failed":
@@ -209,7 +218,7 @@ class ApptainerRuntime:
                 raise InfraError(f"The run could not be supervised: {reason}.{connection.last_words()}")
             elif what == "progress":
                 on_progress(read_progress(event))
-        raise InfraError(f"The supervisor gave no answer within {_ENDING_S:.0f} s of the limit.")
+        raise InfraError(f"The supervisor gave no answer within {patience_s:.0f} s of the limit.")
 
     def _let_go(self) -> None:
         pair, self._pair = self._pair, None
@@ -264,6 +273,7 @@ def _spec(job: Job, pair: ApptainerPair) -> LaunchSpec:
         scratch_dir=SCRATCH,
         record_dir=RECORD,
         rank_uid=pair.uid,
-        num_processes=MOST_PROCESSES if pair.uid else MOST_OF_ACCOUNT,
+        gpus=pair.key.gpus,
+        num_processes=most_processes(job.gpus_per_node) if pair.uid else MOST_OF_ACCOUNT,
         own_network=True,
     )

@@ -12,14 +12,16 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import asdict
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from grader.errors import InfraError
+from grader.launch.bounds import answer_s
 from grader.launch.container_server import DATA, OUT, RECORD, SCRATCH, WORK
 from grader.launch.spec import LaunchSpec
 from grader.run import images
 from grader.run.container_connection import ConnectionLostError
 from grader.run.container_scorer import ContainerScorer
+from grader.run.device_reports import quarantining
 from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.lease import Lease
 from grader.run.engine.client import connect, engine_problem
@@ -46,7 +48,6 @@ from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
-_ENDING_S = 12.0
 _SCORING_S = 75.0
 
 
@@ -146,14 +147,16 @@ class DockerRuntime:
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
         write_submission(job.submission, workspace.submission)
-        self._lease = lease = lease_devices(self._devices, job, _ENDING_S + FILES_S + _SCORING_S, on_progress)
+        after_s = FILES_S + (0.0 if job.gpus_per_node else _SCORING_S)
+        self._lease = lease = lease_devices(self._devices, job, after_s, on_progress)
         self._like = self._key(job, lease.gpus)
         self._pair = pair = self._open_pool().take(self._like)
         if set(lease.cpus) != os.sched_getaffinity(0):
             pair.pin(lease.cpus)
         ready = time.monotonic()
         try:
-            decided, lost = self._drive(pair, job, on_progress)
+            with quarantining(self._devices):
+                decided, lost, devices = self._drive(pair, job, on_progress)
             ran = time.monotonic()
             outputs, refused = fetch_files(pair.scorer, job.limits.output_bytes, workspace, job.nnodes)
         except BaseException:
@@ -166,10 +169,13 @@ class DockerRuntime:
         elif job.nnodes > 1:
             merge_records(workspace, job.nnodes, decided)
         lease.check()
+        if lease.gpus:
+            # Scoring needs none, and takes as long as a short run.
+            self._give_back()
         waited_s = lease.waited_s
         phases = {"lease": waited_s, "prepare": ready - started - waited_s, "collect": time.monotonic() - ran}
         facts = {"refused_outputs": refused, "lease": lease.facts}
-        complete_record(self, workspace, outputs, phases, facts)
+        complete_record(self, workspace, outputs, phases, facts, devices)
 
     def _give_back(self) -> None:
         lease, self._lease = self._lease, None
@@ -178,11 +184,12 @@ class DockerRuntime:
 
     def _drive(
         self, pair: ContainerPair, job: Job, on_progress: Callable[[Progress], None]
-    ) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+    ) -> tuple[tuple[str, str] | None, tuple[str, str] | None, list[dict[str, Any]]]:
         """Give the job to its nodes and wait for their end.
 
         Returns:
-            Ending and reason where the nodes decided upon them; the same where nobody in there could tell any more.
+            Ending and reason where the nodes decided upon them; the same where nobody in there could tell any more;
+            facts about the GPUs.
         """
         files = [{"path": file.path, "text": file.text} for file in job.submission.files]
         data = [{"path": path, "base64": b64encode(own).decode()} for path, own in job.own_data.items()]
@@ -191,6 +198,7 @@ class DockerRuntime:
             for node in range(job.nnodes)
         ]
         coordinator = NodeCoordinator(pair.trains, job.nproc_per_node)
+        patience_s = answer_s(job.gpus_per_node)
         begun = False
 
         def heard(sign: Progress) -> None:
@@ -199,18 +207,18 @@ class DockerRuntime:
             on_progress(sign)
 
         try:
-            if coordinator.run(requests, time.monotonic() + job.limits.wall_s + _ENDING_S, heard):
-                return coordinator.ending, None
+            if coordinator.run(requests, time.monotonic() + job.limits.wall_s + patience_s, heard):
+                return coordinator.ending, None, coordinator.reports.devices
         except ConnectionLostError:
             if nodes := pair.out_of_memory():
                 pair.kill()
-                return None, out_of_memory(job, nodes)
+                return None, out_of_memory(job, nodes), coordinator.reports.devices
             raise
         if not begun:
-            raise InfraError(f"The supervisor gave no sign of life within {_ENDING_S:.0f} s of the limit.")
+            raise InfraError(f"The supervisor gave no sign of life within {patience_s:.0f} s of the limit.")
         # A crowd of processes can keep everything in there from its turn; none of them outlives the container.
         pair.kill()
-        return None, timed_out(job)
+        return None, timed_out(job), coordinator.reports.devices
 
     def _key(self, job: Job, gpus: tuple[str, ...] = ()) -> PairKey:
         return PairKey(
@@ -246,6 +254,7 @@ def _spec(job: Job, pair: ContainerPair, node: int) -> LaunchSpec:
         contained=True,
         nnodes=job.nnodes,
         node_rank=node,
+        gpus=pair.key.gpus_of(node),
         master_addr=pair.meeting.address,
         master_port=pair.meeting.port if job.nnodes > 1 else 0,
         interface=pair.meeting.interface,

@@ -1,7 +1,7 @@
 """The runtime without isolation: ranks are plain processes of this machine, with the judge's own rights.
 
 For demos, tests and trusted reference runs. Isolates nothing and says so; what it promises is the same launch, the
-same record, the same limits in time and output, and that nothing stays behind.
+same record, the same limits in time and output, the same leases of GPUs, and that nothing stays behind.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError, UsageError
+from grader.launch.bounds import answer_s
 from grader.launch.data_folder import lay_out_data
 from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
+from grader.run.device_reports import DeviceReports, quarantining
+from grader.run.devices.lease import Lease
+from grader.run.devices.leases import Devices
 from grader.run.fork_server_client import ForkServerClient, ForkServerLostError
+from grader.run.job_leases import lease_devices
 from grader.run.launch_specs import launch_spec
 from grader.run.output_collection import Collection, collect
 from grader.run.progress_events import read_progress
@@ -31,8 +36,10 @@ from grader.run.record_completion import complete_record
 from grader.run.runtime import Availability, Job, Progress
 from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
+from grader.settings import settings
 
-_ENDING_S = 12.0
+_AFTER_S = 60.0
+"""For what is laid out before a run and collected after it."""
 _PREFIX = "grader-run-"
 
 
@@ -49,6 +56,7 @@ class ProcessRuntime:
 
     def __enter__(self) -> Self:
         _remove_stale_folders()
+        self._devices = Devices(settings().state_dir)
         self._parent = ForkServerClient()
         return self
 
@@ -91,58 +99,70 @@ class ProcessRuntime:
             raise UsageError(
                 f"the process runtime has one node, this job needs {job.nnodes}: --runtime docker"
             )
+        with contextlib.ExitStack() as leases:
+            lease = None
+            if job.gpus_per_node:
+                # Cores are nobody's here; who needs no GPU waits for nobody.
+                lease = leases.enter_context(lease_devices(self._devices, job, _AFTER_S, on_progress))
+            self._run(job, lease, workspace, on_progress)
+
+    def _run(
+        self, job: Job, lease: Lease | None, workspace: Workspace, on_progress: Callable[[Progress], None]
+    ) -> None:
         started = time.monotonic()
         for folder in (workspace.submission, workspace.outputs):
             make_empty(folder)
         write_submission(job.submission, workspace.submission)
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         try:
-            spec = _spec(job, workspace, folder)
+            spec = _spec(job, lease.gpus if lease is not None else (), workspace, folder)
             lay_out_data(Path(spec.data_dir), job.shared_data, str(job.data_dir.resolve()), job.own_data)
             # The script's own copy: what it writes beside itself must not change what is judged.
             write_submission(job.submission, Path(spec.submission_dir))
             self.warm()
             ready = time.monotonic()
-            self._drive(spec, on_progress)
+            with quarantining(self._devices):
+                devices = self._drive(spec, on_progress)
             ran = time.monotonic()
             collection = collect(Path(spec.output_dir), workspace.outputs, job.limits.output_bytes)
-            self._complete(workspace, collection, ready - started, time.monotonic() - ran)
+            phases = {"prepare": ready - started, "collect": time.monotonic() - ran}
+            facts: dict[str, Any] = {"refused_outputs": [list(one) for one in collection.refused]}
+            if lease is not None:
+                lease.check()
+                phases["lease"] = lease.waited_s
+                facts["lease"] = lease.facts
+            complete_record(self, workspace, _outputs(collection), phases, facts, devices)
         except OSError as error:
             raise InfraError(f"The run could not be prepared or collected: {error}") from error
         finally:
             _remove(folder)
 
-    def _drive(self, spec: LaunchSpec, on_progress: Callable[[Progress], None]) -> None:
+    def _drive(self, spec: LaunchSpec, on_progress: Callable[[Progress], None]) -> list[dict[str, Any]]:
         started = False
+        reports = DeviceReports()
 
         def pass_on(event: dict[str, Any]) -> None:
             nonlocal started
             started = True
-            if event.get("event") == "progress":
+            if not reports.take(event) and event.get("event") == "progress":
                 on_progress(read_progress(event))
 
-        parent = self._warm_parent()
-        try:
-            parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
-        except ForkServerLostError:
-            # Never used again: whatever half a run has left would be in the way of the next one.
-            parent.close()
-            if started:
+        limit_s = spec.wall_s + answer_s(len(spec.gpus))
+        for last in (False, True):
+            parent = self._warm_parent()
+            try:
+                parent.run(spec, limit_s, pass_on)
+                break
+            except ForkServerLostError:
+                # Never used again: whatever half a run has left would be in the way of the next one.
+                parent.close()
+                # Lost between two runs, nothing has happened yet that another one could not do.
+                if started or last:
+                    raise
+            except BaseException:
+                parent.stop_run()
                 raise
-            # It was lost between two runs, so nothing has happened yet that another one could not do.
-            parent = self._replace_parent()
-            parent.run(spec, spec.wall_s + _ENDING_S, pass_on)
-        except BaseException:
-            parent.stop_run()
-            raise
-
-    def _complete(
-        self, workspace: Workspace, collection: Collection, prepare_s: float, collect_s: float
-    ) -> None:
-        outputs = [WrittenFile(file.path, file.size_bytes, file.mtime_unix_s) for file in collection.files]
-        refused = [list(one) for one in collection.refused]
-        phases = {"prepare": prepare_s, "collect": collect_s}
-        complete_record(self, workspace, outputs, phases, {"refused_outputs": refused})
+        return reports.devices
 
     def _warm_parent(self) -> ForkServerClient:
         if self._parent is None or not self._parent.alive:
@@ -159,7 +179,11 @@ class ProcessRuntime:
 RUNTIME = ProcessRuntime
 
 
-def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
+def _outputs(collection: Collection) -> list[WrittenFile]:
+    return [WrittenFile(file.path, file.size_bytes, file.mtime_unix_s) for file in collection.files]
+
+
+def _spec(job: Job, gpus: tuple[str, ...], workspace: Workspace, folder: Path) -> LaunchSpec:
     for name in ("submission", "output", "scratch"):
         (folder / name).mkdir(mode=0o700)
     return launch_spec(
@@ -169,6 +193,7 @@ def _spec(job: Job, workspace: Workspace, folder: Path) -> LaunchSpec:
         output_dir=str(folder / "output"),
         scratch_dir=str(folder / "scratch"),
         record_dir=str(workspace.root.resolve()),
+        gpus=gpus,
     )
 
 

@@ -1,0 +1,18 @@
+"""Which launcher starts the ranks of a run."""
+
+from __future__ import annotations
+
+from grader.launch.interpreter import InterpreterLauncher
+from grader.launch.launcher import ForkLauncher, Launcher
+from grader.launch.rank_process import RankProcess
+from grader.launch.seal_key import SealKey
+from grader.launch.spec import LaunchSpec
+from grader.launch.torchrun import TorchrunLauncher
+
+
+def launcher_of(spec: LaunchSpec, ranks: list[RankProcess], store_port: int, key: SealKey) -> Launcher:
+    """The launcher that the spec names, for these ranks, which meet at the store on `store_port`."""
+    if spec.launcher == "torchrun":
+        return TorchrunLauncher(spec, ranks, key)
+    launcher = InterpreterLauncher if spec.launcher == "interpreter" else ForkLauncher
+    return launcher(spec, ranks, store_port, key)
