@@ -36,7 +36,7 @@ from grader.model.run_options import Options, Setting
 from grader.model.submission import Submission
 from grader.model.task import Task
 from grader.run.class_labels import label_files, labels_of
-from grader.run.hash_order import may_follow_hash_order
+from grader.run.hash_order import launcher_for
 from grader.run.registry import open_runtime
 from grader.run.runtime import Job, Progress
 from grader.run.workspace import Workspace
@@ -47,13 +47,6 @@ OnProgress = Callable[[Progress], None]
 
 def _silent(_sign: Progress) -> None:
     """Nobody waits for a sign of life."""
-
-
-def _launcher(facts: AttemptFacts) -> str:
-    # Both are clocked alike; an interpreter for every rank costs imports, so only scripts that may need it get it.
-    if facts.launcher == "fork" and may_follow_hash_order(facts.submission):
-        return "interpreter"
-    return facts.launcher
 
 
 def _relabelled(setting: Setting, submission: Submission) -> Setting:
@@ -119,6 +112,7 @@ class Pipeline:
             raise UsageError(
                 f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
             )
+        on_cpu = options.on_cpu and profile.backend == "nccl"
         return Setting(
             task=task,
             profile=profile,
@@ -127,7 +121,9 @@ class Pipeline:
             nnodes=nnodes,
             launcher=options.launcher or task.launcher,
             seed=options.seed,
-            timed=options.timed,
+            # A profile's times are its GPUs'.
+            timed=options.timed and not on_cpu,
+            on_cpu=on_cpu,
         )
 
     def warm(self, setting: Setting, on_progress: OnProgress = _silent) -> None:
@@ -264,6 +260,7 @@ class Pipeline:
             num_hidden=setting.dataset.num_hidden,
             submission=submission,
             timed=setting.timed,
+            on_cpu=setting.on_cpu,
         )
 
     def _run(
@@ -290,10 +287,10 @@ class Pipeline:
             nnodes=facts.nnodes,
             limits=setting.profile.limits,
             model_size=setting.profile.model_size,
-            launcher=_launcher(facts),
+            launcher=launcher_for(facts.launcher, facts.submission),
             seed=facts.seed,
-            # NCCL wants a device for every rank.
-            gpus_per_node=facts.nproc_per_node if setting.profile.backend == "nccl" else 0,
+            gpus_per_node=setting.gpus_per_node,
+            cores_per_rank=1 if setting.on_cpu else setting.profile.cores_per_rank,
             hidden_dir=setting.dataset.hidden_dir if setting.task.scored else None,
             own_data=label_files(setting.dataset.visible_dir, setting.dataset.class_labels),
         )

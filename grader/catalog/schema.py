@@ -100,12 +100,14 @@ class ProfileTable(_Table):
 
     `datasets` are those of `[data]` that are used on this profile unless another is asked for. `model_size` names the
     size of the task's network that is trained there: scripts find it in $MODEL_SIZE, which is not set where no size is
-    named, and `evaluate.py` as the one argument of `build_model`.
+    named, and `evaluate.py` as the one argument of `build_model`. `cores_per_rank` are processor cores: 1 under gloo and
+    4 under NCCL where nothing is said, and never more than a machine has for each of its GPUs.
     """
 
     backend: Annotated[Literal["gloo", "nccl"], Field(examples=["gloo"])]
     nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] | None = None
     nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] | None = None
+    cores_per_rank: Annotated[int, Field(ge=1, le=64, examples=[4])] | None = None
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["fashion-mnist"]])] | None = None
     model_size: Annotated[Name, Field(examples=["large"])] | None = None
     limits: LimitsChange = LimitsChange()

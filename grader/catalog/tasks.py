@@ -221,6 +221,10 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
     )
 
 
+# A rank on a GPU has threads for its network, its gradients and its data besides the one that waits for the device.
+_CORES_PER_RANK = {"gloo": 1, "nccl": 4}
+
+
 def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
     return Profile(
         name=name,
@@ -228,6 +232,7 @@ def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
         nproc_per_node=table.nproc_per_node or parsed.launch.nproc_per_node,
         nnodes=table.nnodes or parsed.launch.nnodes,
         limits=_limits(table, parsed.limits),
+        cores_per_rank=table.cores_per_rank or _CORES_PER_RANK[table.backend],
         datasets=tuple(table.datasets or ()),
         model_size=table.model_size or "",
         quoted=tuple(Quoted(q.figure, q.covers, q.source) for q in table.quoted),

@@ -89,8 +89,8 @@ class Evidence:
 
     @property
     def profile(self) -> str:
-        """`cpu` or `gpu`."""
-        return self.facts.profile
+        """`cpu`, `gpu` or another; `cpu` wherever there was no GPU, so that nothing is asked of one."""
+        return self.facts.seen_as
 
     @property
     def num_train(self) -> int | None:

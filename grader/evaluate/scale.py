@@ -39,12 +39,12 @@ class ScaleConditions:
         facts = evidence.facts
         if isinstance(evidence, SourceEvidence):
             return cls(
-                facts.world_size, facts.nnodes, facts.profile != "cpu", facts.dataset, clock=facts.timed
+                facts.world_size, facts.nnodes, facts.seen_as != "cpu", facts.dataset, clock=facts.timed
             )
         return cls(
             num_ranks=evidence.world_size,
             num_machines=max(facts.nnodes, evidence.record.num_nodes),
-            gpus=facts.profile != "cpu",
+            gpus=facts.seen_as != "cpu",
             dataset=facts.dataset,
             clock=facts.timed and evidence.calibration is not None,
         )

@@ -92,6 +92,8 @@ def score(
     review = _review(findings, rubric, outcome)
     gates = missed(task, findings, rubric, charged)
     verdict, reason = _verdict(findings, _in_one_sentence(gates, outcome.trained), run, review)
+    if run is not None and (without := _without_gpus(task, run)):
+        verdict, reason = Verdict.JUDGE_ERROR, without
     return Score(
         verdict=verdict,
         reason=reason,
@@ -135,6 +137,20 @@ def _verdict(
     if review:
         return Verdict.HELD, _HELD
     return Verdict.ACCEPTED, "Everything that must be right was seen to be right."
+
+
+def _without_gpus(task: Task, run: Evidence) -> str:
+    """Why nothing can be said of a run: its profile promises each rank a GPU, and nobody saw these; "" where it can."""
+    profile = task.profile(run.facts.profile)
+    if profile is None or profile.backend != "nccl" or run.facts.on_cpu:
+        return ""
+    num_ranks, num_gpus = run.record.world_size, len(run.record.devices)
+    if num_gpus >= num_ranks:
+        return ""
+    return (
+        f"The {profile.name} profile gives each of {num_ranks} ranks a GPU, and {num_gpus or 'none'} of them stood in "
+        "the record of the run. Judge it again where there are as many."
+    )
 
 
 def _capped(rubric: tuple[RubricResult, ...], outcome: Outcome) -> tuple[RubricResult, ...]:
@@ -250,7 +266,7 @@ def _notes(task: Task, run: Evidence | None, time: Timing) -> tuple[str, ...]:
     if run is None:
         return ()
     notes = []
-    profile, calibration = task.profile(run.profile), run.calibration
+    profile, calibration = task.profile(run.facts.profile), run.calibration
     if run.record.world_size == 1 and profile is not None and profile.nproc_per_node * profile.nnodes > 1:
         notes.append(
             "Run on one rank: whether samples and gradients are shared rightly shows only with two or more, so the "

@@ -5,7 +5,8 @@ Asks the checks and the score, and puts their answers into one Attempt; runs not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass
 
 from grader.catalog.tasks import load_task
 from grader.checks.diagnosis import diagnose
@@ -20,6 +21,7 @@ from grader.model.attempt_facts import AttemptFacts
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade
+from grader.model.run import UsedGpu
 from grader.model.task import Task
 from grader.run.workspace import Workspace
 
@@ -57,7 +59,7 @@ def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
         checks,
         score(evidence, task, findings, checks),
         phases=_phases(evidence),
-        environment=evidence.record.environment,
+        environment=_environment(evidence),
         notes=(*_notes(evidence), *reference_notes(evidence, task)),
         diagnosis=diagnose(evidence, findings),
     )
@@ -111,6 +113,23 @@ def _phases(evidence: Evidence) -> dict[str, float]:
     return phases
 
 
+def _environment(evidence: Evidence) -> dict[str, object]:
+    """Where it ran; GPUs by their facts."""
+    devices = [asdict(device) for device in evidence.record.devices]
+    told: dict[str, object] = {"devices": devices} if devices else {}
+    return evidence.record.environment | told | ({"on_cpu": True} if evidence.facts.on_cpu else {})
+
+
+def _gpus(devices: tuple[UsedGpu, ...]) -> str:
+    """`4 × NVIDIA H100 (driver 580.65.06, CUDA 13.2, NCCL 2.30.7)`, by models."""
+    models = Counter((one.name, one.driver, one.cuda, one.nccl) for one in devices)
+    told = []
+    for (name, *versions), num in models.items():
+        known = [f"{what} {v}" for what, v in zip(("driver", "CUDA", "NCCL"), versions, strict=True) if v]
+        told.append(f"{num} × {name}" + (f" ({', '.join(known)})" if known else ""))
+    return " and ".join(told)
+
+
 def _notes(evidence: Evidence) -> tuple[str, ...]:
     """What a reader must know about how this was judged."""
     notes = []
@@ -121,6 +140,13 @@ def _notes(evidence: Evidence) -> tuple[str, ...]:
         )
     if gap := str(record.environment.get("isolation_gap", "")):
         notes.append(gap)
+    if record.devices:
+        notes.append(f"Run on {_gpus(record.devices)}.")
+    if evidence.facts.on_cpu:
+        notes.append(
+            f"The {evidence.facts.profile} profile was run on the CPU, under gloo, because that was asked for "
+            "(--on-cpu). Accuracy is judged; how fast it is, and what only GPUs show, is not."
+        )
     if not evidence.facts.timed:
         notes.append("Time targets were left out of this judging, and the other items share their points.")
     if not evidence.scored and evaluation is not None and evaluation.problem is not None:

@@ -2,8 +2,8 @@
 
 The driver's tables may look well where no program can compute: a driver too old for the libraries, a device that fell
 off its bus, a container that lost its devices. A script would then end or go to the CPU, and the learner be blamed. So
-one short child per GPU, as the ranks' user in the ranks' environment, makes a context, takes memory and multiplies; where
-all can, they reduce over each other once. What a first use costs is paid here, too.
+one short child per GPU, as the ranks' user in the ranks' environment, makes a context, takes memory and multiplies;
+where all can, they reduce over each other once. What a first use costs is paid here, too.
 
 Everything goes through torch: it fails with the words that a script would have met. Runs nothing of a learner's.
 """

@@ -18,6 +18,7 @@ class AttemptFacts:
         dataset: name; num_train, num_validation, num_hidden: samples of its splits.
         submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
         timed: False where time targets were left out.
+        on_cpu: the profile asks for GPUs, and it was run on the CPU because somebody wanted it so.
         unread: what was not enough to read the submission, as (path, limit, how large it is); None: it could be read.
     """
 
@@ -37,8 +38,14 @@ class AttemptFacts:
     timed: bool = True
     nnodes: int = 1
     unread: tuple[str, str, str] | None = None
+    on_cpu: bool = False
 
     @property
     def world_size(self) -> int:
         """Ranks of all nodes."""
         return self.nproc_per_node * self.nnodes
+
+    @property
+    def seen_as(self) -> str:
+        """The profile that tells what can show in the run: `cpu` also where another one was run on the CPU."""
+        return "cpu" if self.on_cpu else self.profile

@@ -14,6 +14,7 @@ class Options:
 
     `own_numbers`: classes have numbers of the submission's own, unless the task says no. False for submissions that are
     the task's own: what they promise must not depend on which numbers a site's key draws.
+    `on_cpu`: a profile that needs GPUs is run on the CPU, under gloo, and told so; what is about time is left out.
     """
 
     profile: str | None = None
@@ -24,13 +25,14 @@ class Options:
     seed: int = 0
     timed: bool = True
     own_numbers: bool = True
+    on_cpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What one attempt is run on: options and defaults, resolved against the task and this machine.
 
-    `timed` False: time targets are left out.
+    `timed` False: time targets are left out. `on_cpu`: the profile asks for GPUs and is run without.
     """
 
     task: Task
@@ -41,8 +43,15 @@ class Setting:
     launcher: str
     seed: int
     timed: bool
+    on_cpu: bool = False
 
     @property
     def world_size(self) -> int:
         """Ranks of all nodes."""
         return self.nproc_per_node * self.nnodes
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs that ranks of one node get to themselves."""
+        # NCCL wants a device for every rank.
+        return self.nproc_per_node if self.profile.backend == "nccl" and not self.on_cpu else 0

@@ -33,6 +33,7 @@ class Profile:
 
     Attributes:
         name, backend, nproc_per_node, nnodes, limits: what one run gets there.
+        cores_per_rank: processor cores that each rank gets, as far as the machine has them.
         datasets: those of the task's that are used there unless another is asked for; empty: all, in the task's order.
         quoted: published figures for such a machine.
         model_size: size of the task's network that is trained there; "": its only one, or its usual one.
@@ -43,6 +44,7 @@ class Profile:
     nproc_per_node: int
     nnodes: int
     limits: Limits
+    cores_per_rank: int = 1
     datasets: tuple[str, ...] = ()
     quoted: tuple[Quoted, ...] = ()
     model_size: str = ""

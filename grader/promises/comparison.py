@@ -142,7 +142,7 @@ def _planned_points(attempt: Attempt) -> dict[str, float]:
     """Item's id → points as told before anybody hands in; empty where the run was not one as the profile plans it."""
     task, facts = attempt.task, attempt.evidence.facts
     profile = task.profile(facts.profile)
-    if profile is None or not (facts.timed or task.target("time") is None):
+    if profile is None or facts.on_cpu or not (facts.timed or task.target("time") is None):
         return {}
     planned = ScaleConditions.planned(task, profile)
     if (facts.world_size, facts.dataset) != (planned.num_ranks, planned.dataset):

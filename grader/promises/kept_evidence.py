@@ -74,6 +74,7 @@ def run_key(setting: Setting, submission: Submission, runtime: str) -> RunKey:
         "launcher": setting.launcher,
         "seed": setting.seed,
         "timed": setting.timed,
+        "on_cpu": setting.on_cpu,
     }
     told = [task.entry_point, task.scored, [asdict(one) for one in task.artifacts], asdict(setting.profile)]
     parts = {

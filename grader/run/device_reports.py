@@ -17,9 +17,8 @@ class DeviceFaultError(InfraError):
     """GPUs that failed: `gpus`, their UUIDs; `fault`: what they failed to do."""
 
     def __init__(self, gpus: tuple[str, ...], fault: str) -> None:
-        which = f"GPU {gpus[0]}" if len(gpus) == 1 else f"GPUs {', '.join(gpus)}"
         super().__init__(
-            f"{which}: {fault}. Kept from further runs; `grader devices` says how to let it back."
+            f"{', '.join(gpus)}: {fault}. Kept from further runs until `grader devices --release` lets it back."
         )
         self.gpus = gpus
         self.fault = fault

@@ -18,6 +18,12 @@ def may_follow_hash_order(submission: Submission) -> bool:
     return any(_hashes(file.text) for file in submission.files if file.path.endswith(".py"))
 
 
+def launcher_for(launcher: str, submission: Submission) -> str:
+    """The launcher that a submission gets where it would be started by this one."""
+    # Both are clocked alike; an interpreter for every rank costs imports, so only scripts that may need it get it.
+    return "interpreter" if launcher == "fork" and may_follow_hash_order(submission) else launcher
+
+
 def _hashes(text: str) -> bool:
     try:
         nodes = list(ast.walk(parse_text(text)))

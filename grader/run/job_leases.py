@@ -29,7 +29,17 @@ def lease_devices(
     need = Need(
         wall_s=job.limits.wall_s + answer_s(job.gpus_per_node) + after_s,
         num_gpus=job.gpus_per_node * job.nnodes,
-        num_cores=min(job.nproc_per_node * job.nnodes, len(os.sched_getaffinity(0))),
+        num_cores=_num_cores(devices, job),
         owner=job.attempt,
     )
     return devices.lease(need, on_wait=report)
+
+
+def _num_cores(devices: Devices, job: Job) -> int:
+    num_ranks = job.nproc_per_node * job.nnodes
+    there = len(os.sched_getaffinity(0))
+    if not job.gpus_per_node:
+        return min(num_ranks * job.cores_per_rank, there)
+    # Who takes more than the share of its GPUs keeps others from theirs.
+    share = there // max(1, len(devices.inventory().gpus))
+    return min(num_ranks * max(1, min(job.cores_per_rank, share)), there)

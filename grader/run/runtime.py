@@ -30,6 +30,7 @@ class Job:
         own_data: contents by path below `data_dir` that this run finds in place of what lies there; what they replace
             is nowhere to be found for it.
         gpus_per_node: devices that ranks of one node get to themselves; 0: none.
+        cores_per_rank: cores for each rank; fewer where the host has no more, or no more for each of its GPUs.
         hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
         launcher: `fork`, `interpreter` or `torchrun`, as `LaunchSpec` says.
@@ -52,6 +53,7 @@ class Job:
     argv: tuple[str, ...] = ()
     hidden_dir: Path | None = None
     gpus_per_node: int = 0
+    cores_per_rank: int = 1
     model_size: str = ""
     sampling_seed: int = field(default_factory=lambda: secrets.randbits(128) | 1)
     traced_steps: tuple[int, int] | None = None

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from grader.cli.exports import OF_GRADE, add_export_arguments, check_exports, write_exports
+from grader.cli.on_cpu import add_on_cpu_argument
 
 NAME = "grade"
 ORDER = 10
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nnodes", type=int, metavar="N", help="nodes to start ranks on; default: the profile's"
     )
     parser.add_argument("--profile", metavar="NAME", help="cpu or gpu; default: $GRADER_PROFILE or cpu")
+    add_on_cpu_argument(parser)
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
     parser.add_argument(
         "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
@@ -63,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         nnodes=args.nnodes,
         dataset=args.dataset,
         launcher="torchrun" if args.cold else None,
+        on_cpu=args.on_cpu,
     )
     with LiveView(sys.stderr) as view, Pipeline(args.runtime) as pipeline:
         attempt, workspace = pipeline.grade(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from grader.cli.exports import OF_VERIFICATION, add_export_arguments, check_exports, write_exports
 from grader.cli.jobs import add_jobs_argument
+from grader.cli.on_cpu import add_on_cpu_argument
 
 NAME = "verify"
 ORDER = 30
@@ -56,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
     )
+    parser.add_argument("--profile", metavar="NAME", help="cpu or gpu; default: $GRADER_PROFILE or cpu")
+    add_on_cpu_argument(parser)
     parser.add_argument("--dataset", metavar="NAME", help="data set; default: the task's first prepared one")
     parser.add_argument(
         "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
@@ -96,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
             dataset=args.dataset,
             timed=not args.no_time,
             launcher="torchrun" if args.cold else None,
+            profile=args.profile,
+            on_cpu=args.on_cpu,
         ),
         runtime=args.runtime,
         reuse=Reuse.ONLY if args.replay else Reuse.WHERE_KEPT if reuse_fitting else Reuse.NEVER,

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from grader.cli.jobs import add_jobs_argument
+from grader.cli.on_cpu import add_on_cpu_argument
 
 NAME = "check"
 ORDER = 10
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="judge kept evidence again where nothing that runs has changed, instead of running it",
     )
+    add_on_cpu_argument(parser)
     add_jobs_argument(parser)
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the submissions' attempts here")
     parser.add_argument(
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             course,
             runtimes,
             Verification(
-                options=Options(dataset=args.dataset, timed=not args.no_time),
+                options=Options(dataset=args.dataset, timed=not args.no_time, on_cpu=args.on_cpu),
                 reuse=Reuse.WHERE_KEPT if args.cache else Reuse.NEVER,
                 jobs=jobs,
                 folder=args.keep,
