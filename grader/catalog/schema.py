@@ -100,7 +100,7 @@ class ProfileTable(_Table):
 
     `datasets` are those of `[data]` that are used on this profile unless another is asked for. `model_size` names the
     size of the task's network that is trained there: scripts find it in $MODEL_SIZE, which is not set where no size is
-    named, and `evaluate.py` as the one argument of `build_model`. `cores_per_rank` are processor cores: 1 under gloo and
+    named, and `evaluate.py` as the one argument of `build_model`. `cores_per_rank` are processor cores: 1 under gloo,
     4 under NCCL where nothing is said, and never more than a machine has for each of its GPUs.
     """
 

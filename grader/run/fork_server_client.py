@@ -26,6 +26,7 @@ from grader.launch.spec import LaunchSpec
 _WARM_S = 120.0
 _STOP_S = 3.0
 """Beyond what the fork server itself gives a run that is to stop."""
+COMMAND = [sys.executable, "-u", "-m", "grader.launch.fork_server"]
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -39,7 +40,7 @@ class ForkServerClient:
     def __init__(self) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the process
         self._process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "grader.launch.fork_server"],
+            COMMAND,
             cwd=_PACKAGE_PARENT,
             env=clean_environment(),
             stdin=subprocess.PIPE,

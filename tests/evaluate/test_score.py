@@ -18,7 +18,7 @@ from grader.model.calibration import Calibration, StyleTiming
 from grader.model.evaluation import ArtifactProblem, Change, Evaluation, OtherScore
 from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import CheckResult, ItemState, State, Verdict
-from grader.model.run import Ending, RankRecord, RunRecord
+from grader.model.run import Ending, RankRecord, RunRecord, UsedGpu
 from grader.model.task import RubricItem, Task
 from grader.model.trace import Final, RankTrace, Trace
 from tests.attempt_facts import attempt_facts
@@ -256,6 +256,28 @@ def test_each_profile_has_its_clock() -> None:
     slow_wall = record(cpu_s=3.0, wall_s=40.0)
     assert item(judged(record=slow_wall), "time").earned == 10
     assert item(judged(record=slow_wall, profile="gpu"), "time").earned == 0
+
+
+def test_a_profile_with_gpus_is_judged_only_where_each_rank_was_seen_to_have_one() -> None:
+    gpus = tuple(UsedGpu(f"GPU-{n}", "a model", 80 << 30, 79 << 30) for n in "ab")
+    whole = judged(profile="gpu", record=replace(record(), devices=gpus))
+    assert whole.verdict is Verdict.ACCEPTED
+    for devices in ((), gpus[:1]):
+        outcome = judged(profile="gpu", record=replace(record(), devices=devices))
+        assert outcome.verdict is Verdict.JUDGE_ERROR
+        assert "gives each of 2 ranks a GPU" in outcome.reason
+    # A crash on a CPU is no learner's either.
+    crashed = judged(profile="gpu", record=record(ending=Ending.CRASHED))
+    assert crashed.verdict is Verdict.JUDGE_ERROR
+
+
+def test_a_profile_with_gpus_that_was_run_on_the_cpu_on_purpose_is_judged_without_its_time() -> None:
+    meant = evidence("gpu", evaluation=evaluation())
+    run = replace(meant, facts=replace(meant.facts, on_cpu=True, timed=False))
+    outcome = score(run, TASK, (), checked())
+    assert outcome.verdict is Verdict.ACCEPTED
+    assert item(outcome, "time").state is ItemState.NOT_SHOWN
+    assert run.profile == "cpu"
 
 
 def test_without_a_reference_time_the_other_items_share_its_points() -> None:
