@@ -218,7 +218,7 @@ def _driver_version() -> str:
     text = ctypes.create_string_buffer(_VERSION_BYTES)
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        nvml.nvmlInit_v2()
+        nvml.nvmlInitWithFlags(0)
         nvml.nvmlSystemGetDriverVersion(text, _VERSION_BYTES)
     except (OSError, AttributeError):
         return ""

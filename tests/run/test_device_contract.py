@@ -30,7 +30,7 @@ __attribute__((constructor)) static void preset(void) { setenv("STUB_GPUS", "ok,
 RUN = """
 import json, sys
 from pathlib import Path
-from grader.errors import GraderError
+from grader.launch import preflight
 from grader.run import fork_server_client
 from grader.run.conformance.script_runs import run_script
 from grader.run.runtimes.process import ProcessRuntime
@@ -45,7 +45,8 @@ print(json.dumps({**os.environ, "available": torch.cuda.is_available(), "count":
 with ProcessRuntime() as runtime:
     ran = run_script(runtime, Path(sys.argv[1]), SCRIPT, gpus_per_node=int(sys.argv[2]))
     record = json.loads(ran.workspace.record.read_text())
-    print(json.dumps({"record": record, "ranks": [json.loads(ran.out(rank)) for rank in range(2)]}))
+    driver = preflight._driver_version()
+    print(json.dumps({"driver": driver, "record": record, "ranks": [json.loads(ran.out(rank)) for rank in range(2)]}))
 """
 HANGS = """
 import json, os, sys, time
@@ -144,7 +145,7 @@ def test_a_gpu_profile_without_gpus_is_refused_before_anything_runs(python: Pyth
     assert done.returncode == 4
     error = json.loads(done.stdout)["error"]
     assert error["kind"] == "InfraError"
-    assert "GPUs are needed, and this host has none: no NVIDIA driver" in error["message"]
+    assert "GPUs are needed, and none can be had here: no NVIDIA driver" in error["message"]
     assert not list((tmp_path / "state").rglob("record.json"))
 
 
@@ -171,6 +172,7 @@ def test_ranks_see_the_gpus_of_their_lease_and_the_record_tells_of_them(
     done = python("-c", RUN, str(tmp_path), "2", "works", driver=driver, GRADER_RANK_ENV="NCCL_P2P_DISABLE=1")
     found = told(done)
     assert [one["uuid"] for one in found["record"]["devices"]] == ["GPU-a", "GPU-b"]
+    assert found["driver"] == "580.65.06"
     assert all(one["free_bytes"] > 0 for one in found["record"]["devices"])
     assert found["record"]["environment"]["lease"]["gpus"] == ["GPU-a", "GPU-b"]
     for rank in found["ranks"]:

@@ -26,8 +26,8 @@ from grader.launch.spec import LaunchSpec
 from grader.model.run import WrittenFile
 from grader.run.device_reports import DeviceReports, quarantining
 from grader.run.devices.lease import Lease
-from grader.run.devices.leases import Devices
 from grader.run.fork_server_client import ForkServerClient, ForkServerLostError
+from grader.run.host_devices import host_devices
 from grader.run.job_leases import lease_devices
 from grader.run.launch_specs import launch_spec
 from grader.run.output_collection import Collection, collect
@@ -36,7 +36,6 @@ from grader.run.record_completion import complete_record
 from grader.run.runtime import Availability, Job, Progress
 from grader.run.submission_files import make_empty, write_submission
 from grader.run.workspace import Workspace
-from grader.settings import settings
 
 _AFTER_S = 60.0
 """For what is laid out before a run and collected after it."""
@@ -56,7 +55,7 @@ class ProcessRuntime:
 
     def __enter__(self) -> Self:
         _remove_stale_folders()
-        self._devices = Devices(settings().state_dir)
+        self._devices = host_devices(self.name)
         self._parent = ForkServerClient()
         return self
 
