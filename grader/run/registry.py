@@ -20,7 +20,9 @@ from grader.plugins.problems import PluginProblem, meant
 from grader.plugins.protocol_faults import protocol_faults
 from grader.plugins.shape import Complaint, Constant, Shape
 from grader.plugins.sources import RUNTIMES, PluginFile, Sources, modules_of, plugin_files
+from grader.run.rank_variables import rank_variables
 from grader.run.runtime import Availability, Runtime
+from grader.settings import settings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -76,8 +78,10 @@ def open_runtime(name: str) -> Runtime:
     """The runtime of that name, not yet entered.
 
     Raises:
-        UsageError: there is none of that name, or it is refused.
+        UsageError: there is none of that name, or it is refused; or no rank could have what GRADER_RANK_ENV asks for.
     """
+    # Before anybody waits for it, not in the middle of each attempt.
+    rank_variables(settings().rank_env)
     # Packages are looked through only where the name is not ours.
     found = _named(name, _built_in()) or _named(name, _of_packages())
     if len(found) > 1:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
-from grader.launch.processes import usage
+from grader.launch.processes import other_threads, usage
 
 
 def test_whoever_computes_is_at_work_and_whoever_sleeps_is_not() -> None:
@@ -34,3 +36,22 @@ def test_whoever_computes_is_at_work_and_whoever_sleeps_is_not() -> None:
         for process in (spins, sleeps):
             process.kill()
             process.communicate()
+
+
+def test_threads_are_told_by_the_names_that_the_kernel_has_for_them() -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("cuda-EvtHandlr")
+        begun.set()
+        over.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    begun.wait()
+    try:
+        assert "cuda-EvtHandlr" in other_threads()
+    finally:
+        over.set()
+        thread.join()
+    assert "cuda-EvtHandlr" not in other_threads()

@@ -28,6 +28,9 @@ class EnvironmentConformance:
             assert one["OMP_NUM_THREADS"] == "1"
             assert "SECRET_TOKEN" not in one
             assert one.pop("temporary") == one["TMPDIR"]
+            # Who needs no GPU sees none; an interface is named as a whole.
+            assert one["CUDA_VISIBLE_DEVICES"] == ""
+            assert one["NCCL_SOCKET_IFNAME"].startswith("=")
             assert {"HOME", "TMPDIR", "DATA_DIR", "OUTPUT_DIR", "MASTER_ADDR", "MASTER_PORT"} <= one.keys()
         assert ran.record.ending is Ending.COMPLETED
 
