@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
+from grader.checks.run.step_times import StepTime, every_step_time
 from grader.model.dataset import PreparedDataset
-from grader.model.trace import Step
 from grader.run.record_reader import read_record
 from grader.run.trace_reader import read_trace
 from grader.run.workspace import Workspace
@@ -26,14 +26,15 @@ def circumstances(workspace: Workspace, dataset: PreparedDataset) -> dict[str, f
     a rank's GPU had handed out at once, 0 without a GPU. `num_train` is the size of the training split.
 
     For each number B of samples that steps had, for the 64 most common ones: `steps_of_<B>` is how many steps had it,
-    of all ranks; `step_s_of_<B>` is what one took by the probe's clock, waiting for data included, on average over all
-    and `quick_step_s_of_<B>` over all but the slowest quarter, which may have been the first.
+    of all ranks; `step_s_of_<B>` is what one took by the probe's clock, from the step before to it and without
+    evaluation, on average over all and `quick_step_s_of_<B>` over all but the slowest quarter, which may have been the
+    first.
     """
     record = read_record(workspace.record)
     trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
     steps = [step for rank in trace.ranks for step in rank.steps]
     peaks = [end.fields.get("peak_device_bytes") for rank in trace.ranks for end in rank.events("end")]
-    return by_batch_size(steps) | {
+    return by_batch_size(one for rank in trace.ranks for one in every_step_time(rank)) | {
         "world_size": float(record.world_size),
         "wall_s": record.wall_s,
         "cpu_s": record.slowest_cpu_s,
@@ -44,12 +45,12 @@ def circumstances(workspace: Workspace, dataset: PreparedDataset) -> dict[str, f
     }
 
 
-def by_batch_size(steps: Iterable[Step]) -> dict[str, float]:
+def by_batch_size(times: Iterable[StepTime]) -> dict[str, float]:
     """Number and seconds of steps by their number of samples, as `circumstances` names them."""
     took: dict[int, list[float]] = defaultdict(list)
-    for step in steps:
-        if step.samples:
-            took[step.samples].append(step.data_s + step.compute_s + (step.optimizer_s or 0.0))
+    for one in times:
+        if one.step.samples:
+            took[one.step.samples].append(one.seconds)
     found: dict[str, float] = {}
     for size in sorted(took, key=lambda size: (-len(took[size]), size))[:_NUM_SIZES]:
         seconds = sorted(took[size])

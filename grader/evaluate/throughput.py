@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
+from grader.checks.run.step_times import step_times
 from grader.model.trace import RankTrace, Trace
 
 
 def images_per_s(trace: Trace | None) -> float | None:
     """Samples per second in training steps, all ranks together; None where too little was told.
 
-    Per rank: samples of its steps over the time of its steps (waiting for data, forward and backward, optimizer);
-    validation, checkpoints and start-up lie outside. The first step is left out: it pays for what is made lazily.
+    Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,
+    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen.
     """
     if trace is None:
         return None
@@ -24,13 +23,8 @@ def images_per_s(trace: Trace | None) -> float | None:
 
 
 def _rate(rank: RankTrace) -> float | None:
-    steps = rank.steps[1:]
-    # A step's record carries the previous optimizer time, so the last one's is missing: its median stands in.
-    optimizer = [s.optimizer_s for s in steps if s.optimizer_s is not None]
-    seconds = sum(s.data_s + s.compute_s for s in steps) + (
-        median(optimizer) * len(steps) if optimizer else 0.0
-    )
-    samples = sum(s.samples for s in steps)
+    timed = step_times(rank)
+    samples, seconds = sum(one.step.samples for one in timed), sum(one.seconds for one in timed)
     return samples / seconds if samples > 0 and seconds > 0 else None
 
 

@@ -195,6 +195,8 @@ class Step:
     full: int | None = None
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
+    device_s: float | None = None
+    """What a device took from the step's first forward pass to its end; None where there is none, or it isn't known."""
 
 
 @dataclass(frozen=True, slots=True)

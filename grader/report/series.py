@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from grader.checks.run.step_times import evaluation_spans, every_step_time, step_times
 from grader.judging.attempt import Attempt
 from grader.model.trace import RankTrace, Step
 
@@ -41,7 +42,7 @@ def tracers(attempt: Attempt) -> tuple[RankTrace, ...]:
 
 def _possible(step: Step) -> bool:
     # A trace can be forged; what is drawn must at least lie within a month.
-    clocks = (step.t, step.data_s, step.compute_s, step.optimizer_s or 0.0)
+    clocks = (step.t, step.data_s, step.compute_s, step.optimizer_s or 0.0, step.device_s or 0.0)
     return all(0 <= clock < _LONGEST_S for clock in clocks) and 0 <= step.samples < _MOST
 
 
@@ -89,14 +90,15 @@ def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
     """Images per second of training per rank over time; validation and saving are left out of the clock."""
     lines = []
     for rank in tracers(attempt):
-        size = max(1, math.ceil(len(rank.steps) / 40))
+        timed = step_times(rank) or every_step_time(rank)
+        size = max(1, math.ceil(len(timed) / 40))
         xs, ys = [], []
-        for i in range(0, len(rank.steps), size):
-            group = rank.steps[i : i + size]
-            busy = sum(_busy_s(step) for step in group)
-            if busy > 0:
-                xs.append(group[-1].t)
-                ys.append(sum(step.samples for step in group) / busy)
+        for i in range(0, len(timed), size):
+            group = timed[i : i + size]
+            took_s = sum(one.seconds for one in group)
+            if took_s > 0:
+                xs.append(group[-1].step.t)
+                ys.append(sum(one.step.samples for one in group) / took_s)
         if xs:
             lines.append((rank.rank, (xs, ys)))
     return lines
@@ -136,8 +138,13 @@ def timeline(attempt: Attempt, slices: int = 120) -> tuple[float, list[Strip]]:
             _spread(shares["data"], ready - step.data_s, ready, end)
             _spread(shares["compute"], ready, step.t, end)
             following = rank.steps[index + 1] if index + 1 < len(rank.steps) else None
-            _spread(shares["optimizer"], step.t, step.t + ((following and following.optimizer_s) or 0.0), end)
-        for begin_t, end_t in _validations(rank):
+            stepped_t = step.t + ((following and following.optimizer_s) or 0.0)
+            _spread(shares["optimizer"], step.t, stepped_t, end)
+            if step.device_s is not None and following is not None:
+                # The device goes on with what was launched while the script waits for it.
+                next_t = following.t - following.compute_s - following.data_s
+                _spread(shares["compute"], stepped_t, min(ready + step.device_s, next_t), end)
+        for begin_t, end_t in evaluation_spans(rank):
             _spread(shares["validation"], begin_t, min(end_t, end), end)
         strips.append(
             Strip(rank.rank, {name: [min(1.0, v) for v in values] for name, values in shares.items()})
@@ -147,24 +154,9 @@ def timeline(attempt: Attempt, slices: int = 120) -> tuple[float, list[Strip]]:
 
 def waiting_share(attempt: Attempt) -> float | None:
     """Share of the training time that the ranks spent waiting for data; None where unknown."""
-    steps = [step for rank in tracers(attempt) for step in rank.steps]
-    busy = sum(_busy_s(step) for step in steps)
-    return sum(step.data_s for step in steps) / busy if busy > 0 else None
-
-
-def _busy_s(step: Step) -> float:
-    return step.data_s + step.compute_s + (step.optimizer_s or 0.0)
-
-
-def _validations(rank: RankTrace) -> list[tuple[float, float]]:
-    spans, begun = [], None
-    for event in rank.events("evaluation"):
-        if event.fields.get("op") == "begin":
-            begun = event.t
-        elif begun is not None:
-            spans.append((begun, event.t))
-            begun = None
-    return spans
+    timed = [one for rank in tracers(attempt) for one in step_times(rank)]
+    took_s = sum(one.seconds for one in timed)
+    return sum(one.step.data_s for one in timed) / took_s if took_s > 0 else None
 
 
 def _spread(shares: list[float], begin: float, end: float, whole: float) -> None:

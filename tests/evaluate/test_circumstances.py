@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from grader.checks.run.step_times import StepTime
 from grader.evaluate.circumstances import by_batch_size
 from grader.model.trace import Step
 
 
-def step(samples: int, seconds: float, optimizer_s: float | None = 0.25) -> Step:
-    """One whose data took nothing and whose passes took the rest."""
-    plain = Step(0, 0, "SGD", (), 0, 0.0, 0.0, None, None, None, (), None, None, None, None, 0.0)
-    return replace(plain, samples=samples, compute_s=seconds - (optimizer_s or 0.0), optimizer_s=optimizer_s)
+def step(samples: int, seconds: float) -> StepTime:
+    plain = Step(0, 0, "SGD", (), samples, 0.0, 0.0, None, None, None, (), None, None, None, None, 0.0)
+    return StepTime(plain, seconds)
 
 
 def test_steps_are_counted_and_timed_by_their_own_size() -> None:
@@ -19,7 +17,7 @@ def test_steps_are_counted_and_timed_by_their_own_size() -> None:
         step(2, 9.0),
         *(step(2, 1.0) for _ in range(3)),
         step(64, 2.0),
-        step(64, 4.0, None),
+        step(64, 4.0),
         step(0, 50.0),
     ]
     found = by_batch_size(steps)

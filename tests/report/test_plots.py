@@ -123,7 +123,9 @@ def test_waiting_for_data_is_told_as_a_share() -> None:
     assert attempt.trace is not None
     hungry = tuple(
         replace(
-            rank, steps=tuple(replace(s, data_s=0.03, compute_s=0.01, optimizer_s=0.0) for s in rank.steps)
+            rank,
+            steps=tuple(replace(s, data_s=0.03, compute_s=0.01, t=0.3 + 0.04 * s.n) for s in rank.steps),
+            others=(),
         )
         for rank in attempt.trace.ranks
     )

@@ -84,12 +84,12 @@ def _share(rank: RankTrace) -> tuple[float, float]:
     """Share of the steps' time spent waiting for batches, and seconds of it; the first step pays for starting up."""
     from statistics import median
 
-    steps = rank.steps[1:]
-    waits = [s.data_s for s in steps]
-    wait_s = sum(waits)
+    from grader.checks.run.step_times import step_times
+
+    timed = step_times(rank)
+    waits = [one.step.data_s for one in timed]
     # A few long waits (an epoch's start, a neighbour on the machine) are no lack of input: the typical step must wait.
-    typical = median(waits) / max(
-        1e-9, median(s.data_s + s.compute_s + (s.optimizer_s or 0.0) for s in steps)
-    )
-    total = sum(s.data_s + s.compute_s + (s.optimizer_s or 0.0) for s in steps)
-    return min(typical, wait_s / total if total > 0 else 0.0), wait_s
+    typical = median(waits) / max(1e-9, median(one.seconds for one in timed))
+    total = sum(one.seconds for one in timed)
+    share = min(typical, sum(waits) / total if total > 0 else 0.0)
+    return share, sum(step.data_s for step in rank.steps[1:])

@@ -386,7 +386,11 @@ def waiting(tell: Any, data_s: float, compute_s: float, taken: int = 60) -> Any:
     for rank in story.ranks:
         for _ in range(taken):
             story.step(rank.rank, None)
-        told = [tell.replace(s, data_s=data_s, compute_s=compute_s) for s in rank.fields["steps"]]
+        took_s = data_s + compute_s
+        told = [
+            tell.replace(s, data_s=data_s, compute_s=compute_s, t=1.0 + n * took_s)
+            for n, s in enumerate(rank.fields["steps"])
+        ]
         rank.fields["steps"] = told
     return story
 
@@ -405,7 +409,12 @@ def test_waiting_for_data(tell: Any) -> None:
 def test_one_long_wait_is_no_lack_of_input(tell: Any) -> None:
     story = waiting(tell, 0.01, 0.05)
     for rank in story.ranks:
-        rank.fields["steps"][30] = tell.replace(rank.fields["steps"][30], data_s=60.0)
+        steps = rank.fields["steps"]
+        rank.fields["steps"] = [
+            *steps[:30],
+            tell.replace(steps[30], data_s=60.0, t=steps[30].t + 60.0),
+            *(tell.replace(s, t=s.t + 60.0) for s in steps[31:]),
+        ]
     assert story.observation("PERF002").state is CLEAN
 
 
