@@ -14,11 +14,14 @@ from grader.checks.source.script import Script
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
-from grader.model.finding import Location
+from grader.model.finding import Location, family_of
 from grader.model.precondition import Precondition
 from grader.model.run import RunRecord
 from grader.model.task import Expected, Task
 from grader.model.trace import RankTrace, Trace
+
+_OF_STEPS = ("DATA", "GRAD", "OPT", "PERF", "SHARD")
+"""Families of codes that ask what happens in training steps, and what is fed to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,19 @@ class Evidence:
 
     @property
     def trained(self) -> bool:
-        """Whether any rank took an optimizer step."""
-        return any(rank.steps for rank in self.trace.ranks)
+        """Whether any rank took an optimizer step, or replayed a graph that holds some."""
+        return self.replays or any(rank.steps for rank in self.trace.ranks)
+
+    @property
+    def replays(self) -> bool:
+        """Whether any rank captured steps in a CUDA graph, whose replays nobody sees."""
+        return any(rank.replays for rank in self.trace.ranks)
+
+    def unseen(self, code: str) -> str:
+        """Why what ranks told does not answer what that code asks, in a sentence; "" where it may."""
+        if not self.replays or family_of(code) not in _OF_STEPS:
+            return ""
+        return "Steps were captured in a CUDA graph and replayed, which nobody beside the script can watch."
 
     def written(self, name: str) -> tuple[Location, ...]:
         """Where the script opened or saved a file of that name in its output folder; empty where nobody told."""

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.checks.source.script import Script
 
+_FROM_OUTSIDE = {EvidenceKind.OUTSIDE, EvidenceKind.EVALUATION}
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -185,6 +187,8 @@ class Rule:
             raise
         except Exception as error:
             raise failure(f"rule {self.code} failed on the trace", self.file, "check_run", error) from error
+        if (unseen := evidence.unseen(self.code)) and not _FROM_OUTSIDE & {*observation.evidence}:
+            return not_observable(unseen)
         if observation.state is State.CONTRADICTED:
             return replace(observation, hits=_completed(observation.hits, evidence.script))
         # A script can fail over devices without having any; that it does right there cannot show.

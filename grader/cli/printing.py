@@ -218,6 +218,8 @@ def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) ->
         f"stored in {path}",
         soft_wrap=True,
     )
+    if calibration.first_run_s is not None:
+        console.print(f"the first run took {calibration.first_run_s:.2f} s, and counts for nothing")
     if calibration.busy:
         console.print(
             "[yellow]The machine was busy during most runs:[/yellow] measure again with nothing beside it."

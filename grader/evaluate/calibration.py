@@ -34,6 +34,8 @@ NUM_RUNS, NUM_ONE_RANK_RUNS = 5, 3
 provisional one."""
 _ALONE = "skeleton"
 _GPUS = Path("/proc/driver/nvidia/gpus")
+_FIRST = "first run"
+"""Loads gigabytes of libraries and wakes devices that slept. Only a wall clock minds, so only there is it made."""
 
 
 RunOnce = Callable[[Submission, int], MeasuredRun]
@@ -71,13 +73,14 @@ def make(
     # One rank in between, not at the end, for the same reason as the turns.
     for n in range(NUM_ONE_RANK_RUNS):
         plan.insert((n + 1) * len(plan) // (NUM_ONE_RANK_RUNS + 1), _alone(task))
+    plan = [*_warm_up(setting, styles[0][1]), *plan]
     load = os.getloadavg()[0]
     runs: dict[str, list[MeasuredRun]] = {}
     for number, (name, submission, num_ranks) in enumerate(plan, start=1):
         if on_run is not None:
             on_run(name, number, len(plan))
         runs.setdefault(name, []).append(run_once(submission, num_ranks))
-    disturbed = [run.disturbed for of_style in runs.values() for run in of_style]
+    disturbed = [run.disturbed for name, some in runs.items() if name != _FIRST for run in some]
     return _calibration(setting, runs, load, provisional=False, busy=2 * sum(disturbed) > len(disturbed))
 
 
@@ -93,11 +96,12 @@ def make_provisional(
     """
     chosen, most = reference(setting.task), num_tries or settings().reference_tries
     plan = [_alone(setting.task), (chosen.name, chosen.submission, setting.world_size)]
+    plan = [*_warm_up(setting, chosen.submission), *plan]
     load = os.getloadavg()[0]
     runs: dict[str, list[MeasuredRun]] = {}
     for number, (name, submission, num_ranks) in enumerate(plan, start=1):
         tries: list[MeasuredRun] = []
-        while not tries or (name != _ALONE and tries[-1].disturbed and len(tries) < most):
+        while not tries or (name == chosen.name and tries[-1].disturbed and len(tries) < most):
             if on_run is not None:
                 on_run(f"{name}, again" if tries else name, number, len(plan))
             tries.append(run_once(submission, num_ranks))
@@ -133,6 +137,10 @@ def _alone(task: Task) -> tuple[str, Submission, int]:
     return _ALONE, read_submission(task.skeleton), 1
 
 
+def _warm_up(setting: Setting, submission: Submission) -> list[tuple[str, Submission, int]]:
+    return [(_FIRST, submission, setting.world_size)] if setting.profile.backend != "gloo" else []
+
+
 def _calibration(
     setting: Setting, runs: Mapping[str, Sequence[MeasuredRun]], load: float, *, provisional: bool, busy: bool
 ) -> Calibration:
@@ -152,7 +160,7 @@ def _calibration(
                 tuple(m.accuracy for m in measured if m.accuracy is not None),
             )
             for name, measured in sorted(runs.items())
-            if name != _ALONE
+            if name not in (_ALONE, _FIRST)
         ),
         one_rank_images_per_s=speeds[len(speeds) // 2] if speeds else None,
         one_rank_s=StyleTiming(_ALONE, tuple(m.seconds(profile) for m in single), ()).median_s,
@@ -162,6 +170,7 @@ def _calibration(
         one_rank_samples=max((m.num_samples for m in single), default=0) or None,
         launcher=setting.launcher,
         busy=busy,
+        first_run_s=next((run.seconds(profile) for run in runs.get(_FIRST, ())), None),
     )
 
 

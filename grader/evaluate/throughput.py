@@ -14,7 +14,7 @@ def images_per_s(trace: Trace | None) -> float | None:
     Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,
     such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen.
     """
-    if trace is None:
+    if trace is None or any(rank.replays for rank in trace.ranks):
         return None
     # Ranks that hold parts of one model work on the same samples: the first of them tells of all.
     working = Layout.of(trace).one_each(trace.ranks)
@@ -37,7 +37,8 @@ def num_epochs(trace: Trace | None) -> int | None:
 
 
 def num_steps(trace: Trace | None) -> int | None:
-    """Optimizer steps of the rank that took most; None where nothing was told."""
-    if trace is None or all(rank.start is None for rank in trace.ranks):
+    """Optimizer steps of the rank that took most; None where nothing was told, or steps were replayed unseen."""
+    ranks = trace.ranks if trace is not None else ()
+    if trace is None or all(rank.start is None for rank in ranks) or any(rank.replays for rank in ranks):
         return None
     return max(len(rank.steps) for rank in trace.ranks)

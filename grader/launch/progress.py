@@ -15,7 +15,7 @@ from grader.launch.rank_process import RankProcess
 _SAID_BYTES = 8192
 """Of all ranks together, at most, per sign."""
 _BATCH = re.compile(rb'"e":"batch","t":[^,]*,"loader":(\d{1,6}),"pass":(\d{1,9})')
-_STEP, _LOSS = b'"e":"step"', re.compile(rb'"loss":(-?\d[\d.e+-]{0,30})[,}]')
+_STEP, _LOSS = b'"e":"step"', re.compile(rb'"loss":\[?(-?\d[\d.e+-]{0,30})[],}]')
 
 
 def progress_event(ranks: list[RankProcess], elapsed_s: float) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class Calibration:
         load: machine load average when it was made.
         made_at: date and time, ISO 8601, UTC.
         launcher: what started its runs, `fork` or `torchrun`; "" where it was made before they were told apart.
+        first_run_s: seconds of a run that went before all others and counts for nothing, where runs are measured by the
+            wall clock: it loads libraries and wakes devices; None where there was none.
         busy: whether the machine was busy during the reference's runs, of a full one during most runs.
     """
 
@@ -52,6 +54,7 @@ class Calibration:
     one_rank_samples: int | None = None
     launcher: str = ""
     busy: bool = False
+    first_run_s: float | None = None
 
     def like(self, launcher: str, task_launcher: str) -> bool:
         """Whether a run that this launcher started may be held against it; `task_launcher`: the task's own."""

@@ -287,6 +287,11 @@ class RankTrace:
         """Events of one of the kinds that have no class of their own."""
         return tuple(e for e in self.others if e.kind == kind)
 
+    @property
+    def replays(self) -> bool:
+        """Whether steps, or all that leads to them, were captured in a CUDA graph: nobody sees how often it runs."""
+        return any(e.fields.get("what") in ("backward", "step") for e in self.events("captured"))
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:

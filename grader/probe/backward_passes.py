@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import Any
 
-from grader.probe import code_locations, events, loss_origins, models, trained_models
+from grader.probe import code_locations, device_steps, events, loss_origins, models, trained_models
 from grader.probe.counters import counters
 from grader.probe.fingerprints import is_sharded
 from grader.probe.gradient_clearing import look_again, watches
-from grader.probe.patches import guarded, replace
+from grader.probe.patches import capturing, guarded, outermost, replace
 from grader.probe.writer import writer
 
 _MAX_BACKWARDS = 8
@@ -18,13 +19,16 @@ _MANY_GRADIENTS = 16
 
 _MANY_CHANGES = 2
 
+_unscaled: tuple[weakref.ref[Any] | None, Any] = (None, None)
+"""What a gradient scaler made last, and of which loss."""
+
 _in_backward = False
 _between_steps: tuple[int, list[float | None], int] = (-1, [], 0)
 """Steps so far, and fingerprints of trained weights, when many gradients had been taken since the last of them; how
 often these had changed by then: once is what sharpness-aware minimisation does."""
 
 
-@guarded("backward")
+@guarded("backward", values=True)
 def _backward(tensors: Any) -> None:
     # Every step pays for this: nothing is called that has nothing to do.
     for action in tuple(models.before_pass):
@@ -41,15 +45,28 @@ def _backward(tensors: Any) -> None:
     tensor = tensors[0] if isinstance(tensors, (list, tuple)) and len(tensors) == 1 else tensors
     if is_sharded(tensor):
         tensor = tensor._local_tensor  # to ask the whole for its value might take a collective
-    if getattr(tensor, "is_cpu", False) and tensor.numel() == 1:
-        counters.loss = tensor.item()
+    _note_loss(tensor)
     if counters.backwards <= _MAX_BACKWARDS:
         made = loss_origins.origin(tensor)
         given = hasattr(tensor, "numel") and tensor.numel() != 1
         writer.write(events.BACKWARD, loss=counters.loss, site=code_locations.here(), given=given, **made)
 
 
-@guarded("unstepped")
+def _note_loss(tensor: Any) -> None:
+    global _unscaled
+    if not hasattr(tensor, "numel") or tensor.numel() != 1:
+        return
+    scaled, before = _unscaled
+    if scaled is not None and scaled() is tensor:
+        tensor = before
+    _unscaled = (None, None)
+    if device_steps.on_device(tensor):
+        device_steps.note_loss(tensor)
+    elif tensor.is_cpu:
+        counters.loss = tensor.item()
+
+
+@guarded("unstepped", values=True)
 def _look_between_steps() -> None:
     """Look for weights that change from gradient to gradient although nobody steps."""
     global _between_steps
@@ -64,9 +81,18 @@ def _look_between_steps() -> None:
     _between_steps = (counters.steps, held, changes)
 
 
+def _scaled(result: Any, _started_s: float, _scaler: Any, outputs: Any, *_args: Any, **_kwargs: Any) -> None:
+    """A loss was multiplied so that its gradients keep their digits: what it was before is the loss."""
+    global _unscaled
+    if hasattr(outputs, "numel") and result is not outputs:
+        _unscaled = (weakref.ref(result), outputs.detach())
+
+
 def install() -> None:
     """Hook what takes gradients."""
     import torch
+
+    replace([torch.amp.GradScaler], "scale", outermost("scale", _scaled))
 
     replace([torch.autograd], "backward", _wrap_backward)
     replace([torch.autograd], "grad", _wrap_grad)
@@ -77,7 +103,7 @@ def _wrap_grad(original: Any) -> Any:
 
     @functools.wraps(original)
     def grad(*args: Any, **kwargs: Any) -> Any:
-        if not is_compiling():
+        if not (is_compiling() or capturing()):
             counters.derivatives += 1
             counters.all_derivatives += 1
             if counters.derivatives >= _MANY_GRADIENTS:

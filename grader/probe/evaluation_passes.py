@@ -57,7 +57,7 @@ def put_away(samples: int) -> bool:
     return True
 
 
-@guarded("evaluated samples")
+@guarded("evaluated samples", values=True)
 def _look(batch: Any) -> None:
     global _num_hashed
     if _num_hashed < _MAX_HASHED:

@@ -81,9 +81,10 @@ CHANGED
 NO_SYNC
     op `enter`/`exit`, wrap, site; the first 64.
 BACKWARD
-    loss (float, on the CPU only, null unknown), site; function (of autograd, that made the loss: `NllLoss`), reduction
-    (`mean`, `sum` or ""), factor (what it was multiplied by since), given (true where it began with gradients that
-    the script gave, as in a pipeline's stages); the first 8 (later losses are in STEP).
+    loss (float, on the CPU only, null unknown; before a gradient scaler multiplied it), site; function (of autograd,
+    that made the loss: `NllLoss`), reduction (`mean`, `sum` or ""), factor (what it was multiplied by since), given
+    (true where it began with gradients that the script gave, as in a pipeline's stages); the first 8 (later losses are
+    in STEP).
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to
@@ -91,7 +92,9 @@ STEP
     until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
     pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
     passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging),
-    exchanges (collectives that the default group has run since the last step; absent where there is no group).
+    exchanges (collectives that the default group has run since the last step; absent where there is no group), later
+    (on a device alone, of steps some time ago, as it is there by now: lists n, loss and device_s, which is the device's
+    own time from the step's first forward pass to its end).
     On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on,
     one in 64 from step 1,024 and one in 128 from step 4,096 on (rarer for huge tensors, equal on all ranks),
     also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,
@@ -105,6 +108,9 @@ UNSTEPPED
     weights that an optimizer has stepped changed twice between gradients although nobody stepped: n (steps so far),
     gradients (taken since then), site; looked for whenever the number of gradients within one step has doubled, from
     16 on.
+CAPTURED
+    what (`forward`, `backward`, `step`, …: the hook that something passed): a CUDA graph was captured of it, once for
+    each. What is replayed afterwards is not seen.
 PARAMS
     n (step after which), sums (fingerprint), names: parameters as the next forward or backward pass finds them;
     after the same steps that have grads or could have some.
@@ -153,7 +159,7 @@ EXCEPTION
     type, message (first 2,000 characters), frames (list of sites, innermost first, submission only).
 END
     steps, backwards, forwards, derivatives (calls of `torch.autograd.grad`), group_destroyed (null where there was no
-    group), sequence, peak_device_bytes.
+    group), sequence, peak_device_bytes, later (as in STEP, of the last steps; null for none).
 """
 
 from __future__ import annotations
@@ -182,6 +188,7 @@ NO_SYNC = "no_sync"
 BACKWARD = "backward"
 STEP = "step"
 UNSTEPPED = "unstepped"
+CAPTURED = "captured"
 PARAMS = "params"
 FINAL = "final"
 SAVE = "save"

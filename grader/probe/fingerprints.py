@@ -48,6 +48,18 @@ def fingerprint(tensors: Iterable[Any]) -> list[float | None]:
     return _values(tensors, doubled=True)
 
 
+def count_filled(tensors: Iterable[Any]) -> int:
+    """How many of these are there and hold anything but zeros."""
+    import torch
+
+    there = [tensor for tensor in tensors if tensor is not None]
+    count = sum(bool(tensor.any()) for tensor in there if is_sharded(tensor))
+    found = [torch._C.TensorBase.any(tensor) for tensor in there if not is_sharded(tensor)]
+    if found:  # one synchronisation with the device, as below
+        count += sum(torch.stack([one.to(found[0].device) for one in found]).tolist())
+    return count
+
+
 def _values(tensors: Iterable[Any], *, doubled: bool) -> list[float | None]:
     import torch
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from grader.probe.fingerprints import count_filled
 from grader.probe.models import TrackedModel
 
 _MAX_NAMES = 4
@@ -32,7 +33,7 @@ class Watch:
 
     def look(self) -> None:
         """Count one backward pass that is about to begin."""
-        num_empty = sum(p.grad is None or not p.grad.any() for p in self.params)
+        num_empty = len(self.params) - count_filled(p.grad for p in self.params)
         self.empty += num_empty == len(self.params)
         self.full += num_empty == 0
         self.looks += 1

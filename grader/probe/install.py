@@ -20,6 +20,7 @@ from grader.probe import (
     child_processes,
     code_locations,
     collectives,
+    device_steps,
     downloads,
     evaluation_passes,
     events,
@@ -40,7 +41,7 @@ from grader.probe import (
     wrappers,
 )
 from grader.probe.counters import counters
-from grader.probe.patches import guarded, meet_compiler, replace
+from grader.probe.patches import guarded, meet_compiler, meet_devices, replace
 from grader.probe.seals import Sealer
 from grader.probe.writer import writer
 
@@ -118,6 +119,7 @@ def install(
         )
         return
     _try("compiler", meet_compiler)
+    _try("devices", meet_devices)
     for module in (
         models,
         loader_passes,
@@ -204,6 +206,7 @@ def _end() -> None:
         derivatives=counters.all_derivatives,
         group_destroyed=process_groups.destroyed(),
         sequence=process_groups.sequence() if torch is not None else None,
+        later=device_steps.told_now(0) or None,
         peak_device_bytes=torch.cuda.max_memory_allocated() if torch is not None and on_device else None,
     )
 

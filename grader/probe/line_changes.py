@@ -95,7 +95,7 @@ def _stand_at(frame: FrameType, line: int) -> None:
     _frame, _line = frame, line
 
 
-@guarded("lines")
+@guarded("lines", values=True)
 def _look() -> None:
     """Tell what the line that has just run changed."""
     frame = _frame

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from grader.probe import code_locations, evaluation_passes, events, sampling
+from grader.probe import code_locations, device_steps, evaluation_passes, events, sampling
 from grader.probe.counters import counters
 from grader.probe.fingerprints import sample_hashes
 from grader.probe.model_inputs import first_tensor
@@ -133,7 +133,7 @@ def belongs_elsewhere(known: TrackedModel, tensors: list[Any]) -> bool:
     return any(id(t) in _stepped or any(id(t) in held for held in wrapped) for t in tensors)
 
 
-@guarded("module")
+@guarded("module", values=True)
 def _turns_out(known: TrackedModel, model: Any) -> bool:
     """Whether a module that nobody wrapped or gave to an optimizer turns out to be trained."""
     if not known.stepped and model.training and _torch.is_grad_enabled():
@@ -142,7 +142,7 @@ def _turns_out(known: TrackedModel, model: Any) -> bool:
     return known.trains
 
 
-@guarded("forward")
+@guarded("forward", values=True)
 def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Note a forward pass; the samples that it was given."""
     # Every step pays for this: nothing is called that has nothing to do.
@@ -172,6 +172,8 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
             for action in tuple(before_training):
                 action()
         now.compute_from = clock()
+        if batch is not None and device_steps.on_device(batch):
+            device_steps.begin(batch.device)
     now.fed += size
     if wrapper is not None:
         now.synced = bool(through and wrapper.require_backward_grad_sync)

@@ -13,6 +13,7 @@ from typing import Any
 
 from grader.probe import (
     code_locations,
+    device_steps,
     evaluation_passes,
     events,
     models,
@@ -80,9 +81,12 @@ class _Optimizer:
         self.looks = sampling.SampledSteps(self.every)
         report_placements(number, params, self.names, [p for _, p in self.chosen])
 
-    def lr(self, optimizer: Any) -> str:
-        """The learning rates of all groups as JSON."""
-        lrs = [float(group.get("lr", 0.0)) for group in optimizer.param_groups]
+    def lr(self, optimizer: Any, sampled: bool) -> str:
+        """The learning rates of all groups as JSON; of a step that isn't looked at those told last, if on a device."""
+        given = [group.get("lr", 0.0) for group in optimizer.param_groups]
+        if not sampled and any(getattr(lr, "is_cuda", False) for lr in given):
+            return self._lr
+        lrs = [float(lr) for lr in given]
         if lrs != self._lrs:
             self._lrs, self._lr = lrs, writer.encode(lrs)
         return self._lr
@@ -114,7 +118,7 @@ def _within(frame: FrameType | None, optimizer: Any) -> bool:
     return False
 
 
-@guarded("step")
+@guarded("step", values=True)
 def _before_step(optimizer: Any, has_closure: bool) -> None:
     global _running_from
     if _running and _running[0] is not optimizer and _within(sys._getframe(2), _running[0]):
@@ -151,7 +155,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
         }
         known.own = None
     counters.beside = known.beside
-    write_step(known, t, known.lr(optimizer), more)
+    write_step(known, t, known.lr(optimizer, sampled), more)
     if not sampled:
         return
     known.due = counters.steps - 1
@@ -165,7 +169,7 @@ def _step_now(optimizer: Any, known: _Optimizer, t: float) -> None:
         report_parameter_changes(known.models)
 
 
-@guarded("after step")
+@guarded("after step", values=True)
 def _after_step(optimizer: Any) -> None:
     if _running and _running[0] is not optimizer:
         return
@@ -175,6 +179,7 @@ def _after_step(optimizer: Any) -> None:
     if known is not None and known.closure:
         # Its forward and backward passes were inside; the gradients are those of the last of them.
         _step_now(optimizer, known, clock())
+    device_steps.end()
     counters.step_ended = ended = clock()
     if known is not None:
         known.seconds = ended - _running_from

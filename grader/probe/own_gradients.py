@@ -40,7 +40,7 @@ class OwnGradients:
             self._handles.append(handle)
             _put_first(param._backward_hooks, handle.id)
 
-    @guarded("own gradients")
+    @guarded("own gradients", values=True)
     def _note(self, number: int, gradient: Any) -> None:
         given = self.given[number]
         if len(given) <= _MAX_GIVEN:

@@ -27,6 +27,9 @@ def _no_compiler(_callback: Any) -> Any:
 
 _set_compiler: Callable[[Any], Any] = _no_compiler
 _to_skip: list[CodeType] = []
+_cuda: Any = None  # of torch, once it is met
+_captures: Callable[[], bool] = bool
+_told_captured: set[str] = set()
 _skip: Callable[[CodeType], Any] = _to_skip.append
 
 
@@ -58,10 +61,39 @@ def skip_compiling(function: Any) -> None:
         _skip(code)
 
 
-def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
+def meet_devices() -> None:
+    """Learn from torch how to tell that a CUDA graph is being captured."""
+    global _cuda, _captures
+    import torch
+
+    _cuda, _captures = torch.cuda, torch._C._cuda_isCurrentStreamCapturing
+
+
+def capturing() -> bool:
+    """Whether a CUDA graph is being captured: whoever asks for a value then breaks it, and nothing is computed yet."""
+    if _cuda is None or not _cuda._initialized:
+        return False
+    try:
+        return bool(_captures())
+    except RuntimeError:  # a script that only says that there is a device
+        return False
+
+
+def _captured(name: str) -> None:
+    if name not in _told_captured:
+        _told_captured.add(name)
+        writer.write(events.CAPTURED, what=name)
+
+
+def guarded(name: str, *, values: bool = False) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
     """Make a hook harmless: nothing happens outside the rank's own process, and nothing is ever raised.
 
     The first failure is written as an event; after the eighth the hook stays off.
+
+    Args:
+        name: of the hook, for events.
+        values: whether it tells of computing and may look at values. Then nothing happens while a CUDA graph is
+            captured, which is told once.
     """
 
     def decorate(hook: Callable[_P, _R]) -> Callable[_P, _R | None]:
@@ -72,6 +104,9 @@ def guarded(name: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | None]]:
             nonlocal failures
             # Every step passes here several times: the writer's descriptor is asked directly, not through `here`.
             if failures >= _MAX_FAILURES or writer._fd < 0:
+                return None
+            if values and capturing():
+                _captured(name)
                 return None
             compiler = _set_compiler(None)  # torch.compile has no business with our own frames
             try:

@@ -49,13 +49,13 @@ def _states() -> dict[str, str]:
     return found
 
 
-@guarded("random state after a step")
+@guarded("random state after a step", values=True)
 def _after_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
     global _before, _passes
     _before, _passes = _states(), counters.passes
 
 
-@guarded("random state")
+@guarded("random state", values=True)
 def _at_forward() -> None:
     global _num_events
     if _num_events >= NUM_STEPS:

@@ -7,7 +7,7 @@ import os
 from math import isfinite
 from typing import Any, Protocol
 
-from grader.probe import process_groups
+from grader.probe import device_steps, process_groups
 from grader.probe.counters import counters
 from grader.probe.gradient_clearing import Watch
 from grader.probe.writer import writer
@@ -71,6 +71,9 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
         line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
         known.watch.end()
         known.watch = None
+    later = device_steps.told_now()
+    if later:
+        line += f',"later":{writer.encode(later)}'
     if more:
         rss_bytes, device_bytes = _memory()
         line += "," + writer.encode({"rss_bytes": rss_bytes, "device_bytes": device_bytes, **more})[1:-1]

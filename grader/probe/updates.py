@@ -75,7 +75,7 @@ def _sampled(step: int) -> bool:
     return step < FIRST_SAMPLED or sampling.is_sampled(step, EVERY)
 
 
-@guarded("update")
+@guarded("update", values=True)
 def _at_forward(known: TrackedModel, model: Any) -> None:
     global _due, _newest
     if known.weights is None:
@@ -94,7 +94,7 @@ def _at_forward(known: TrackedModel, model: Any) -> None:
         writer.write(events.PARAMS, n=due, names=known.weights.names, sums=known.weights.sums())
 
 
-@guarded("update")
+@guarded("update", values=True)
 def _at_batch() -> None:
     known = _newest() if _newest is not None else None
     if known is not None and not known.stepped:

@@ -29,6 +29,7 @@ _GENERIC = frozenset(
         events.BACKWARD,
         events.HELD,
         events.UNSTEPPED,
+        events.CAPTURED,
         events.LOAD,
         events.DOWNLOAD,
         events.PROCESS,
@@ -185,6 +186,15 @@ def step(f: Fields, t: float) -> model.Step:
         full=f.maybe("full", f.whole),
         exchanges=f.maybe("exchanges", f.whole),
     )
+
+
+def later(f: Fields) -> dict[int, tuple[float | None, float]]:
+    """By number of a step, what was not there yet when it was told: its loss, and seconds on the device."""
+    told = f.maybe("later", f.inner)
+    if told is None:
+        return {}
+    losses, seconds = told.sums("loss"), told.reals("device_s")
+    return dict(zip(told.wholes("n"), zip(losses, seconds, strict=False), strict=False))
 
 
 def params(f: Fields, t: float) -> model.Params:

@@ -80,6 +80,13 @@ class Fields:
         """The field as `take` reads it, or None where it is null or absent."""
         return None if self._fields.get(name) is None else take(name)
 
+    def inner(self, name: str) -> Fields:
+        """An object's own fields."""
+        value = self._fields.get(name)
+        if not isinstance(value, dict):
+            raise WrongFieldError(name)
+        return Fields(value)
+
     def wholes(self, name: str) -> tuple[int, ...]:
         """A list of whole numbers; negative ones are allowed."""
         return tuple(_whole(one, name) for one in self._items(name))

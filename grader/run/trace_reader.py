@@ -49,6 +49,7 @@ class _RankReader:
         self._passes: dict[tuple[int, int], model.Pass] = {}
         self._others = Counter[str]()
         self._num_steps = 0
+        self._later: dict[int, tuple[float | None, float]] = {}
         self._num_lines = self._num_bytes = 0
         self._last_t = 0.0
 
@@ -67,6 +68,7 @@ class _RankReader:
                 )
         if self._start is not None and not self._ended:
             self._problems.add("The trace stops before the script's end was told.")
+        self._kept["steps"] = [self._completed(step) for step in self._kept.get("steps", ())]
         return model.RankTrace(
             rank=self._rank,
             start=self._start,
@@ -79,6 +81,13 @@ class _RankReader:
             last_t=self._last_t,
             **{name: tuple(found) for name, found in self._kept.items()},
         )
+
+    def _completed(self, step: model.Step) -> model.Step:
+        """A step with what was there some steps later only."""
+        if step.n not in self._later:
+            return step
+        loss, device_s = self._later[step.n]
+        return replace(step, loss=loss if step.loss is None else step.loss, device_s=device_s)
 
     def _keep(self, name: str, record: Any) -> None:
         self._kept.setdefault(name, []).append(record)
@@ -94,6 +103,7 @@ class _RankReader:
                 step = trace_events.step(fields, line.t)
                 self._suspicions.look_at_step(step.n, line, bool(self._problems))
                 self._num_steps += 1
+                self._later |= trace_events.later(fields)
                 self._keep("steps", step)
             case events.BATCH:
                 self._keep("batches", trace_events.batch(fields, line.t, self._num_steps))
@@ -120,7 +130,9 @@ class _RankReader:
         if self._others[event.kind] > MAX_OTHERS:
             self._problems.add(f"Of kind {event.kind!a} there are more events than are read.")
             return
-        self._ended = self._ended or event.kind == events.END
+        if event.kind == events.END:
+            self._ended = True
+            self._later |= trace_events.later(Fields(line.fields))
         self._keep("others", event)
 
     def _begin_pass(self, fields: Fields, t: float) -> None:

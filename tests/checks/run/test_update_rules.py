@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from grader.checks.rule import load_rules
 from grader.model.grade import State
 from grader.model.run import Ending
 from grader.model.trace import Collective, Wrap
@@ -50,6 +51,20 @@ def searching(story: Any) -> Any:
         inside = (1000, 3, 4000, 0, 0, 0, ("cpu",), None, True, True)
         r.add("wraps", Wrap(0, "ddp", story.tell.site(8), "Net", *inside, r.tick()))
     return story
+
+
+def test_steps_that_a_graph_replays_are_not_taken_for_those_that_were_seen(tell: Any) -> None:
+    """What is seen of warming up says nothing of the replays, for the script or against it."""
+    rules = [rule for rule in load_rules() if rule.code in ("DATA001", "DIST001", "GRAD002")]
+    story = tell.honest()
+    seen = [rule.observe(story.evidence()) for rule in rules]
+    assert [one and one.state for one in seen] == [CLEAN] * 3
+    for rank in story.ranks:
+        rank.event("captured", what="step")
+    seen = [rule.observe(story.evidence()) for rule in rules]
+    assert [one and one.state for one in seen] == [UNSEEN, CLEAN, UNSEEN]
+    assert seen[0] is not None
+    assert "CUDA graph" in seen[0].reason
 
 
 # ---- GRAD004 -----------------------------------------------------------------------------------------------------
