@@ -144,8 +144,8 @@ def test_on_gpus_the_first_run_is_told_apart_and_counts_for_nothing(
 ) -> None:
     here, runs, quick = setting(task, noise_data, GPU), Runs(), Runs()
     made = calibration.make(here, runs)
-    assert Counter(runs.asked) == {("fast", 2): 6, ("slow", 2): 5, ("single", 1): 3}
-    assert runs.asked[0] == ("fast", 2)
+    assert Counter(runs.asked) == {("fast", 4): 6, ("slow", 4): 5, ("single", 1): 3}
+    assert runs.asked[0] == ("fast", 4)
     assert made.first_run_s == pytest.approx(1.05)
     assert [(style.submission, len(style.seconds)) for style in made.styles] == [
         ("accepted/fast", 5),
@@ -154,7 +154,7 @@ def test_on_gpus_the_first_run_is_told_apart_and_counts_for_nothing(
     calibration.save(made, here)
     assert calibration.load(here) == made
     provisional = calibration.make_provisional(here, quick)
-    assert quick.asked == [("slow", 2), ("single", 1), ("slow", 2)]
+    assert quick.asked == [("slow", 4), ("single", 1), ("slow", 4)]
     assert provisional.first_run_s == pytest.approx(2.05)
     assert len(provisional.styles[0].seconds) == 1
     assert calibration.make_provisional(setting(task, noise_data, CPU), Runs()).first_run_s is None
