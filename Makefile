@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # Newer engines bring it as a plug-in, older ones as a program of its own.
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
-.PHONY: help setup demo serve test test-all check types house fuzz bench images secrets up lock clean
+.PHONY: help setup demo serve test test-all test-gpu check types house fuzz bench images secrets up lock clean
 
 help:
 	@echo "make setup   make .venv and install what requirements.lock pins"
@@ -14,6 +14,7 @@ help:
 	@echo "make serve   the whole service on this machine: upload, queue, reports; Ctrl-C ends it"
 	@echo "make test    check everything that needs no container or browser, in minutes; judges kept evidence again"
 	@echo "make test-all  and everything else, for real: containers, browser, service, every promise"
+	@echo "make test-gpu  what takes a real GPU; keeps what its runs left in build/gpu, or in RECORDINGS=folder"
 	@echo "make check   lint, format, types, import contracts, house rules"
 	@echo "make fuzz    throw anything at whatever reads learners' files, MINUTES=10 for each reader"
 	@echo "make bench   measure, print a table, write build/bench.json"
@@ -33,7 +34,7 @@ serve: setup
 
 # The inner ring needs no container, no browser and no training of many seconds, but for one run of each verdict; the
 # promises of all tasks are judged again from evidence that real runs left. The outer ring is all the rest.
-INNER = "not slow and not browser"
+INNER = "not slow and not browser and not gpu"
 OUTER = "slow or browser"
 # What measures how soon something ends, looks whether anything is left behind, or brings up the whole service, runs last
 # and in two rows only, one of which is the attacks: half of their time is waiting. Everything else runs side by side
@@ -52,6 +53,12 @@ test: $(VENV)/.installed-dev
 test-all: test
 	@$(PYTEST) --durations=20 -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
 	$(PYTEST) --durations=20 -m $(OUTER) -n 2 $(ROWS) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
+
+# For a machine with at least one GPU, alone on it; about twenty minutes. What it keeps is what other machines test with.
+RECORDINGS ?= build/gpu
+test-gpu: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m gpu --durations=20 --gpu-recordings=$(RECORDINGS) --junit-xml=$(RECORDINGS)/junit.xml \
+	tests/gpu
 
 # `make --jobs 2 check` does the two halves side by side.
 check: types house

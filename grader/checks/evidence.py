@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from grader.checks.phrases import places
+from grader.checks.run.replayed_steps import replays
 from grader.checks.run.sample_ledger import Ledger
 from grader.checks.source.script import Script
 from grader.model.attempt_facts import AttemptFacts
@@ -130,7 +131,7 @@ class Evidence:
     @property
     def replays(self) -> bool:
         """Whether any rank captured steps in a CUDA graph, whose replays nobody sees."""
-        return any(rank.replays for rank in self.trace.ranks)
+        return any(map(replays, self.trace.ranks))
 
     def unseen(self, code: str) -> str:
         """Why what ranks told does not answer what that code asks, in a sentence; "" where it may."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
+from grader.checks.run.replayed_steps import replays
 from grader.checks.run.step_times import step_times
 from grader.model.trace import RankTrace, Trace
 
@@ -14,7 +15,7 @@ def images_per_s(trace: Trace | None) -> float | None:
     Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,
     such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen.
     """
-    if trace is None or any(rank.replays for rank in trace.ranks):
+    if trace is None or any(map(replays, trace.ranks)):
         return None
     # Ranks that hold parts of one model work on the same samples: the first of them tells of all.
     working = Layout.of(trace).one_each(trace.ranks)
@@ -39,6 +40,6 @@ def num_epochs(trace: Trace | None) -> int | None:
 def num_steps(trace: Trace | None) -> int | None:
     """Optimizer steps of the rank that took most; None where nothing was told, or steps were replayed unseen."""
     ranks = trace.ranks if trace is not None else ()
-    if trace is None or all(rank.start is None for rank in ranks) or any(rank.replays for rank in ranks):
+    if trace is None or all(rank.start is None for rank in ranks) or any(map(replays, ranks)):
         return None
     return max(len(rank.steps) for rank in trace.ranks)

@@ -190,8 +190,7 @@ class Step:
     own_last: Sums | None = None
     """The last of what they gave, where it came in several parts."""
     empty: int | None = None
-    """Backward passes since this optimizer's last step that began with all chosen gradients cleared; `full`: with none
-    of them cleared. None where nobody looked."""
+    """Backward passes since its last step that found all chosen gradients cleared; `full`: none. None: not looked at."""
     full: int | None = None
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
@@ -286,11 +285,6 @@ class RankTrace:
     def events(self, kind: str) -> tuple[Event, ...]:
         """Events of one of the kinds that have no class of their own."""
         return tuple(e for e in self.others if e.kind == kind)
-
-    @property
-    def replays(self) -> bool:
-        """Whether steps, or all that leads to them, were captured in a CUDA graph: nobody sees how often it runs."""
-        return any(e.fields.get("what") in ("backward", "step") for e in self.events("captured"))
 
 
 @dataclass(frozen=True, slots=True)

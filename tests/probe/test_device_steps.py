@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from grader.checks.run.replayed_steps import replays
 from grader.probe import events
 from tests.probe.warm_ranks import Ran
 
@@ -99,7 +100,7 @@ def test_nothing_is_asked_of_tensors_while_a_graph_is_captured(ranks: Callable[.
     captured = [event.fields["what"] for event in watched.events(events.CAPTURED)]
     assert {"forward", "backward", "step"} <= set(captured)
     assert len(captured) == len(set(captured))
-    assert watched.ranks[0].replays
+    assert replays(watched.ranks[0])
     assert [step.n for step in watched.ranks[0].steps] == [0, 1]
     assert watched.events(events.UNSUPPORTED) == ()
 
@@ -109,7 +110,7 @@ def test_a_script_that_only_claims_a_device_is_watched_all_the_same(ranks: Calla
         "torch.cuda._initialized, patches._captures = True, lambda: True", "torch.cuda._initialized = True"
     )
     ran = ranks(text, nproc=1)
-    assert not ran.ranks[0].replays
+    assert not replays(ran.ranks[0])
     assert ran.events(events.END)[0].fields["backwards"] == 5
 
 
