@@ -190,7 +190,7 @@ class Step:
     own_last: Sums | None = None
     """The last of what they gave, where it came in several parts."""
     empty: int | None = None
-    """Backward passes since its last step that found all chosen gradients cleared; `full`: none. None: not looked at."""
+    """Backward passes since its last step that found all chosen gradients cleared; `full`: none. None: not seen."""
     full: int | None = None
     exchanges: int | None = None
     """Collectives of the default group since the last step; None where there was no group."""
