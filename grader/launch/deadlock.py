@@ -1,21 +1,25 @@
-"""When a silent run is a deadlock: every live rank blocked in a collective, twice in a row, and nothing moved between.
+"""When a silent run is a deadlock: every live rank waits for others, twice in a row, and nothing moved between.
 
-Silence alone proves nothing: a compiler may take its time, rank 0 may prepare data while the others wait. So the
-stacks say where a rank waits, and the kernel says that it really stood still there.
+Silence alone proves nothing: a compiler may take its time, rank 0 may prepare data while the others wait. There are two
+proofs that a rank waits. Its stack says that it sits in a collective, and the kernel that it really stood still there.
+Or torch's own records say that it has begun a collective which the others have not, and still have not at the second
+look: the only proof with NCCL, where a rank that waits keeps its processor busy, as one with a long kernel does. What
+all members have begun alike proves nothing then, as it may be queued behind such a kernel.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.launch.flight_records import FlightRecord, may_move, on_device, tell, waited_in, waits_for
 from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import blocked_switches
 from grader.launch.rank_process import RankProcess, take_stacks
 from grader.launch.spec import LaunchSpec
-from grader.launch.stacks import StackFrame, in_folder, operation
+from grader.launch.stacks import HOST_WAITS, StackFrame, in_folder, operation
 
 # Writing a dump wakes a blocked thread a few times and costs a little CPU; progress costs far more.
 _MOST_SWITCHES = 40
@@ -32,6 +36,7 @@ class Standstill:
         switches: of its main thread; cpu_s: of the rank and all its descendants.
         working: some child of it runs or waits for a disk: on a busy machine that takes long and costs little.
         last_moved_s: when it last wrote anything.
+        record: its collectives, None where it did not say.
     """
 
     operation: str
@@ -40,6 +45,7 @@ class Standstill:
     cpu_s: float
     working: bool
     last_moved_s: float
+    record: FlightRecord | None = None
 
 
 Snapshot = dict[int, Standstill]
@@ -63,6 +69,7 @@ def take_snapshot(ranks: list[RankProcess], tree: ProcessTree, submission_dir: s
             cpu_s=cpu_s[rank.rank],
             working=rank.rank in working,
             last_moved_s=rank.last_moved_s,
+            record=rank.record,
         )
         for rank in ranks
         if rank.alive
@@ -70,29 +77,54 @@ def take_snapshot(ranks: list[RankProcess], tree: ProcessTree, submission_dir: s
 
 
 def stands_still(before: Snapshot, after: Snapshot, gap_s: float) -> bool:
-    """Whether two looks, `gap_s` apart, show the same ranks blocked at the same places with nothing done between."""
+    """Whether two looks, `gap_s` apart, show the same ranks waiting at the same places with nothing done between."""
     if not after or before.keys() != after.keys():
         return False
-    return all(_blocked(before[rank], after[rank], gap_s) for rank in after)
+    records = {rank: seen.record for rank, seen in after.items()}
+    return all(
+        _same_place(before[rank], seen)
+        and (_sleeps(before[rank], seen, gap_s) or _waits(before[rank].record, seen.record, records))
+        for rank, seen in after.items()
+    )
 
 
-def _blocked(before: Standstill, after: Standstill, gap_s: float) -> bool:
-    if not after.operation or before.frames != after.frames or before.last_moved_s != after.last_moved_s:
+def _same_place(before: Standstill, after: Standstill) -> bool:
+    if before.frames != after.frames or before.last_moved_s != after.last_moved_s:
         return False
-    if before.working or after.working:
+    return not before.working and not after.working
+
+
+def _sleeps(before: Standstill, after: Standstill, gap_s: float) -> bool:
+    """Whether the kernel says that it stood still in what its stack names."""
+    if not after.operation:
+        return False
+    if on_device(after.record) and after.operation not in HOST_WAITS:
         return False
     if (after.switches or 0) - (before.switches or 0) > _MOST_SWITCHES:
         return False
     return after.cpu_s - before.cpu_s <= _MOST_CPU_S + _MOST_CPU_SHARE * gap_s
 
 
+def _waits(
+    before: FlightRecord | None, after: FlightRecord | None, records: Mapping[int, FlightRecord | None]
+) -> bool:
+    """Whether the records say that it waits for what cannot come unless another rank moves."""
+    return (
+        after is not None
+        and before == after
+        and waits_for(after) is not None
+        and not may_move(after, records)
+    )
+
+
 def describe(spec: LaunchSpec, seen: Snapshot) -> str:
     """Part of a sentence: which rank waits where for what."""
     parts, submission_dir = [], spec.submission_dir
+    records = {rank: still.record for rank, still in seen.items()}
     for rank, still in sorted(seen.items()):
         site = next((frame for frame in still.frames if in_folder(frame.path, submission_dir)), None)
         where = f" at {Path(site.path).relative_to(submission_dir)}:{site.line}" if site is not None else ""
-        parts.append(f"{spec.name(rank)} waits{where} ({still.operation})")
+        parts.append(f"{spec.name(rank)} waits{where} ({waited_in(still.operation, rank, records)})")
     return ", ".join(parts)
 
 
@@ -142,3 +174,9 @@ class StandstillWatch:
     def where(self) -> str:
         """Part of a sentence: who waits where for what."""
         return describe(self._spec, self._look)
+
+    @property
+    def told(self) -> str:
+        """A sentence on how far each rank has come with its collectives, "" where they don't say."""
+        names = {rank: self._spec.name(rank) for rank in self._look}
+        return tell({rank: seen.record for rank, seen in self._look.items()}, names)

@@ -30,7 +30,8 @@ from grader.launch.user import die_first, drop_to, yield_to_supervisor
 # High numbers, so that a script that closes or counts low descriptors neither hits these nor sees a difference.
 _TRACE_FD = 1000
 _STACKS_FD = 1001
-_TROUBLE_FD = 1002
+_QUESTIONS_FD = 1002
+_TROUBLE_FD = 1003
 _FILE_BYTES = 1 << 30
 _NUM_FILES = 4096
 
@@ -44,6 +45,7 @@ class RankEnds:
     trace: int
     trouble: int
     stacks: int
+    questions: int
 
     def __iter__(self) -> Iterator[int]:
         return iter(astuple(self))
@@ -132,7 +134,8 @@ def _keep_only(ends: RankEnds) -> None:
     # Copies above everything first: the numbers to be taken may be in use by another end.
     null = os.open(os.devnull, os.O_RDONLY)
     wanted = {0: null, 1: ends.out, 2: ends.err}
-    wanted |= {_TRACE_FD: ends.trace, _STACKS_FD: ends.stacks, _TROUBLE_FD: ends.trouble}
+    wanted |= {_TRACE_FD: ends.trace, _STACKS_FD: ends.stacks}
+    wanted |= {_QUESTIONS_FD: ends.questions, _TROUBLE_FD: ends.trouble}
     _raise_file_limit()
     copies = {
         target: fcntl.fcntl(source, fcntl.F_DUPFD, _TROUBLE_FD + 1) for target, source in wanted.items()
@@ -192,5 +195,12 @@ def _install_probe(
         traced_steps=spec.traced_steps,
     )
     sampling_key = spec.sampling_seed.to_bytes(KEY_BYTES, "big") if spec.sampling_seed else b""
-    install(here, fd=_TRACE_FD, origin=origin, key=key.raw, sampling_key=sampling_key)
+    install(
+        here,
+        fd=_TRACE_FD,
+        origin=origin,
+        key=key.raw,
+        sampling_key=sampling_key,
+        questions=_QUESTIONS_FD,
+    )
     return finish

@@ -9,6 +9,8 @@ import os
 import time
 from pathlib import Path
 
+from grader.launch.flight_records import FlightRecord
+from grader.launch.question_channel import QuestionChannel
 from grader.launch.rank import RankEnds
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import Stack, StackFile
@@ -32,7 +34,11 @@ class RankProcess:
         self.trace = TraceSink(trace_reader, trace_path, spec.rank_trace_bytes)
         self.stacks = StackFile(rank)
         self._trouble, trouble_writer = open_pipe()
-        self.ends = RankEnds(out_writer, err_writer, trace_writer, trouble_writer, self.stacks.file)
+        self.questions = QuestionChannel()
+        self._answers = spec.probe
+        self.ends = RankEnds(
+            out_writer, err_writer, trace_writer, trouble_writer, self.stacks.file, self.questions.theirs
+        )
         self.pid = 0
         """Process id while it runs; 0 before its start, kept after its end."""
         self.exit_code: int | None = None
@@ -46,6 +52,8 @@ class RankProcess:
         self.peak_rss_bytes = 0
         self.num_dumps = 0
         self.stack: Stack | None = None
+        self.record: FlightRecord | None = None
+        """Its collectives as of its last stack; None: it did not say."""
         self.leftovers = 0
 
     @property
@@ -57,6 +65,19 @@ class RankProcess:
         """Close our copies of the rank's ends, once the rank has its own."""
         for end in (self.ends.out, self.ends.err, self.ends.trace, self.ends.trouble):
             os.close(end)
+        self.questions.hand_over()
+
+    def ask(self) -> None:
+        """Ask for its collectives, where there is a probe in it that can tell."""
+        self.record = None
+        if self._answers:
+            self.questions.ask()
+
+    def told(self) -> bool:
+        """Whether it has told them since, or has nothing to tell with."""
+        if self._answers and self.record is None:
+            self.record = self.questions.answer()
+        return not self._answers or self.record is not None
 
     def trouble(self) -> str:
         """What went wrong between the fork and the script; "" where the script had its chance."""
@@ -87,18 +108,22 @@ class RankProcess:
         self.out.close()
         self.err.close()
         self.trace.finish()
+        self.questions.close()
 
 
 def take_stacks(ranks: list[RankProcess], folder: Path) -> bool:
-    """Ask live ranks for their stacks, wait for them, keep them; whether a usable one came from every rank."""
+    """Ask live ranks for stacks and collectives and keep them; whether a usable stack came from every rank."""
+    for rank in ranks:
+        rank.ask()
     asked = [rank for rank in ranks if rank.pid > 0 and rank.stacks.request(rank.pid)]
     sizes: list[int] = []
     deadline = time.monotonic() + _DUMP_S
     while time.monotonic() < deadline:
         time.sleep(_DUMP_LOOK_S)
         before, sizes = sizes, [rank.stacks.size_bytes for rank in asked]
+        told = [rank.told() for rank in ranks]
         # A dump is written piece by piece; it is whole when it has stopped growing.
-        if all(sizes) and sizes == before:
+        if all(sizes) and sizes == before and all(told):
             break
     num_usable = 0
     for rank in asked:

@@ -9,10 +9,12 @@ import json
 import os
 import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from grader.launch.failure import LastWords, last_words
+from grader.launch.flight_records import FlightRecord, waited_in
 from grader.launch.rank_process import RankProcess
 from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
@@ -48,6 +50,7 @@ def write_run(
         for name, stream in (("out", rank.out), ("err", rank.err)):
             path = Path(spec.record_dir, "logs", f"rank{rank.rank}.{name}")
             path.write_text(stream.text(), encoding="utf-8", newline="\n")
+    records = {rank.rank: rank.record for rank in ranks}
     record = {
         "runtime": "",
         "launcher": spec.launcher,
@@ -57,7 +60,7 @@ def write_run(
         "ending_reason": ending[1],
         "wall_s": round(wall_s, 6),
         "deadline_s": spec.wall_s,
-        "ranks": [_rank_record(spec, rank, key) for rank in ranks],
+        "ranks": [_rank_record(spec, rank, key, records) for rank in ranks],
         "outputs": [],
         "phases_s": {},
         "environment": facts,
@@ -66,7 +69,9 @@ def write_run(
     write_json(Path(spec.record_dir, "record.json"), record)
 
 
-def _rank_record(spec: LaunchSpec, rank: RankProcess, key: SealKey) -> dict[str, Any]:
+def _rank_record(
+    spec: LaunchSpec, rank: RankProcess, key: SealKey, records: Mapping[int, FlightRecord | None]
+) -> dict[str, Any]:
     """One `RankRecord`."""
     words = last_words(rank.err.end_text()) if rank.exit_code not in (None, 0) else None
     foreign, gone = _unsealed(rank, key)
@@ -92,7 +97,7 @@ def _rank_record(spec: LaunchSpec, rank: RankProcess, key: SealKey) -> dict[str,
         "trace_cut": rank.trace.cut,
         "foreign_lines": foreign,
         "gone_lines": gone,
-        "waiting": _waiting(spec, rank),
+        "waiting": _waiting(spec, rank, records),
         "failure": _failure(spec, words),
         "leftovers": rank.leftovers,
     }
@@ -139,13 +144,16 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _waiting(spec: LaunchSpec, rank: RankProcess) -> dict[str, Any] | None:
+def _waiting(
+    spec: LaunchSpec, rank: RankProcess, records: Mapping[int, FlightRecord | None]
+) -> dict[str, Any] | None:
     if rank.stack is None:
         return None
     frames = [_frame(spec, frame) for frame in rank.stack.frames[:_LONGEST_STACK]]
+    named = operation(rank.stack.frames, spec.submission_dir)
     return {
         "frames": frames,
-        "operation": operation(rank.stack.frames, spec.submission_dir),
+        "operation": waited_in(named, rank.rank, records),
         "site": next((frame for frame in frames if frame["in_submission"]), None),
     }
 

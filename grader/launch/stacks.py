@@ -55,6 +55,11 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
     ("multiprocessing/process.py", "join", "child processes (join)"),
 )
 
+HOST_WAITS = frozenset(
+    {*_GROUP_CALLS.values(), "store operation", "child processes (mp.spawn)", "child processes (join)"}
+)
+"""What is waited for without a GPU's help, whichever backend computes."""
+
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:

@@ -225,7 +225,7 @@ class Supervisor:
             )
         elif watch.stood_s:
             self._ending = "deadlocked"
-            self._reason = f"Nothing moved for {watch.silent_s:.0f} s: {watch.where}."
+            self._reason = f"Nothing moved for {watch.silent_s:.0f} s: {watch.where}. {watch.told}".rstrip()
 
     def _follow_orders(self, orders: CoordinatorOrders) -> None:
         """Act on what the grader says of the other nodes, and let it know what happened here."""

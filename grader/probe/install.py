@@ -25,6 +25,7 @@ from grader.probe import (
     evaluation_passes,
     events,
     files,
+    flight_recorder,
     layouts,
     line_changes,
     loader_passes,
@@ -80,6 +81,7 @@ def install(
     origin: float,
     key: bytes | bytearray = b"",
     sampling_key: bytes | bytearray = b"",
+    questions: int = -1,
 ) -> None:
     """Begin to write down what this process does.
 
@@ -89,6 +91,8 @@ def install(
         origin: the ranks' start on the system's monotonic clock, seconds.
         key: of this run: seals what is told (see `seals`); empty: nothing does.
         sampling_key: the same on all ranks: decides which steps are looked at (see `sampling`); empty: `key` does.
+        questions: descriptor through which the supervisor asks for open collectives (see `flight_recorder`); -1: nobody
+            asks.
     """
     try:
         writer.open(fd, origin, Sealer(key, here.rank) if key else None)
@@ -110,6 +114,8 @@ def install(
     except Exception:  # noqa: BLE001  # without a pipe there is nobody to tell
         return
     replace([os], "_exit", _tell_before)
+    if questions >= 0:
+        _try("flight recorder", lambda: flight_recorder.install(questions))
     _try("files", lambda: files.install(here.output_dir))
     _try("processes", child_processes.install)
     if not _supported(version):

@@ -9,7 +9,7 @@ import functools
 import sys
 from typing import Any
 
-from grader.probe import code_locations, events
+from grader.probe import code_locations, events, flight_recorder
 from grader.probe.patches import guarded, outermost, replace
 from grader.probe.writer import writer
 
@@ -65,6 +65,7 @@ def _began(_result: None, started_s: float, *_args: Any, **_kwargs: Any) -> None
     import torch.distributed as dist
 
     _open, _ended = True, False
+    flight_recorder.begin()
     group = dist.distributed_c10d._get_default_group()
     _identity = (_backend(group), dist.get_rank(), dist.get_world_size())
     bound = getattr(group, "bound_device_id", None)

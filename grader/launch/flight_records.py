@@ -1,0 +1,210 @@
+"""The collectives that each rank has begun and not ended, as torch's flight recorder knows them (see `probe`).
+
+With NCCL a collective is begun and waited for at different lines, and the processor spins meanwhile: only these records
+tell a rank that waits for others from one that computes. They come from the learner's process: who forges them loses a
+run, and wins none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grader.launch.streams import safe_text
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_LARGEST = 1 << 53
+_LONGEST_TEXT = 300
+# Every rank brings as many elements to these.
+_ALIKE = frozenset({"all_reduce", "barrier", "broadcast", "reduce"})
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective of a group.
+
+    Attributes:
+        number: in the order of its group, from 1; name: as `torch.distributed` has it.
+        elements: that this rank brings, None unknown.
+        site: path and line of the script that began it, None unknown.
+    """
+
+    number: int
+    name: str
+    elements: int | None
+    site: tuple[str, int] | None = None
+
+    def fits(self, other: Collective) -> bool:
+        """Whether two ranks called the same."""
+        if self.name != other.name:
+            return False
+        return self.name not in _ALIKE or self.elements == other.elements
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """What one rank did in one group; fields as in `probe.flight_recorder`."""
+
+    group: str
+    ranks: tuple[int, ...]
+    enqueued: int
+    first: Collective | None
+    recent: tuple[Collective, ...]
+    counts: Mapping[str, int]
+
+    def at(self, number: int) -> Collective | None:
+        """The collective of that number, None where it is not known any more."""
+        return next(
+            (one for one in (*self.recent, *([self.first] if self.first else ())) if one.number == number),
+            None,
+        )
+
+
+FlightRecord = tuple[GroupRecord, ...]
+"""Of one rank, group by group."""
+
+
+def waits_for(record: FlightRecord | None) -> GroupRecord | None:
+    """A group in which this rank has begun what is not over; None for none."""
+    return next((group for group in record or () if group.first is not None), None)
+
+
+def on_device(record: FlightRecord | None) -> bool:
+    """Whether collectives run on a GPU, whose waiting shows in no processor time."""
+    return any(group.group.startswith("nccl:") for group in record or ())
+
+
+def may_move(record: FlightRecord, records: Mapping[int, FlightRecord | None]) -> bool:
+    """Whether something that a rank waits for may still come about: all members have begun the same.
+
+    Such a collective may be queued behind a long kernel. One that a member has not begun, or that it takes for another
+    one, ends only if that member moves.
+
+    Args:
+        record: of the rank; records: of all ranks that live.
+    """
+    return any(_met(group, records) for group in record if group.first is not None)
+
+
+def _met(mine: GroupRecord, records: Mapping[int, FlightRecord | None]) -> bool:
+    first = mine.first
+    for rank in mine.ranks or records:
+        theirs = _of_group(records.get(rank), mine.group)
+        if first is None or theirs is None or theirs.enqueued < first.number:
+            return False
+        other = theirs.at(first.number)
+        if other is not None and not first.fits(other):
+            return False
+    return True
+
+
+def _of_group(record: FlightRecord | None, group: str) -> GroupRecord | None:
+    return next((one for one in record or () if one.group == group), None)
+
+
+def waited_in(named: str, rank: int, records: Mapping[int, FlightRecord | None]) -> str:
+    """What a rank waits in: as its stack names it (`named`), else what it has begun and cannot end by itself."""
+    record = records.get(rank)
+    group = waits_for(record)
+    if named or record is None or group is None or group.first is None or may_move(record, records):
+        return named
+    return group.first.name
+
+
+def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) -> str:
+    """A sentence: which collective each rank is in, and how far the others have come; "" where nobody waits.
+
+    Args:
+        records: of all ranks that live; name: what they are called.
+    """
+    waited = next((group for record in records.values() if (group := waits_for(record)) is not None), None)
+    if waited is None or waited.first is None:
+        return ""
+    parts = []
+    for rank, record in sorted(records.items()):
+        theirs = _of_group(record, waited.group)
+        if theirs is None:
+            continue
+        if theirs.first is not None:
+            parts.append(f"{name[rank]} is in {_named(theirs, theirs.first)}")
+        else:
+            made = theirs.counts.get(waited.first.name, 0) if theirs.counts and waited.counts else None
+            parts.append(
+                f"{name[rank]} has made {theirs.enqueued:,} collectives"
+                if made is None
+                else f"{name[rank]} has made {made:,}"
+            )
+    text = ", ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _named(group: GroupRecord, one: Collective) -> str:
+    size = "" if one.elements is None else f" of {one.elements:,} element{'s' * (one.elements != 1)}"
+    place = f", called at {one.site[0]}:{one.site[1]}" if one.site is not None else ""
+    if group.counts:
+        # Those behind it in the queue were begun, too.
+        behind = sum(other.number > one.number and other.name == one.name for other in group.recent)
+        return f"its {_ordinal(group.counts.get(one.name, 0) - behind)} {one.name}{size}{place}"
+    return f"its {_ordinal(one.number)} collective, {one.name}{size}{place}"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if number % 100 in (11, 12, 13) else ending}"
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_answer(raw: bytes, asked: int) -> FlightRecord | None:
+    """A rank's answer to the question of that number; None for any other bytes."""
+    try:
+        answer = json.loads(raw)
+        if answer["asked"] != asked:
+            return None
+        return read_groups(answer["groups"])
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError, AttributeError):
+        return None
+
+
+def read_groups(groups: Iterable[Mapping[str, Any]]) -> FlightRecord:
+    """Groups as `probe.flight_recorder` tells them; raises ValueError, TypeError or KeyError for anything else."""
+    return tuple(
+        GroupRecord(
+            group=safe_text(str(one["group"]).encode(errors="replace"))[:_LONGEST_TEXT],
+            ranks=tuple(map(_number, one["ranks"])),
+            enqueued=_number(one["enqueued"]),
+            first=_collective(one["first"]) if one["first"] is not None else None,
+            recent=tuple(map(_collective, one["recent"])),
+            counts={_word(key): _number(value) for key, value in one["counts"].items()},
+        )
+        for one in groups
+    )
+
+
+def _collective(told: list[Any]) -> Collective:
+    number, name, elements, *rest = told
+    site = rest[0] if rest else None
+    return Collective(
+        _number(number),
+        _word(name),
+        _number(elements) if elements is not None else None,
+        (safe_text(str(site[0]).encode(errors="replace"))[:_LONGEST_TEXT], _number(site[1]))
+        if site
+        else None,
+    )
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _LARGEST:
+        raise ValueError("not a number that a recorder gives")
+    return value
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError("not a name that a recorder gives")
+    return value
