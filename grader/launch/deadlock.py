@@ -10,11 +10,12 @@ all members have begun alike proves nothing then, as it may be queued behind suc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from grader.launch.flight_records import FlightRecord, may_move, on_device, tell, waited_in, waits_for
+from grader.launch.flight_records import FlightRecord, on_device, stuck, tell, waited_in, write_groups
 from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import blocked_switches
 from grader.launch.rank_process import RankProcess, take_stacks
@@ -81,11 +82,15 @@ def stands_still(before: Snapshot, after: Snapshot, gap_s: float) -> bool:
     if not after or before.keys() != after.keys():
         return False
     records = {rank: seen.record for rank, seen in after.items()}
-    return all(
-        _same_place(before[rank], seen)
-        and (_sleeps(before[rank], seen, gap_s) or _waits(before[rank].record, seen.record, records))
-        for rank, seen in after.items()
+    spinning = awake(before, after, gap_s)
+    return all(_same_place(before[rank], seen) for rank, seen in after.items()) and all(
+        before[rank].record == records[rank] and stuck(rank, records) for rank in spinning
     )
+
+
+def awake(before: Snapshot, after: Snapshot, gap_s: float) -> tuple[int, ...]:
+    """Ranks of which the kernel does not say that they stood still in what their stacks name."""
+    return tuple(rank for rank, seen in after.items() if not _sleeps(before[rank], seen, gap_s))
 
 
 def _same_place(before: Standstill, after: Standstill) -> bool:
@@ -95,7 +100,6 @@ def _same_place(before: Standstill, after: Standstill) -> bool:
 
 
 def _sleeps(before: Standstill, after: Standstill, gap_s: float) -> bool:
-    """Whether the kernel says that it stood still in what its stack names."""
     if not after.operation:
         return False
     if on_device(after.record) and after.operation not in HOST_WAITS:
@@ -103,18 +107,6 @@ def _sleeps(before: Standstill, after: Standstill, gap_s: float) -> bool:
     if (after.switches or 0) - (before.switches or 0) > _MOST_SWITCHES:
         return False
     return after.cpu_s - before.cpu_s <= _MOST_CPU_S + _MOST_CPU_SHARE * gap_s
-
-
-def _waits(
-    before: FlightRecord | None, after: FlightRecord | None, records: Mapping[int, FlightRecord | None]
-) -> bool:
-    """Whether the records say that it waits for what cannot come unless another rank moves."""
-    return (
-        after is not None
-        and before == after
-        and waits_for(after) is not None
-        and not may_move(after, records)
-    )
 
 
 def describe(spec: LaunchSpec, seen: Snapshot) -> str:
@@ -140,6 +132,7 @@ class StandstillWatch:
         self._tree = tree
         self._stacks_dir = Path(spec.record_dir, "stacks")
         self._look: Snapshot = {}
+        self._awake: tuple[int, ...] = ()
         self._looked_s = -math.inf
         self._since_s = 0.0
         self.stood_s = 0.0
@@ -160,6 +153,7 @@ class StandstillWatch:
         seen = take_snapshot(self._ranks, self._tree, spec.submission_dir)
         before, self._look, self._looked_s = self._look, seen, self._now()
         if stands_still(before, seen, spec.stack_gap_s):
+            self._awake = awake(before, seen, spec.stack_gap_s)
             self.stood_s = self._looked_s - self._since_s
             return True
         changed, self._since_s, self.stood_s = self.stood_s > 0, self._looked_s, 0.0
@@ -178,5 +172,21 @@ class StandstillWatch:
     @property
     def told(self) -> str:
         """A sentence on how far each rank has come with its collectives, "" where they don't say."""
-        names = {rank: self._spec.name(rank) for rank in self._look}
-        return tell({rank: seen.record for rank, seen in self._look.items()}, names)
+        return tell(
+            {rank: seen.record for rank, seen in self._look.items()},
+            {r: self._spec.name(r) for r in self._look},
+        )
+
+    def report(self) -> dict[str, Any]:
+        """The same for whoever knows the ranks of other nodes: ours alone do not tell, those may still be at work."""
+        return {
+            "event": "standing",
+            "stood_s": self.stood_s,
+            "silent_s": self.silent_s,
+            "where": self.where,
+            "awake": list(self._awake),
+            "records": {
+                str(rank): write_groups(seen.record) if seen.record is not None else None
+                for rank, seen in self._look.items()
+            },
+        }

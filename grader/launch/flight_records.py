@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from grader.launch.streams import safe_text
@@ -67,7 +67,7 @@ FlightRecord = tuple[GroupRecord, ...]
 """Of one rank, group by group."""
 
 
-def waits_for(record: FlightRecord | None) -> GroupRecord | None:
+def _waits_for(record: FlightRecord | None) -> GroupRecord | None:
     """A group in which this rank has begun what is not over; None for none."""
     return next((group for group in record or () if group.first is not None), None)
 
@@ -77,16 +77,17 @@ def on_device(record: FlightRecord | None) -> bool:
     return any(group.group.startswith("nccl:") for group in record or ())
 
 
-def may_move(record: FlightRecord, records: Mapping[int, FlightRecord | None]) -> bool:
-    """Whether something that a rank waits for may still come about: all members have begun the same.
+def stuck(rank: int, records: Mapping[int, FlightRecord | None]) -> bool:
+    """Whether a rank waits for collectives of which none comes about unless another rank moves.
 
-    Such a collective may be queued behind a long kernel. One that a member has not begun, or that it takes for another
-    one, ends only if that member moves.
+    One that all members have begun alike may be queued behind a long kernel. One that a member has not begun, or that
+    it takes for another one, ends only if that member moves.
 
     Args:
-        record: of the rank; records: of all ranks that live.
+        rank: which; records: of all ranks that live.
     """
-    return any(_met(group, records) for group in record if group.first is not None)
+    waiting = [group for group in records.get(rank) or () if group.first is not None]
+    return bool(waiting) and not any(_met(group, records) for group in waiting)
 
 
 def _met(mine: GroupRecord, records: Mapping[int, FlightRecord | None]) -> bool:
@@ -107,11 +108,8 @@ def _of_group(record: FlightRecord | None, group: str) -> GroupRecord | None:
 
 def waited_in(named: str, rank: int, records: Mapping[int, FlightRecord | None]) -> str:
     """What a rank waits in: as its stack names it (`named`), else what it has begun and cannot end by itself."""
-    record = records.get(rank)
-    group = waits_for(record)
-    if named or record is None or group is None or group.first is None or may_move(record, records):
-        return named
-    return group.first.name
+    group = _waits_for(records.get(rank)) if not named and stuck(rank, records) else None
+    return group.first.name if group is not None and group.first is not None else named
 
 
 def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) -> str:
@@ -120,7 +118,7 @@ def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) ->
     Args:
         records: of all ranks that live; name: what they are called.
     """
-    waited = next((group for record in records.values() if (group := waits_for(record)) is not None), None)
+    waited = next((group for record in records.values() if (group := _waits_for(record)) is not None), None)
     if waited is None or waited.first is None:
         return ""
     parts = []
@@ -183,6 +181,21 @@ def read_groups(groups: Iterable[Mapping[str, Any]]) -> FlightRecord:
         )
         for one in groups
     )
+
+
+def write_groups(record: FlightRecord) -> list[dict[str, Any]]:
+    """What `read_groups` reads."""
+    return [
+        {
+            "group": group.group,
+            "ranks": list(group.ranks),
+            "enqueued": group.enqueued,
+            "first": list(astuple(group.first)) if group.first is not None else None,
+            "recent": [list(astuple(one)) for one in group.recent],
+            "counts": dict(group.counts),
+        }
+        for group in record
+    ]
 
 
 def _collective(told: list[Any]) -> Collective:

@@ -214,15 +214,7 @@ class Supervisor:
         if not watch.turn():
             return
         if self._orders is not None:
-            # Ours alone do not tell: those of another node may still be at work.
-            self._report(
-                {
-                    "event": "standing",
-                    "stood_s": watch.stood_s,
-                    "silent_s": watch.silent_s,
-                    "where": watch.where,
-                }
-            )
+            self._report(watch.report())
         elif watch.stood_s:
             self._ending = "deadlocked"
             self._reason = f"Nothing moved for {watch.silent_s:.0f} s: {watch.where}. {watch.told}".rstrip()

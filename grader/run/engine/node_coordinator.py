@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from grader.errors import InfraError
+from grader.launch.flight_records import FlightRecord, read_groups, stuck, tell
 from grader.run.container_connection import ConnectionLostError
 from grader.run.device_reports import DeviceReports
 from grader.run.engine.attached_connection import AttachedConnection
@@ -140,12 +141,21 @@ class NodeCoordinator:
             return
         since = max(self._all_ran_since, *(since for since, _until, _event in self._standing.values()))
         until = min(until for _since, until, _event in self._standing.values())
-        if until - since >= _TOGETHER_S:
+        records: dict[int, FlightRecord | None] = {}
+        awake, names = [], {}
+        for one, (_since, _until, report) in sorted(self._standing.items()):
+            awake += report["awake"]
+            for rank, groups in report["records"].items():
+                records[int(rank)] = read_groups(groups) if groups is not None else None
+                names[int(rank)] = f"rank {rank} on node {one}"
+        # Each node knows its own ranks alone: what they wait for may be on its way on all the others.
+        if until - since >= _TOGETHER_S and all(stuck(rank, records) for rank in awake):
             silent_s = min(
                 now - until + report["silent_s"] for _since, until, report in self._standing.values()
             )
             where = ", ".join(self._standing[one][2]["where"] for one in sorted(self._standing))
-            self._end("deadlocked", f"Nothing moved for {silent_s:.0f} s: {where}.")
+            told = tell(records, names)
+            self._end("deadlocked", f"Nothing moved for {silent_s:.0f} s: {where}. {told}".rstrip())
 
     def _end(self, ending: str, reason: str, but: int | None = None) -> None:
         if self.ending is None:
