@@ -28,6 +28,7 @@ from grader.evaluate.timing import needs_repeat
 from grader.judging.attempt import Attempt
 from grader.judging.attempt_folder import check_out, new_attempt_name, new_workspace, write_facts
 from grader.judging.judge import judge
+from grader.judging.machine_fault import refuse_machine_fault
 from grader.judging.second_look import look_again, steps_to_look_at
 from grader.judging.stored_evidence import read_evidence
 from grader.model.attempt_facts import AttemptFacts
@@ -179,6 +180,8 @@ class Pipeline:
             on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
             self._run(setting, facts, workspace, on_progress)
         evidence = read_evidence(workspace)
+        if not options.last_try:
+            refuse_machine_fault(evidence)
         # A miss within the measured spread is run again; the median decides, and only in the learner's favour.
         while needs_repeat(evidence, setting.task):
             self._run(setting, facts, workspace.repeat(workspace.num_repeats), on_progress)

@@ -21,7 +21,12 @@ _TERMINATED = re.compile(
     r"^terminate called after throwing an instance of '(?P<type>[^']+)'\n\s*what\(\):\s*(?P<message>.*)",
     re.MULTILINE,
 )
-_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory")
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "Cannot allocate memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class Options:
     `own_numbers`: classes have numbers of the submission's own, unless the task says no. False for submissions that are
     the task's own: what they promise must not depend on which numbers a site's key draws.
     `on_cpu`: a profile that needs GPUs is run on the CPU, under gloo, and told so; what is about time is left out.
+    `last_try`: what a GPU is said to have failed at is judged all the same, as nobody will make the run again.
     """
 
     profile: str | None = None
@@ -26,6 +27,7 @@ class Options:
     timed: bool = True
     own_numbers: bool = True
     on_cpu: bool = False
+    last_try: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from grader.pipeline import Pipeline
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from grader.store import grades
-from grader.store.attempt_endings import StoredFile
+from grader.store.attempt_endings import MAX_TRIES, StoredFile
 from grader.store.claims import Claimed
 from grader.store.database import Store
 from grader.store.files import FileStore
@@ -78,7 +78,7 @@ def execute_attempt(
     submission = source_of(store, claimed.attempt_id)
     if submission is None:
         raise FilesGoneError("the submission's files are no longer in the store")
-    options = Options(profile=claimed.profile)
+    options = Options(profile=claimed.profile, last_try=claimed.tries >= MAX_TRIES)
     live.set_time_limit(pipeline.setting(task, options).profile.limits.wall_s)
     attempt, workspace = pipeline.grade(
         task, submission, options=options, on_progress=heartbeat.on_progress, out=folder

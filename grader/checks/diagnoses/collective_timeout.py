@@ -28,6 +28,21 @@ _WORDS = re.compile(
     r"|[Cc]ollective.{0,60}tim(ed out|eout)"
     r"|monitoredBarrier.{0,80}(timed out|failed)"
 )
+# As NCCL's watchdog names what it waited for, before it ends the process.
+_WORK = re.compile(
+    r"WorkNCCL\(SeqNum=(?P<number>\d{1,15}), OpType=(?P<name>\w{1,40}), NumelIn=(?P<elements>\d{1,15}),"
+    r" NumelOut=\d{1,15}, Timeout\(ms\)=(?P<ms>\d{1,12})\)"
+)
+
+
+def _collective(run: FailedRun) -> str:
+    found = run.saying(_WORK) or run.logged(_WORK)
+    if found is None:
+        return "a collective"
+    number, elements = int(found["number"]), int(found["elements"])
+    size = f"{elements:,} element{'s' * (elements != 1)}"
+    waited = f"after {int(found['ms']) / 1000:,.0f} s"
+    return f"collective {number:,} of its group, {found['name'].lower()} of {size}, {waited}"
 
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
@@ -36,7 +51,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
         return None
     return run.crash(
         title="A rank waited too long for the others",
-        what="gave up waiting for the other ranks in a collective",
+        what=f"gave up waiting for the other ranks in {_collective(run)}",
         why=(
             "A collective ends only when every rank has called it, and the process group's time"
             " limit ran out first because another rank was busy elsewhere or never came"

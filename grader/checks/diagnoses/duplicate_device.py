@@ -20,8 +20,8 @@ from grader.model.diagnosis import Diagnosis
 
 ORDER = 20
 _WORDS = re.compile(
-    r"Duplicate GPU detected"
-    r"|ncclInvalidUsage.{0,200}Duplicate GPU"
+    r"Multiple Ranks are using the same GPU"  # NCCL 2.30 and newer
+    r"|Duplicate GPU detected"
 )
 
 

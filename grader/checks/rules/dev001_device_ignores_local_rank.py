@@ -106,7 +106,8 @@ def check_source(script: Script) -> Iterable[Hit]:
     first, by_hand = wrong[0], started_by_hand(script)
     yield Hit(
         message=f"{script.at(first)} names the same GPU on every rank: {script.quote(first)}. All ranks of a "
-        "machine then share one device while the others idle, and NCCL stops with “Duplicate GPU detected”.",
+        "machine then share one device while the others idle, and NCCL stops with “Multiple Ranks are using the same "
+        "GPU”.",
         hint=OWN if any(asks_current(script, c) for c in _said(script, first)) else PIN,
         where=tuple(dict.fromkeys(script.location(n) for n in wrong)),
         severity=Severity.HINT if by_hand else None,

@@ -12,6 +12,9 @@ import pytest
 
 from grader.checks.diagnosis import diagnose, load_explanations
 from grader.checks.evidence import Evidence
+from grader.errors import InfraError
+from grader.judging.machine_fault import refuse_machine_fault
+from grader.launch.failure import LastWords
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.run import Ending, Failure, Frame, Waiting
@@ -44,10 +47,24 @@ WORDS = {
         "DistBackendError",
         (
             "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.cpp:77, invalid usage\nncclInvalidUsage: This "
-            "usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected : rank 1 and rank 0 "
-            "both on CUDA device 1000"
+            "usually reflects invalid usage of NCCL library.\nLast error:\nMultiple Ranks are using the same "
+            "GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this configuration."
         ),
         "set_device",
+    ),
+    "device_assert": (
+        "AcceleratorError",
+        (
+            "CUDA error: device-side assert triggered\nSearch for `cudaErrorAssert' in https://docs.nvidia.com/cuda/\n"
+            "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might "
+            "be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
+        ),
+        "CUDA_LAUNCH_BLOCKING=1",
+    ),
+    "illegal_access": (
+        "AcceleratorError",
+        "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be asynchronously reported",
+        "CUDA_LAUNCH_BLOCKING=1",
     ),
     "cpu_tensor_with_nccl": (
         "RuntimeError",
@@ -381,3 +398,165 @@ def test_line_and_advice_come_from_the_rule_that_saw_the_cause() -> None:
     assert set(alone.where) <= set(led.where)
     for other in (replace(cause, refuted="the run showed the opposite"), replace(cause, code="IO001")):
         assert diagnose(evidence, [other]) == alone
+
+
+def test_the_words_of_older_nccl_about_a_shared_gpu_are_known_too() -> None:
+    story = Story()
+    for rank in (0, 1):
+        fail(
+            story,
+            rank,
+            "DistBackendError",
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
+        )
+    assert told(story.evidence()).id == "duplicate_device"
+
+
+def test_the_assertion_of_a_kernel_is_quoted_from_what_the_rank_printed() -> None:
+    story = Story()
+    kind, message, _word = WORDS["device_assert"]
+    fail(story, 1, kind, message)
+    printed = (
+        "/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], "
+        "thread: [3,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
+    )
+    story.logs = (("", ""), ("", printed))
+    found = told(story.evidence())
+    assert "“Assertion 't >= 0 && t < n_classes' failed”" in found.explanation
+    assert "may be innocent" in found.explanation
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "NCCL error: unhandled cuda error\nLast error:\nCuda failure 2 'out of memory'",
+    ],
+)
+def test_memory_of_a_gpu_that_is_used_up_is_the_scripts_in_whatever_words(words: str) -> None:
+    assert LastWords("RuntimeError", words, ()).out_of_memory
+    story = Story()
+    for rank in (0, 1):
+        fail(story, rank, "RuntimeError", words)
+    story.ending = Ending.OUT_OF_MEMORY
+    assert told(on_gpus(story)).id == "out_of_memory"
+
+
+def test_the_end_that_nccls_watchdog_makes_names_the_collective() -> None:
+    story = Story()
+    for rank in (0, 1):
+        fail(story, rank, "c10::DistBackendError", WORDS["collective_timeout"][1], exit_code=-6)
+        story.failures[rank] = replace(story.failures[rank], frames=())
+    found = told(story.evidence())
+    assert found.id == "collective_timeout"
+    assert found.explanation.startswith(
+        "Ranks 0 and 1 gave up waiting for the other ranks in collective 42 of its group, allreduce of 1 element, "
+        "after 600 s."
+    )
+
+
+# -- faults of the machine ---------------------------------------------------------------------------------------------
+
+ECC = "CUDA error: uncorrectable ECC error encountered\nCUDA kernel errors might be asynchronously reported"
+GPUS = ("GPU-0aaa", "GPU-1bbb")
+
+
+def on_gpus(story: Story) -> Evidence:
+    """The story on two leased GPUs."""
+    evidence = story.evidence()
+    return replace(evidence, record=replace(evidence.record, environment={"lease": {"gpus": list(GPUS)}}))
+
+
+def failed_on_a_device(message: str, text: str = "", kind: str = "AcceleratorError") -> Story:
+    """Rank 1 really raised that, as its probe and its standard error tell."""
+    story = Story()
+    story.text = text
+    fail(story, 1, kind, message)
+    story.ranks[1].event("exception", type=kind, message=message, frames=[["train.py", 20, "main"]])
+    story.wait(0, "barrier", 25)
+    story.ending = Ending.CRASHED
+    return story
+
+
+def raised_by_the_script() -> Story:
+    """The same words, from a `raise` of its own."""
+    story = failed_on_a_device(ECC, text="\n" * 19 + "raise RuntimeError(words)\n", kind="RuntimeError")
+    story.failures[1] = replace(story.failures[1], frames=(frame(20),))
+    return story
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ECC,
+        "CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        "CUDA error: no kernel image is available for execution on the device",
+        "CUDA error: unknown error",
+        "CUDA error: no CUDA-capable device is detected",
+        "The NVIDIA driver on your system is too old (found version 12020).",
+        (
+            "NCCL error in: x.cpp:77, unhandled system error\nncclSystemError: System call (e.g. socket, malloc) or "
+            "external library call failed or device error. \nLast error:\nError: Call to posix_fallocate failed"
+        ),
+        (
+            "NCCL error in: x.cpp:77, unhandled cuda error\nncclUnhandledCudaError: Call to CUDA function failed.\n"
+            "Last error:\nCuda failure 802 'system not yet initialized'"
+        ),
+    ],
+)
+def test_what_only_a_machine_can_be_to_blame_for_is_not_judged_but_tried_elsewhere(message: str) -> None:
+    evidence = on_gpus(failed_on_a_device(message, kind="RuntimeError"))
+    with pytest.raises(InfraError, match=r"the GPU of rank 1 \(GPU-1bbb\) reported"):
+        refuse_machine_fault(evidence)
+    found = told(evidence)
+    assert (found.id, found.ranks) == ("machine_fault", (1,))
+    assert "unless the script says so itself" in found.explanation
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        failed_on_a_device(ECC).evidence(),
+        on_gpus(raised_by_the_script()),
+        on_gpus(failed_on_a_device("my own words, which mention no device")),
+        on_gpus(failed_on_a_device(ECC, kind="MyError")),
+        on_gpus(
+            failed_on_a_device(
+                "No CUDA GPUs are available", text='os.environ["CUDA_VISIBLE_DEVICES"] = "7"\n'
+            )
+        ),
+        on_gpus(failed_on_a_device("CUDA error: device-side assert triggered")),
+        on_gpus(failed_on_a_device("CUDA error: invalid device ordinal")),
+    ],
+    ids=[
+        "without a GPU of its own",
+        "the script raises it",
+        "other words",
+        "an exception that torch does not raise",
+        "the script chose devices that are not there",
+        "its own assertion",
+        "its own number",
+    ],
+)
+def test_who_is_to_blame_himself_is_judged(evidence: Evidence) -> None:
+    refuse_machine_fault(evidence)
+    assert told(evidence).id != "machine_fault"
+
+
+def test_words_that_were_only_printed_are_not_believed() -> None:
+    story = failed_on_a_device("'label'", kind="KeyError")
+    story.failures[1] = replace(story.failures[1], type="RuntimeError", message=ECC, frames=())
+    refuse_machine_fault(on_gpus(story))
+
+
+def test_a_system_error_of_nccl_after_another_rank_died_is_no_fault_of_the_machine() -> None:
+    story = failed_on_a_device(
+        "NCCL error: unhandled system error\nncclSystemError: System call\nLast error:\nsocketProgress: Connection "
+        "closed by remote peer node<40123>"
+    )
+    fail(story, 0, "KeyError", "'label'", line=57, t=6.0)
+    story.killed.clear()
+    evidence = on_gpus(story)
+    refuse_machine_fault(evidence)
+    assert told(evidence).ranks == (0,)

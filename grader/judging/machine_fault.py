@@ -1,0 +1,21 @@
+"""A run that a GPU's or a driver's failure ended is made again elsewhere instead of judged, while that can be had."""
+
+from __future__ import annotations
+
+from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.run.failed_run import FailedRun
+from grader.checks.run.machine_faults import machine_fault
+from grader.errors import InfraError
+
+
+def refuse_machine_fault(evidence: Evidence | SourceEvidence) -> None:
+    """Do nothing with any other run.
+
+    Raises:
+        InfraError: what CUDA, NCCL or the driver reported ended the run; says which GPU and with which words.
+    """
+    if isinstance(evidence, Evidence) and (fault := machine_fault(FailedRun(evidence))) is not None:
+        raise InfraError(
+            f"The run ended because {fault.device} reported “{fault.words}”. Unless the script says so itself, that is "
+            "the machine's fault: look at it with `grader devices` and judge the submission again."
+        )
