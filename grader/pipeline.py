@@ -179,9 +179,7 @@ class Pipeline:
                 write_stored(workspace.calibration, calibration)
             on_progress(Progress("prepare", 0.0))  # calibrating is over, what comes is the submission's
             self._run(setting, facts, workspace, on_progress)
-        evidence = read_evidence(workspace)
-        if not options.last_try:
-            refuse_machine_fault(evidence)
+        evidence = refuse_machine_fault(read_evidence(workspace), last_try=options.last_try)
         # A miss within the measured spread is run again; the median decides, and only in the learner's favour.
         while needs_repeat(evidence, setting.task):
             self._run(setting, facts, workspace.repeat(workspace.num_repeats), on_progress)

@@ -25,6 +25,7 @@ from grader.evaluate.plain_files import RefusedError
 from grader.evaluate.results import read_results
 from grader.evaluate.weight_files import load_tensors
 from grader.launch.failure import last_words
+from grader.launch.flight_records import read_answer, read_groups, stuck, tell, write_groups
 from grader.launch.progress import _epoch, _loss
 from grader.launch.stacks import main_thread, operation
 from grader.launch.streams import Capture, _says_only_that_it_waits, safe_text
@@ -253,6 +254,13 @@ def _stack(data: bytes) -> None:
     operation(frames, "/nowhere")
 
 
+def _collectives(answer: bytes) -> None:
+    record = read_answer(answer, 7)
+    if record is not None:
+        tell({0: record, 1: None}, {0: "rank 0", 1: "rank 1"})
+        stuck(0, {0: record, 1: read_groups(write_groups(record))})
+
+
 def _live(data: bytes) -> None:
     _epoch(data)
     _loss(data)
@@ -332,11 +340,28 @@ _CELLS = st.lists(
 )
 _ROWS = st.lists(st.dictionaries(st.sampled_from(["n", "loss", "who", "x"]), _VALUES, max_size=4), max_size=4)
 
+_NUMBERS = st.sampled_from([0, 1, 7, -1, 1 << 60, 1.5, None, True, "1", []])
+_COLLECTIVE = st.lists(_NUMBERS | st.sampled_from(["all_reduce", "\n", ["train.py", 3]]), max_size=5)
+_GROUP = st.fixed_dictionaries(
+    {
+        "group": st.sampled_from(["nccl:0", 7, "\x1b[0m"]),
+        "ranks": st.lists(_NUMBERS, max_size=3),
+        "enqueued": _NUMBERS,
+        "first": st.none() | _COLLECTIVE | st.just([1, "all_reduce", 8, ["train.py", 3]]),
+        "recent": st.lists(_COLLECTIVE | st.just([1, "all_reduce", 8]), max_size=3),
+        "counts": st.dictionaries(st.sampled_from(["all_reduce", "A", "1"]), _NUMBERS, max_size=2),
+    }
+)
+_ANSWERS = st.lists(_GROUP | _VALUES, max_size=3).map(
+    lambda groups: json.dumps({"asked": 7, "groups": groups}).encode()
+) | st.binary(max_size=60)
+
 FUZZERS = {
     "source": Fuzzer(_PYTHON | st.text(max_size=200), _source),
     "shown": Fuzzer(_PYTHON | st.text(max_size=200), _shown),
     "printed": Fuzzer(_WORDS, _printed),
     "stack": Fuzzer(_WORDS, _stack),
+    "collectives": Fuzzer(_ANSWERS, _collectives),
     "live": Fuzzer(_WORDS, _live),
     "trace": Fuzzer(st.lists(_JSON, max_size=8), _trace),
     "metrics": Fuzzer(_JSON, reported_metrics.parse, (ValueError,)),

@@ -509,6 +509,7 @@ def test_what_only_a_machine_can_be_to_blame_for_is_not_judged_but_tried_elsewhe
     evidence = on_gpus(failed_on_a_device(message, kind="RuntimeError"))
     with pytest.raises(InfraError, match=r"the GPU of rank 1 \(GPU-1bbb\) reported"):
         refuse_machine_fault(evidence)
+    assert refuse_machine_fault(evidence, last_try=True) is evidence, "the last try is judged"
     found = told(evidence)
     assert (found.id, found.ranks) == ("machine_fault", (1,))
     assert "unless the script says so itself" in found.explanation
