@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grader.launch.flight_records import FlightRecord, on_device, stuck, tell, waited_in, write_groups
+from grader.launch import stacks
+from grader.launch.flight_records import FlightRecord, held_by, on_device, stuck, tell, write_groups
 from grader.launch.process_tree import ProcessTree
 from grader.launch.processes import blocked_switches
 from grader.launch.rank_process import RankProcess, take_stacks
 from grader.launch.spec import LaunchSpec
-from grader.launch.stacks import HOST_WAITS, StackFrame, in_folder, operation
+from grader.launch.stacks import HOST_WAITS, StackFrame, in_folder
 
 # Writing a dump wakes a blocked thread a few times and costs a little CPU; progress costs far more.
 _MOST_SWITCHES = 40
@@ -64,7 +65,7 @@ def take_snapshot(ranks: list[RankProcess], tree: ProcessTree, submission_dir: s
     cpu_s, working = tree.cpu_s(), tree.working()
     return {
         rank.rank: Standstill(
-            operation=operation(rank.stack.frames, submission_dir) if rank.stack else "",
+            operation=stacks.operation(rank.stack.frames, submission_dir) if rank.stack else "",
             frames=rank.stack.frames if rank.stack else (),
             switches=blocked_switches(rank.pid),
             cpu_s=cpu_s[rank.rank],
@@ -116,7 +117,9 @@ def describe(spec: LaunchSpec, seen: Snapshot) -> str:
     for rank, still in sorted(seen.items()):
         site = next((frame for frame in still.frames if in_folder(frame.path, submission_dir)), None)
         where = f" at {Path(site.path).relative_to(submission_dir)}:{site.line}" if site is not None else ""
-        parts.append(f"{spec.name(rank)} waits{where} ({waited_in(still.operation, rank, records)})")
+        held = held_by(rank, records)
+        operation = still.operation or (held.name if held is not None else "")
+        parts.append(f"{spec.name(rank)} waits{where} ({operation})")
     return ", ".join(parts)
 
 

@@ -106,10 +106,10 @@ def _of_group(record: FlightRecord | None, group: str) -> GroupRecord | None:
     return next((one for one in record or () if one.group == group), None)
 
 
-def waited_in(named: str, rank: int, records: Mapping[int, FlightRecord | None]) -> str:
-    """What a rank waits in: as its stack names it (`named`), else what it has begun and cannot end by itself."""
-    group = _waits_for(records.get(rank)) if not named and stuck(rank, records) else None
-    return group.first.name if group is not None and group.first is not None else named
+def held_by(rank: int, records: Mapping[int, FlightRecord | None]) -> Collective | None:
+    """The collective that a rank has begun and cannot end by itself; None where it waits for none."""
+    group = _waits_for(records.get(rank)) if stuck(rank, records) else None
+    return group.first if group is not None else None
 
 
 def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.launch.failure import LastWords, last_words
-from grader.launch.flight_records import FlightRecord, waited_in
+from grader.launch.flight_records import FlightRecord, held_by
 from grader.launch.rank_process import RankProcess
 from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
@@ -149,11 +149,16 @@ def _waiting(
 ) -> dict[str, Any] | None:
     if rank.stack is None:
         return None
-    frames = [_frame(spec, frame) for frame in rank.stack.frames[:_LONGEST_STACK]]
-    named = operation(rank.stack.frames, spec.submission_dir)
+    stack, named = rank.stack.frames, operation(rank.stack.frames, spec.submission_dir)
+    held = held_by(rank.rank, records) if not named else None
+    if held is not None and held.site is not None:
+        # Where it waits says little: what it waits for was begun elsewhere, at a line that may be of some ranks only.
+        path, line = held.site
+        stack = (StackFrame(str(Path(spec.submission_dir, path)), line, ""), *stack)
+    frames = [_frame(spec, frame) for frame in stack[:_LONGEST_STACK]]
     return {
         "frames": frames,
-        "operation": waited_in(named, rank.rank, records),
+        "operation": held.name if held is not None else named,
         "site": next((frame for frame in frames if frame["in_submission"]), None),
     }
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from grader.launch.deadlock import Snapshot, Standstill, stands_still
-from grader.launch.flight_records import FlightRecord, read_answer, read_groups, tell, waited_in
+from grader.launch.flight_records import FlightRecord, held_by, read_answer, read_groups, tell
 from grader.launch.stacks import StackFrame, operation
 from grader.model.run import Ending
 from grader.probe.flight_recorder import summary
@@ -74,6 +74,11 @@ def test_a_spinning_rank_and_one_that_never_comes_are_named_with_their_collectiv
     assert [rank.waiting.operation for rank in ran.record.ranks if rank.waiting] == [
         "all_reduce",
         "store operation",
+    ]
+    # What rank 0 waits for was begun a line before the one where it waits.
+    assert [rank.waiting.site.line for rank in ran.record.ranks if rank.waiting and rank.waiting.site] == [
+        11,
+        13,
     ]
 
 
@@ -233,7 +238,7 @@ def test_wherever_a_rank_waits_for_nccl_spinning_or_asleep_the_records_decide(
                 for cpu_s in (100.0, 100.0 + spent_s)
             )
             assert stands_still(before, after, 5.0) is deadlock
-    assert waited_in(named, 0, gone)
+    assert (held_by(0, gone), held_by(0, same)) == (MINE[0].first, None)
 
 
 def test_a_rank_that_has_ended_never_comes() -> None:
