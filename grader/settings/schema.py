@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -78,6 +78,9 @@ class Settings(BaseSettings):
 
     docker_runtime: str = ""
     """OCI runtime that containers are run by, such as `runsc`; "" leaves it to the engine."""
+    docker_gpus: Literal["auto", "hook", "cdi"] = "auto"
+    """How containers get GPUs: `hook`, by the NVIDIA Container Toolkit's hook; `cdi`, by CDI files that name each GPU
+    by its UUID; `auto`: CDI where the engine has it and is not set up for the hook."""
     pool_pairs: int = 1
     """Pairs of containers kept warm for the next attempts; 0: every attempt starts cold."""
     pool_bytes: int = 3 << 30

@@ -36,6 +36,13 @@ from grader.run.engine.ownership import Ownership
 
 READY_S = 120.0
 _INSIST_S = 90.0
+_COUNT_GPUS = """
+import ctypes, sys
+nvml, num = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_uint()
+failed = nvml.nvmlInitWithFlags(0) or nvml.nvmlDeviceGetCount_v2(ctypes.byref(num))
+sys.exit(failed != 0 or num.value != int(sys.argv[1]))
+"""
+"""Asks the driver in a container for its GPUs, as `nvidia-smi` would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +140,27 @@ class ContainerPair:
 
     @property
     def usable(self) -> bool:
-        """Whether all its containers still run; asks the engine."""
+        """Whether all its containers still run, with the devices that they were made with; asks the engine."""
         try:
             with engine_errors("The containers of an attempt could not be looked at"):
                 for container in self._containers:
                     container.reload()
+                running = all(one.status == "running" for one in self._containers)
+                return bool(self._containers) and running and all(map(self._has_gpus, range(self.key.nnodes)))
         except InfraError:
             return False
-        return bool(self._containers) and all(one.status == "running" for one in self._containers)
+
+    def _has_gpus(self, node: int) -> bool:
+        """Whether a rank could open the devices of a node.
+
+        `systemctl daemon-reload` takes away from running containers what NVIDIA's hook gave them, without a sign:
+        https://github.com/NVIDIA/nvidia-container-toolkit/issues/1397.
+        """
+        num = len(self.key.gpus_of(node))
+        if not num:
+            return True
+        look = ["python", "-c", _COUNT_GPUS, str(num)]
+        return self._containers[node].exec_run(look, user=str(self.uid)).exit_code == 0
 
     @property
     def idle_bytes(self) -> int:
@@ -149,7 +169,14 @@ class ContainerPair:
             return sum(memory_bytes(self._client, str(one.id)) for one in self._containers)
 
     def pin(self, cores: tuple[int, ...]) -> None:
-        """Let the ranks' containers use these cores only."""
+        """Let the ranks' containers use these cores only.
+
+        Raises:
+            ValueError: they have devices. An engine that updates a container may write anew which devices it may open,
+                and knows nothing of those that NVIDIA's hook has given it: https://github.com/NVIDIA/nvidia-docker/issues/1469.
+        """
+        if self.key.gpus:
+            raise ValueError("containers with devices get their cores when they are made")
         with engine_errors("The containers of an attempt could not be given their cores"):
             for container in self._containers[: self.key.nnodes]:
                 container.update(cpuset_cpus=",".join(map(str, cores)))

@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docker.types import DeviceRequest, LogConfig, Ulimit
+from docker.types import LogConfig, Ulimit
 
 from grader.launch.bounds import most_processes
 from grader.launch.container_server import DATA, JUDGE_GID, ON_NETWORK, OUT, PREPARED, RECORD, SCRATCH, WORK
+from grader.run.engine.gpu_access import GpuAccess, device_requests
 from grader.settings import settings
 
 HOSTNAME = "job"
@@ -38,7 +39,10 @@ class PairKey:
         data_volume: what all runs on these data share of the visible side.
         visible_volume, hidden_volume: both sides for the scorer, "" where nothing is scored.
         memory_bytes, output_bytes: limits of one node.
-        gpus: UUIDs of the devices of all nodes, as many for each.
+        gpus: UUIDs of the devices of all nodes, as many for each; how_gpus: the way they are asked for.
+        cpus: CPUs of the ranks' containers as the kernel writes them, "" for all. With devices they are given when a
+            container is made: an engine that changes a container's limits later may take its devices away, see
+            `ContainerPair.pin`.
         nnodes: containers that run ranks.
     """
 
@@ -50,6 +54,8 @@ class PairKey:
     memory_bytes: int
     output_bytes: int
     gpus: tuple[str, ...] = ()
+    how_gpus: GpuAccess = GpuAccess.HOOK
+    cpus: str = ""
     nnodes: int = 1
 
     def gpus_of(self, node: int) -> tuple[str, ...]:
@@ -131,7 +137,8 @@ def train_container(
                 # torch.compile loads what it has compiled.
                 SCRATCH: f"rw,nosuid,nodev,exec,size=512m,nr_inodes=40k,mode=0700,{own}",
             },
-            "device_requests": _devices(key.gpus_of(node)),
+            "device_requests": device_requests(key.gpus_of(node), key.how_gpus),
+            "cpuset_cpus": key.cpus,
             "environment": {"OMP_NUM_THREADS": "1", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
         }
     )
@@ -192,12 +199,6 @@ def _common(memory_bytes: int, user: str, *, datagrams: bool = True, num_gpus: i
     if name := settings().docker_runtime:
         found["runtime"] = name
     return found
-
-
-def _devices(gpus: tuple[str, ...]) -> list[DeviceRequest]:
-    if not gpus:
-        return []
-    return [DeviceRequest(device_ids=list(gpus), capabilities=[["gpu", "compute", "utility"]])]
 
 
 @cache

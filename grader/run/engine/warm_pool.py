@@ -38,7 +38,10 @@ class WarmPool:
         self._closed = False
 
     def expect(self, key: PairKey) -> None:
-        """Have pairs made for attempts of this kind; pairs of other kinds make room."""
+        """Have pairs made for attempts of this kind; pairs of other kinds make room.
+
+        Pairs with other devices go at once: leases change, and nobody may come for that very set again.
+        """
         with self._lock:
             if self._closed:
                 return
@@ -47,7 +50,7 @@ class WarmPool:
             while len(line) < min(self.num_pairs, bound):
                 line.append(self._maker.submit(self._make, key))
             for other, pairs in self._idle.items():
-                while other != key and pairs and self._count() > bound:
+                while other != key and pairs and (other.gpus or self._count() > bound):
                     self._throw_away(pairs.popleft())
 
     def take(self, key: PairKey) -> ContainerPair:

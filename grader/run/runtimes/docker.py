@@ -24,7 +24,7 @@ from grader.run.container_scorer import ContainerScorer
 from grader.run.device_reports import quarantining
 from grader.run.devices.abandoned_leases import AbandonedLease
 from grader.run.devices.lease import Lease
-from grader.run.engine.client import connect, engine_problem
+from grader.run.engine.client import connect, engine_errors, engine_problem
 from grader.run.engine.container_pair import ContainerPair
 from grader.run.engine.container_settings import PairKey
 from grader.run.engine.data_volumes import DataVolumes
@@ -35,6 +35,7 @@ from grader.run.engine.file_transfer import (
     timed_out,
     write_lost_record,
 )
+from grader.run.engine.gpu_access import GpuAccess, gpu_access
 from grader.run.engine.node_coordinator import NodeCoordinator
 from grader.run.engine.node_records import merge_records
 from grader.run.engine.ownership import Ownership
@@ -149,9 +150,10 @@ class DockerRuntime:
         write_submission(job.submission, workspace.submission)
         after_s = FILES_S + (0.0 if job.gpus_per_node else _SCORING_S)
         self._lease = lease = lease_devices(self._devices, job, after_s, on_progress)
-        self._like = self._key(job, lease.gpus)
+        everything = set(lease.cpus) == os.sched_getaffinity(0)
+        self._like = self._key(job, lease.gpus, "" if everything else lease.cpuset)
         self._pair = pair = self._open_pool().take(self._like)
-        if set(lease.cpus) != os.sched_getaffinity(0):
+        if not lease.gpus and not everything:
             pair.pin(lease.cpus)
         ready = time.monotonic()
         try:
@@ -220,7 +222,7 @@ class DockerRuntime:
         pair.kill()
         return None, timed_out(job), coordinator.reports.devices
 
-    def _key(self, job: Job, gpus: tuple[str, ...] = ()) -> PairKey:
+    def _key(self, job: Job, gpus: tuple[str, ...] = (), cpus: str = "") -> PairKey:
         return PairKey(
             train_image=images.image_name("train"),
             evaluate_image=images.image_name("evaluate"),
@@ -230,8 +232,15 @@ class DockerRuntime:
             memory_bytes=job.limits.memory_bytes,
             output_bytes=job.limits.output_bytes,
             gpus=gpus,
+            how_gpus=self._gpu_access() if gpus else GpuAccess.HOOK,
+            # Containers without devices are made before anybody knows which cores they will get.
+            cpus=cpus if gpus else "",
             nnodes=job.nnodes,
         )
+
+    def _gpu_access(self) -> GpuAccess:
+        with engine_errors("The container engine did not describe itself"):
+            return gpu_access(self._client.info())
 
     def _open_pool(self) -> WarmPool:
         if self._pool is None:
