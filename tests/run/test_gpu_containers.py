@@ -1,0 +1,166 @@
+"""Containers with GPUs on a real engine: who gets which, what the engine is asked for, and that they keep them.
+
+The engine is a second one with NVIDIA's hook on its path (`gpus/hook.sh`): devices, their cgroup's rules and the
+driver's library come into the containers the way they do on a host with GPUs. No CUDA runs here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from docker.models.containers import Container
+
+from grader.run import images
+from grader.run.engine.client import connect
+from grader.run.engine.container_pair import ContainerPair
+from grader.run.engine.container_settings import PairKey
+from grader.run.engine.ownership import ROLE, TOKEN, Ownership
+from grader.settings import settings
+from tests.run.gpus.engine import engine_with_gpus
+
+pytestmark = pytest.mark.slow
+
+LOOK = """
+import json, os
+
+def opens(name):
+    try:
+        os.close(os.open("/dev/" + name, os.O_RDWR))
+    except OSError as error:
+        # No driver is behind it: whoever comes so far was let through.
+        return error.strerror == "No such device or address"
+    return True
+
+names = sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
+print(json.dumps({name: opens(name) for name in names}))
+"""
+
+
+@pytest.fixture(scope="module")
+def engine(docker_images: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker.DockerClient]:
+    with (
+        engine_with_gpus(tmp_path_factory.mktemp("engine")) as address,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("DOCKER_HOST", address)
+        client = connect()
+        yield client
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def make(engine: docker.DockerClient) -> Iterator[Callable[..., ContainerPair]]:
+    ownership = Ownership(settings().state_dir)
+    pairs: list[ContainerPair] = []
+
+    def start(**options: Any) -> ContainerPair:
+        key = PairKey(
+            train_image=images.image_name("train"),
+            evaluate_image=images.image_name("evaluate"),
+            data_volume="", visible_volume="", hidden_volume="",
+            memory_bytes=1 << 30, output_bytes=1 << 20, **options,
+        )  # fmt: skip
+        pairs.append(ContainerPair(engine, ownership, key))
+        return pairs[-1]
+
+    yield start
+    for pair in pairs:
+        pair.close()
+    ownership.close()
+
+
+@pytest.fixture(scope="module")
+def pair(make: Callable[..., ContainerPair]) -> ContainerPair:
+    """Two nodes with a GPU each."""
+    return make(gpus=("GPU-b", "GPU-d"), nnodes=2, cpus="0")
+
+
+def containers(engine: docker.DockerClient, pair: ContainerPair) -> dict[str, Container]:
+    """By role."""
+    found = engine.containers.list(filters={"label": f"{TOKEN}={pair.token}"})
+    return {one.labels[ROLE]: one for one in found}
+
+
+def devices(pair: ContainerPair, container: Container) -> dict[str, bool]:
+    """Files of GPUs in a container, and whether a rank may open them."""
+    looked = container.exec_run(["python", "-c", LOOK], user=str(pair.uid))
+    assert looked.exit_code == 0, looked.output
+    seen: dict[str, bool] = json.loads(looked.output)
+    return seen
+
+
+def test_each_node_has_its_own_gpus_and_the_scorer_none(
+    engine: docker.DockerClient, pair: ContainerPair
+) -> None:
+    made = containers(engine, pair)
+    for role, uuid, number in (("train0", "GPU-b", 1), ("train1", "GPU-d", 3)):
+        told = made[role].attrs
+        (request,) = told["HostConfig"]["DeviceRequests"]
+        assert request["DeviceIDs"] == [uuid]
+        assert request["Capabilities"] == [["gpu", "compute", "utility"]]
+        assert told["HostConfig"]["ReadonlyRootfs"]
+        environment = made[role].exec_run(["cat", "/proc/1/environ"]).output.decode().split("\0")
+        assert f"NVIDIA_VISIBLE_DEVICES={uuid}" in environment
+        assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in environment
+        assert devices(pair, made[role]) == {f"nvidia{number}": True, "nvidiactl": True}
+        written = made[role].exec_run(["touch", "/etc/written"])
+        assert b"Read-only file system" in written.output
+    assert not made["scorer"].attrs["HostConfig"]["DeviceRequests"]
+    assert devices(pair, made["scorer"]) == {}
+
+
+def test_a_pair_without_gpus_sees_none(
+    engine: docker.DockerClient, make: Callable[..., ContainerPair]
+) -> None:
+    pair = make()
+    train = containers(engine, pair)["train0"]
+    assert not train.attrs["HostConfig"]["DeviceRequests"]
+    assert devices(pair, train) == {}
+    pair.pin((0,))
+    assert train.exec_run(["nproc"]).output.strip() == b"1"
+
+
+def test_cores_are_there_from_the_start(engine: docker.DockerClient, pair: ContainerPair) -> None:
+    made = containers(engine, pair)
+    for role in ("train0", "train1"):
+        assert made[role].attrs["HostConfig"]["CpusetCpus"] == "0"
+        assert made[role].exec_run(["nproc"]).output.strip() == b"1"
+    with pytest.raises(ValueError, match="when they are made"):
+        pair.pin((0,))
+
+
+def test_whatever_is_asked_of_a_container_it_keeps_its_devices(
+    engine: docker.DockerClient, pair: ContainerPair
+) -> None:
+    train = containers(engine, pair)["train0"]
+    calls: dict[str, Callable[[], object]] = {
+        "look at it": train.reload,
+        "ask what it takes": lambda: train.stats(stream=False),
+        "run something in it": lambda: train.exec_run(["true"]),
+        "fetch a file": lambda: list(train.get_archive("/etc/hostname")[0]),
+        "stop and go on": lambda: (train.pause(), train.unpause()),
+    }
+    for call, do in calls.items():
+        do()
+        assert devices(pair, train) == {"nvidia1": True, "nvidiactl": True}, call
+    assert pair.usable
+
+
+# The last one: it breaks the pair.
+def test_a_pair_that_lost_its_devices_is_not_used(engine: docker.DockerClient, pair: ContainerPair) -> None:
+    train = containers(engine, pair)["train1"]
+    rules = Path(f"/sys/fs/cgroup/devices/docker/{train.id}/devices.deny")
+    if not rules.exists():
+        pytest.skip("rules for devices can be changed by hand in the first version of cgroups only")
+    assert pair.usable
+    # What a reload of systemd does: the rules are written anew from what the engine knows.
+    for device in ("195:255", "195:3"):
+        rules.write_text(f"c {device} rw")
+    assert devices(pair, train) == {"nvidia3": False, "nvidiactl": False}
+    assert train.status == "running"
+    assert not pair.usable
