@@ -159,6 +159,7 @@ def _runtimes() -> Iterator[Checkup]:
 
 def _containers() -> Iterator[Checkup]:
     from grader.run.engine.client import connect, engine_errors
+    from grader.run.engine.gpu_access import gpu_access, why_no_gpus
     from grader.run.images import BUILD, image_states
 
     try:
@@ -179,14 +180,10 @@ def _containers() -> Iterator[Checkup]:
         f"{'seccomp' if seccomp else 'no seccomp'}",
         "" if seccomp else "submissions are not run without seccomp: use an engine and kernel that have it",
     )
-    nvidia = "nvidia" in (engine.get("Runtimes") or {})
-    yield Checkup(
-        "NVIDIA runtime",
-        nvidia,
-        False,
-        "present" if nvidia else "no: only cpu profiles in containers",
-        "" if nvidia else "for gpu profiles install the NVIDIA Container Toolkit and restart the engine",
-    )
+    if gpus := [gpu.uuid for gpu in Devices(settings().state_dir).inventory().offered]:
+        why, remedy = why_no_gpus(engine, gpus)
+        found = why or f"asked for by {gpu_access(engine)}; `grader doctor --gpu` tries it"
+        yield Checkup("GPUs in containers", not why, False, found, remedy)
     for image in states:
         present = image.state == "present"
         size = f", {image.size_bytes / 1e9:.1f} GB" if image.size_bytes is not None else ""
