@@ -7,6 +7,10 @@ driver's library come into the containers the way they do on a host with GPUs. N
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +19,14 @@ import docker
 import pytest
 from docker.models.containers import Container
 
+from grader import errors
 from grader.run import images
 from grader.run.engine.client import connect
 from grader.run.engine.container_pair import ContainerPair
 from grader.run.engine.container_settings import PairKey
 from grader.run.engine.ownership import ROLE, TOKEN, Ownership
 from grader.settings import settings
-from tests.run.gpus.engine import engine_with_gpus
+from tests.run.gpus.engine import build_library, engine_with_gpus
 
 pytestmark = pytest.mark.slow
 
@@ -149,6 +154,46 @@ def test_whatever_is_asked_of_a_container_it_keeps_its_devices(
         do()
         assert devices(pair, train) == {"nvidia1": True, "nvidiactl": True}, call
     assert pair.usable
+
+
+def test_the_doctor_tries_a_container_of_a_job_and_tells_what_failed_in_it(
+    engine: docker.DockerClient, tmp_path: Path
+) -> None:
+    """Here is no CUDA: every GPU is there in every table, and no rank can compute on it."""
+    build_library(Path(__file__).with_name("devices") / "nvml_stub.c", tmp_path / "libnvidia-ml.so.1")
+    since = time.time()
+    with (tmp_path / "told").open("w") as told_file:
+        doctor = subprocess.Popen(
+            [sys.executable, "-m", "grader", "doctor", "--gpu", "--runtime", "docker", "--json"],
+            env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "STUB_GPUS": "ok,ok", "GRADER_POOL_PAIRS": "0"},
+            stdout=told_file,
+        )  # fmt: skip
+    asked: dict[str, list[str]] = {}
+    while doctor.poll() is None:
+        for one in engine.containers.list(filters={"label": ROLE}, ignore_removed=True):
+            requests = one.attrs["HostConfig"]["DeviceRequests"] or []
+            if one.labels[ROLE] == "train0" and requests:
+                asked[str(one.id)] = requests[0]["DeviceIDs"]
+        time.sleep(0.2)
+    told = json.loads((tmp_path / "told").read_text())
+    assert doctor.returncode == errors.EXIT_INFRA_ERROR
+    # All GPUs together; what needs one is not tried any more.
+    assert list(asked.values()) == [["GPU-a", "GPU-b"]]
+    checks = {one["what"]: one for one in told["checks"]}
+    assert checks["a job without GPUs"]["ok"], checks
+    assert not checks["all GPUs together"]["ok"]
+    assert "left out" in checks["a deadlock"]["found"]
+    assert [gpu["uuid"] for gpu in told["gpus"]] == ["GPU-a", "GPU-b"]
+    assert told["engine"]["Runtimes"]
+    # What failed is told in the words of a rank.
+    assert "NVIDIA" in json.dumps(told["trials"][1]) or "CUDA" in json.dumps(told["trials"][1])
+    (train,) = asked
+    happened = engine.api.events(
+        since=int(since), until=int(time.time()) + 1, filters={"container": train}, decode=True
+    )
+    actions = {str(event["Action"]).split(":")[0] for event in happened}
+    assert {"create", "start"} <= actions
+    assert not actions & {"update", "pause"}, actions
 
 
 # The last one: it breaks the pair.

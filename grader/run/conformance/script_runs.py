@@ -68,12 +68,13 @@ def make_job(root: Path, name: str, script: str | dict[str, str], **options: Any
 
 
 def run_script(runtime: Runtime, root: Path, script: str | dict[str, str], **options: Any) -> ScriptRun:
-    """RunScript a script (or several files) and read its record."""
+    """Run a script (or several files) and read its record; `on_progress` is told of it instead of `progress`."""
     number = len(list(root.glob("run*")))
     workspace = Workspace(root / f"run{number}")
     workspace.root.mkdir(parents=True)
     progress: list[Progress] = []
-    runtime.run(make_job(root, f"test-{number}", script, **options), workspace, progress.append)
+    told = options.pop("on_progress", progress.append)
+    runtime.run(make_job(root, f"test-{number}", script, **options), workspace, told)
     return ScriptRun(read_record(workspace.record), workspace, progress)
 
 
