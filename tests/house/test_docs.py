@@ -29,6 +29,7 @@ RUN_ELSEWHERE = {
     "grader course check workshop --jobs": "tests/acceptance/test_course_check.py",
     "grader course rehearse": "tests/rehearsal/test_rehearsal.py",
     "grader db": "tests/store/test_site_backup.py",
+    "grader doctor --gpu": "tests/run/test_gpu_containers.py",
     "grader grade": "tests/acceptance/test_command_line.py",
     "grader images": "tests/run/test_images.py",
     "grader login": "tests/client/test_commands.py",

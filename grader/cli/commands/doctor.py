@@ -24,10 +24,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings; 4 when nothing can be judged here."""
     from grader.cli.printing import print_diagnoses
     from grader.doctor import diagnose
-    from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR
+    from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, UsageError
 
     if args.gpu:
         return _try_gpus(args)
+    if args.runtime:
+        raise UsageError("--runtime says where the jobs of --gpu run; without them give neither")
     diagnoses = diagnose()
     print_diagnoses(diagnoses, as_json=args.json)
     return EXIT_ACCEPTED if all(d.ok or not d.needed for d in diagnoses) else EXIT_INFRA_ERROR
