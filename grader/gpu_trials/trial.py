@@ -18,7 +18,7 @@ _SCRIPTS = Path(__file__).with_name("scripts")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TrialOutcome:
     """What came of a trial's run.
 
     Attributes:
@@ -53,7 +53,7 @@ class Trial:
     most_gpus: int = 1
     fewest_gpus: int = 1
     wall_s: float = 60.0
-    fault: Callable[[Seen], str] = lambda _seen: ""
+    fault: Callable[[TrialOutcome], str] = lambda _outcome: ""
 
     @property
     def text(self) -> str:
@@ -72,12 +72,12 @@ def facts(outputs: Sequence[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _as_leased(seen: Seen) -> str:
-    told = facts(seen.outputs)
-    if [one.get("uuid") for one in told] != list(seen.gpus):
-        return f"leased {', '.join(seen.gpus) or 'none'}; ranks had {[one.get('uuid') for one in told]}"
-    if wrong := [one["num_devices"] for one in told if one.get("num_devices") != len(seen.gpus)]:
-        return f"leased {len(seen.gpus)}, and a rank sees {wrong[0]}"
+def _as_leased(outcome: TrialOutcome) -> str:
+    told = facts(outcome.outputs)
+    if [one.get("uuid") for one in told] != list(outcome.gpus):
+        return f"leased {', '.join(outcome.gpus) or 'none'}; ranks had {[one.get('uuid') for one in told]}"
+    if wrong := [one["num_devices"] for one in told if one.get("num_devices") != len(outcome.gpus)]:
+        return f"leased {len(outcome.gpus)}, and a rank sees {wrong[0]}"
     return "" if all(one.get("exact") for one in told) else "a sum over the GPUs came out wrong"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from grader import __version__
 from grader.doctor import Checkup
 from grader.errors import GraderError, InfraError
-from grader.gpu_trials.trial import TRIALS, Seen, Trial
+from grader.gpu_trials.trial import TRIALS, Trial, TrialOutcome
 from grader.run.conformance.script_runs import LIMITS, run_script
 from grader.run.devices.hardware import Inventory
 from grader.run.devices.leases import Devices
@@ -147,7 +147,7 @@ def _try_one(
             return Checkup(trial.what, False, True, str(error), "see `grader devices`")
         record = json.loads(ran.workspace.record.read_text(encoding="utf-8"))
         ranks = range(num_ranks)
-        seen = Seen(
+        outcome = TrialOutcome(
             ran.record.ending,
             ran.record.ending_reason,
             tuple(record["environment"].get("lease", {}).get("gpus", ())),
@@ -155,13 +155,13 @@ def _try_one(
             tuple(map(ran.err, ranks)),
         )
     seconds = round(time.monotonic() - start, 1)
-    facts |= {"seconds": seconds, "record": record, "outputs": seen.outputs, "errors": seen.errors}
-    if seen.ending is not trial.ending:
-        last = next((line for text in seen.errors for line in reversed(text.splitlines()) if line), "")
-        fault = f"{seen.ending} instead of {trial.ending}: {seen.reason or last}"[:_LONGEST_WORDS]
+    facts |= {"seconds": seconds, "record": record, "outputs": outcome.outputs, "errors": outcome.errors}
+    if outcome.ending is not trial.ending:
+        last = next((line for text in outcome.errors for line in reversed(text.splitlines()) if line), "")
+        fault = f"{outcome.ending} instead of {trial.ending}: {outcome.reason or last}"[:_LONGEST_WORDS]
     else:
-        fault = trial.fault(seen)
-    return Checkup(trial.what, not fault, True, fault or f"{seen.ending}, {seconds:.0f} s")
+        fault = trial.fault(outcome)
+    return Checkup(trial.what, not fault, True, fault or f"{outcome.ending}, {seconds:.0f} s")
 
 
 def _engine() -> dict[str, Any] | str:

@@ -7,15 +7,15 @@ import json
 import pytest
 
 from grader import cli, errors
-from grader.gpu_trials.trial import TRIALS, Seen, facts
+from grader.gpu_trials.trial import TRIALS, TrialOutcome, facts
 from grader.model.run import Ending
 
 ALL = next(trial for trial in TRIALS if trial.what == "all GPUs together")
 
 
-def seen(*told: dict[str, object]) -> Seen:
+def seen(*told: dict[str, object]) -> TrialOutcome:
     outputs = tuple(f"NCCL says something first\n{json.dumps(one)}\n" for one in told)
-    return Seen(Ending.COMPLETED, "", ("GPU-a", "GPU-b"), outputs, ("", ""))
+    return TrialOutcome(Ending.COMPLETED, "", ("GPU-a", "GPU-b"), outputs, ("", ""))
 
 
 def rank(uuid: str, num_devices: int = 2, *, exact: bool = True) -> dict[str, object]:

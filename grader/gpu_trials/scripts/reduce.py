@@ -11,11 +11,11 @@ import torch.distributed as dist
 BYTES = 64 << 20
 ROUNDS = 10
 
-rank = int(os.environ["LOCAL_RANK"])
-device = torch.device("cuda", rank)
-torch.cuda.set_device(device)
 start = time.monotonic()
 dist.init_process_group("nccl")
+rank = dist.get_node_local_rank()
+device = torch.device("cuda", rank)
+torch.cuda.set_device(device)
 size = dist.get_world_size()
 values = torch.ones(BYTES // 4, device=device)
 dist.all_reduce(values)
