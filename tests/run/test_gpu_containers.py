@@ -6,8 +6,11 @@ driver's library come into the containers the way they do on a host with GPUs. N
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -24,9 +27,9 @@ from grader.run import images
 from grader.run.engine.client import connect
 from grader.run.engine.container_pair import ContainerPair
 from grader.run.engine.container_settings import PairKey
-from grader.run.engine.ownership import ROLE, TOKEN, Ownership
+from grader.run.engine.ownership import ROLE, STATE, TOKEN, Ownership, state_name
 from grader.settings import settings
-from tests.run.gpus.engine import build_library, engine_with_gpus
+from tests.run.gpus.engine import compile_c, engine_with_gpus
 
 pytestmark = pytest.mark.slow
 
@@ -160,17 +163,24 @@ def test_the_doctor_tries_a_container_of_a_job_and_tells_what_failed_in_it(
     engine: docker.DockerClient, tmp_path: Path
 ) -> None:
     """Here is no CUDA: every GPU is there in every table, and no rank can compute on it."""
-    build_library(Path(__file__).with_name("devices") / "nvml_stub.c", tmp_path / "libnvidia-ml.so.1")
-    since = time.time()
+    compile_c(
+        Path(__file__).with_name("devices") / "nvml_stub.c",
+        tmp_path / "libnvidia-ml.so.1",
+        "-shared",
+        "-fPIC",
+    )
+    since, mine = time.time(), f"{STATE}={state_name(tmp_path / 'state')}"
     with (tmp_path / "told").open("w") as told_file:
         doctor = subprocess.Popen(
             [sys.executable, "-m", "grader", "doctor", "--gpu", "--runtime", "docker", "--json"],
-            env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "STUB_GPUS": "ok,ok", "GRADER_POOL_PAIRS": "0"},
+            env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "STUB_GPUS": "ok,ok", "GRADER_POOL_PAIRS": "0"}
+            # What fails is kept from everybody who shares the folder.
+            | {"GRADER_STATE_DIR": str(tmp_path / "state")},
             stdout=told_file,
         )  # fmt: skip
     asked: dict[str, list[str]] = {}
     while doctor.poll() is None:
-        for one in engine.containers.list(filters={"label": ROLE}, ignore_removed=True):
+        for one in engine.containers.list(filters={"label": mine}, ignore_removed=True):
             requests = one.attrs["HostConfig"]["DeviceRequests"] or []
             if one.labels[ROLE] == "train0" and requests:
                 asked[str(one.id)] = requests[0]["DeviceIDs"]
@@ -194,6 +204,31 @@ def test_the_doctor_tries_a_container_of_a_job_and_tells_what_failed_in_it(
     actions = {str(event["Action"]).split(":")[0] for event in happened}
     assert {"create", "start"} <= actions
     assert not actions & {"update", "pause"}, actions
+
+
+def test_hooks_of_cdi_write_before_the_root_is_read_only(tmp_path: Path) -> None:
+    """What an engine with CDI has `runc` do: `createContainer` hooks, which link libraries into the container."""
+    if shutil.which("runc") is None:
+        pytest.skip("no runc")
+    root, hook = tmp_path / "root", tmp_path / "hook"
+    for name in ("etc", "proc", "dev", "sys"):
+        (root / name).mkdir(parents=True)
+    hook.write_text(f"#!/bin/sh\ncat > {tmp_path}/state\nln -s libcuda.so.1 {root}/etc/linked\n")
+    hook.chmod(0o755)
+    subprocess.run(["runc", "spec"], cwd=tmp_path, check=True)
+    told = json.loads((tmp_path / "config.json").read_text())
+    told["root"] = {"path": str(root), "readonly": True}
+    told["process"] |= {"terminal": False, "args": ["/writes"]}
+    told["hooks"] = {"createContainer": [{"path": str(hook)}]}
+    compile_c(Path(__file__).with_name("gpus") / "writes.c", root / "writes", "-static")
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    state = tmp_path / "runc"
+    ran = subprocess.run(
+        ["runc", "--root", state, "run", f"grader-{secrets.token_hex(8)}"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (root / "etc/linked").is_symlink(), ran.stderr
+    assert ran.returncode == errno.EROFS, ran.stderr
 
 
 # The last one: it breaks the pair.

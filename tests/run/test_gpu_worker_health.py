@@ -11,11 +11,12 @@ from pathlib import Path
 
 import yaml
 
-from tests.run.gpus.engine import build_library
+from tests.run.gpus.engine import compile_c
 
 
 def test_a_worker_that_lost_its_gpus_is_unhealthy(tmp_path: Path, repository: Path) -> None:
-    build_library(Path(__file__).with_name("devices") / "nvml_stub.c", tmp_path / "libnvidia-ml.so.1")
+    stub = Path(__file__).with_name("devices") / "nvml_stub.c"
+    compile_c(stub, tmp_path / "libnvidia-ml.so.1", "-shared", "-fPIC")
     worker = yaml.safe_load((repository / "compose.yaml").read_text(encoding="utf-8"))["services"][
         "worker-gpu"
     ]

@@ -22,13 +22,13 @@ HERE = Path(__file__).parent
 _START_S = 60.0
 
 
-def build_library(source: Path, to: Path) -> None:
-    """Compile a driver's library."""
+def compile_c(source: Path, to: Path, *options: str) -> None:
+    """Compile a file of C."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        pytest.skip("no C compiler for a driver's library")
+        pytest.skip(f"no C compiler for {source.name}")
     to.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", to, source], check=True)
+    subprocess.run([compiler, *options, "-Wall", "-Werror", "-o", to, source], check=True)
 
 
 @contextlib.contextmanager
@@ -37,7 +37,7 @@ def engine_with_gpus(folder: Path) -> Iterator[str]:
     if os.getuid() or shutil.which("dockerd") is None or shutil.which("nsenter") is None:
         pytest.skip("starting an engine takes root, dockerd and nsenter")
     path = folder / "path"
-    build_library(HERE / "driver.c", path / "libnvidia-ml.so.1")
+    compile_c(HERE / "driver.c", path / "libnvidia-ml.so.1", "-shared", "-fPIC")
     hook = path / "nvidia-container-runtime-hook"
     shutil.copy(HERE / "hook.sh", hook)
     hook.chmod(0o755)
