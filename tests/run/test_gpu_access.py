@@ -23,7 +23,7 @@ CDI_28 = CDI_25 | {
 
 
 def choose(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    changed = Settings(docker_gpus=value)  # type: ignore[arg-type]
+    changed = Settings(docker_gpus=value)
     monkeypatch.setattr(gpu_access, "settings", lambda: changed)
 
 

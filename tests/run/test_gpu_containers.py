@@ -28,6 +28,7 @@ from grader.run.engine.client import connect
 from grader.run.engine.container_pair import ContainerPair
 from grader.run.engine.container_settings import PairKey
 from grader.run.engine.ownership import ROLE, STATE, TOKEN, Ownership, state_name
+from grader.run.engine.warm_pool import WarmPool
 from grader.settings import settings
 from tests.run.gpus.engine import compile_c, engine_with_gpus
 
@@ -61,19 +62,22 @@ def engine(docker_images: object, tmp_path_factory: pytest.TempPathFactory) -> I
         client.close()
 
 
+def pair_key(**options: Any) -> PairKey:
+    return PairKey(
+        train_image=images.image_name("train"),
+        evaluate_image=images.image_name("evaluate"),
+        data_volume="", visible_volume="", hidden_volume="",
+        memory_bytes=1 << 30, output_bytes=1 << 20, **options,
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def make(engine: docker.DockerClient) -> Iterator[Callable[..., ContainerPair]]:
     ownership = Ownership(settings().state_dir)
     pairs: list[ContainerPair] = []
 
     def start(**options: Any) -> ContainerPair:
-        key = PairKey(
-            train_image=images.image_name("train"),
-            evaluate_image=images.image_name("evaluate"),
-            data_volume="", visible_volume="", hidden_volume="",
-            memory_bytes=1 << 30, output_bytes=1 << 20, **options,
-        )  # fmt: skip
-        pairs.append(ContainerPair(engine, ownership, key))
+        pairs.append(ContainerPair(engine, ownership, pair_key(**options)))
         return pairs[-1]
 
     yield start
@@ -151,7 +155,6 @@ def test_whatever_is_asked_of_a_container_it_keeps_its_devices(
         "ask what it takes": lambda: train.stats(stream=False),
         "run something in it": lambda: train.exec_run(["true"]),
         "fetch a file": lambda: list(train.get_archive("/etc/hostname")[0]),
-        "stop and go on": lambda: (train.pause(), train.unpause()),
     }
     for call, do in calls.items():
         do()
@@ -204,6 +207,35 @@ def test_the_doctor_tries_a_container_of_a_job_and_tells_what_failed_in_it(
     actions = {str(event["Action"]).split(":")[0] for event in happened}
     assert {"create", "start"} <= actions
     assert not actions & {"update", "pause"}, actions
+
+
+def test_what_waits_for_other_gpus_makes_room(engine: docker.DockerClient, tmp_path: Path) -> None:
+    ownership = Ownership(tmp_path)
+    pool = WarmPool(engine, ownership, num_pairs=1, most_bytes=1 << 40)
+
+    def waiting() -> set[str]:
+        """GPUs of the pairs that are there."""
+        found = engine.containers.list(filters={"label": f"{STATE}={ownership.state}"}, ignore_removed=True)
+        requests = [one.attrs["HostConfig"]["DeviceRequests"] or [] for one in found]
+        return {uuid for asked in requests for one in asked for uuid in one["DeviceIDs"]}
+
+    before, now = pair_key(gpus=("GPU-a",)), pair_key(gpus=("GPU-c",))
+    try:
+        pool.expect(before)
+        pool.wait(before)
+        assert waiting() == {"GPU-a"}
+        pool.expect(now)
+        pool.wait(now)
+        deadline = time.monotonic() + 60
+        while waiting() != {"GPU-c"}:
+            assert time.monotonic() < deadline, waiting()
+            time.sleep(0.2)
+        pair = pool.take(now)
+        assert pair.key == now
+        pool.release(pair)
+    finally:
+        pool.close()
+        ownership.close()
 
 
 def test_hooks_of_cdi_write_before_the_root_is_read_only(tmp_path: Path) -> None:
