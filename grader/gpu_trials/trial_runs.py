@@ -6,7 +6,7 @@ import json
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -74,7 +74,7 @@ def try_gpus(runtime_name: str, on_progress: Callable[[Progress], None]) -> Tria
     if not before.offered:
         unfit = "; ".join(f"GPU {gpu.index}: {gpu.unfit}" for gpu in before.gpus)
         why = before.no_gpus or f"none is fit for use: {unfit}"
-        return TrialReport((Checkup("GPUs", False, True, why, "see `grader devices`"),), facts)
+        return _report([Checkup("GPUs", False, True, why, "see `grader devices`")], facts)
     with open_runtime(runtime_name) as runtime:
         checkups = list(_try_all(runtime, before, on_progress, facts["trials"]))
     after = devices.inventory()
@@ -90,8 +90,11 @@ def try_gpus(runtime_name: str, on_progress: Callable[[Progress], None]) -> Tria
         )
     )
     facts["gpus_afterwards"] = [asdict(gpu) for gpu in after.gpus]
-    facts["checks"] = [asdict(checkup) for checkup in checkups]
-    return TrialReport(tuple(checkups), facts)
+    return _report(checkups, facts)
+
+
+def _report(checkups: Sequence[Checkup], facts: dict[str, Any]) -> TrialReport:
+    return TrialReport(tuple(checkups), facts | {"checks": [asdict(checkup) for checkup in checkups]})
 
 
 def _try_all(

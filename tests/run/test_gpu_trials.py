@@ -59,6 +59,7 @@ def test_a_host_without_gpus_is_told_so(
     told = json.loads(capsys.readouterr().out)
     assert told["no_gpus"] or all(gpu["unfit"] for gpu in told["gpus"])
     assert told["trials"] == []
+    assert [one["ok"] for one in told["checks"]] == [False]
 
 
 def test_a_runtime_for_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
