@@ -98,11 +98,16 @@ def containers(engine: docker.DockerClient, pair: ContainerPair) -> dict[str, Co
     return {one.labels[ROLE]: one for one in found}
 
 
+def told_by(container: Container, *command: str, user: str = "") -> str:
+    """What a command prints in a container, on either stream."""
+    output = container.exec_run(list(command), user=user).output
+    assert isinstance(output, bytes)
+    return output.decode().strip()
+
+
 def devices(pair: ContainerPair, container: Container) -> dict[str, bool]:
     """Files of GPUs in a container, and whether a rank may open them."""
-    looked = container.exec_run(["python", "-c", LOOK], user=str(pair.uid))
-    assert looked.exit_code == 0, looked.output
-    seen: dict[str, bool] = json.loads(looked.output)
+    seen: dict[str, bool] = json.loads(told_by(container, "python", "-c", LOOK, user=str(pair.uid)))
     return seen
 
 
@@ -116,12 +121,11 @@ def test_each_node_has_its_own_gpus_and_the_scorer_none(
         assert request["DeviceIDs"] == [uuid]
         assert request["Capabilities"] == [["gpu", "compute", "utility"]]
         assert told["HostConfig"]["ReadonlyRootfs"]
-        environment = made[role].exec_run(["cat", "/proc/1/environ"]).output.decode().split("\0")
+        environment = told_by(made[role], "cat", "/proc/1/environ").split("\0")
         assert f"NVIDIA_VISIBLE_DEVICES={uuid}" in environment
         assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in environment
         assert devices(pair, made[role]) == {f"nvidia{number}": True, "nvidiactl": True}
-        written = made[role].exec_run(["touch", "/etc/written"])
-        assert b"Read-only file system" in written.output
+        assert "Read-only file system" in told_by(made[role], "touch", "/etc/written")
     assert not made["scorer"].attrs["HostConfig"]["DeviceRequests"]
     assert devices(pair, made["scorer"]) == {}
 
@@ -134,14 +138,14 @@ def test_a_pair_without_gpus_sees_none(
     assert not train.attrs["HostConfig"]["DeviceRequests"]
     assert devices(pair, train) == {}
     pair.pin((0,))
-    assert train.exec_run(["nproc"]).output.strip() == b"1"
+    assert told_by(train, "nproc") == "1"
 
 
 def test_cores_are_there_from_the_start(engine: docker.DockerClient, pair: ContainerPair) -> None:
     made = containers(engine, pair)
     for role in ("train0", "train1"):
         assert made[role].attrs["HostConfig"]["CpusetCpus"] == "0"
-        assert made[role].exec_run(["nproc"]).output.strip() == b"1"
+        assert told_by(made[role], "nproc") == "1"
     with pytest.raises(ValueError, match="when they are made"):
         pair.pin((0,))
 
