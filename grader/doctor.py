@@ -180,7 +180,7 @@ def _containers() -> Iterator[Checkup]:
         f"{'seccomp' if seccomp else 'no seccomp'}",
         "" if seccomp else "submissions are not run without seccomp: use an engine and kernel that have it",
     )
-    if gpus := [gpu.uuid for gpu in Devices(settings().state_dir).inventory().offered]:
+    if gpus := [gpu.uuid for gpu in host_devices().inventory().offered]:
         why, remedy = why_no_gpus(engine, gpus)
         found = why or f"asked for by {gpu_access(engine)}; `grader doctor --gpu` tries it"
         yield Checkup("GPUs in containers", not why, False, found, remedy)

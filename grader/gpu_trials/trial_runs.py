@@ -18,10 +18,9 @@ from grader.errors import GraderError, InfraError
 from grader.gpu_trials.trial import TRIALS, Trial, TrialOutcome
 from grader.run.conformance.script_runs import LIMITS, run_script
 from grader.run.devices.hardware import Inventory
-from grader.run.devices.leases import Devices
+from grader.run.host_devices import host_devices
 from grader.run.registry import open_runtime
 from grader.run.runtime import Progress, Runtime
-from grader.settings import settings
 
 _ALL_S = 300.0
 """Trials take no longer together; what would begin later is left out and named."""
@@ -59,7 +58,7 @@ def try_gpus(runtime_name: str, on_progress: Callable[[Progress], None]) -> Tria
     Raises:
         UsageError: there is no such runtime; InfraError: it cannot be used here.
     """
-    devices = Devices(settings().state_dir)
+    devices = host_devices(runtime_name)
     before = devices.inventory()
     facts: dict[str, Any] = {
         "schema": 1,

@@ -30,6 +30,7 @@ from grader.run.engine.container_settings import PairKey
 from grader.run.engine.ownership import ROLE, STATE, TOKEN, Ownership, state_name
 from grader.run.engine.warm_pool import WarmPool
 from grader.settings import settings
+from tests.run.devices.stub_driver import StubDriver
 from tests.run.gpus.engine import compile_c, engine_with_gpus
 
 pytestmark = pytest.mark.slow
@@ -170,17 +171,13 @@ def test_the_doctor_tries_a_container_of_a_job_and_tells_what_failed_in_it(
     engine: docker.DockerClient, tmp_path: Path
 ) -> None:
     """Here is no CUDA: every GPU is there in every table, and no rank can compute on it."""
-    compile_c(
-        Path(__file__).with_name("devices") / "nvml_stub.c",
-        tmp_path / "libnvidia-ml.so.1",
-        "-shared",
-        "-fPIC",
-    )
+    driver = StubDriver(tmp_path)
+    driver.shows("ok,ok")
     since, mine = time.time(), f"{STATE}={state_name(tmp_path / 'state')}"
     with (tmp_path / "told").open("w") as told_file:
         doctor = subprocess.Popen(
             [sys.executable, "-m", "grader", "doctor", "--gpu", "--runtime", "docker", "--json"],
-            env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "STUB_GPUS": "ok,ok", "GRADER_POOL_PAIRS": "0"}
+            env=os.environ | driver.environment | {"GRADER_POOL_PAIRS": "0"}
             # What fails is kept from everybody who shares the folder.
             | {"GRADER_STATE_DIR": str(tmp_path / "state")},
             stdout=told_file,

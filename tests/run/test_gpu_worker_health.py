@@ -11,23 +11,26 @@ from pathlib import Path
 
 import yaml
 
-from tests.run.gpus.engine import compile_c
+from tests.run.devices.stub_driver import StubDriver
 
 
 def test_a_worker_that_lost_its_gpus_is_unhealthy(tmp_path: Path, repository: Path) -> None:
-    stub = Path(__file__).with_name("devices") / "nvml_stub.c"
-    compile_c(stub, tmp_path / "libnvidia-ml.so.1", "-shared", "-fPIC")
+    driver = StubDriver(tmp_path)
     worker = yaml.safe_load((repository / "compose.yaml").read_text(encoding="utf-8"))["services"][
         "worker-gpu"
     ]
     start, program, option, code = worker["healthcheck"]["test"]
     assert (start, program, option) == ("CMD", "python", "-c")
 
-    def healthy(port: int, **driver: str) -> bool:
-        environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)} | driver
+    def healthy(port: int, gpus: str) -> bool:
+        driver.shows(gpus)
         mine = code.replace(":9100", f":{port}")
         done = subprocess.run(
-            [sys.executable, "-c", mine], env=environment, capture_output=True, timeout=60, check=False
+            [sys.executable, "-c", mine],
+            env=os.environ | driver.environment,
+            capture_output=True,
+            timeout=60,
+            check=False,
         )
         return done.returncode == 0
 
@@ -42,8 +45,7 @@ def test_a_worker_that_lost_its_gpus_is_unhealthy(tmp_path: Path, repository: Pa
     with http.server.HTTPServer(("127.0.0.1", 0), Metrics) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = server.server_address[1]
-        assert healthy(port, STUB_GPUS="ok,ok")
-        assert not healthy(port, STUB_GPUS="")
-        assert not healthy(port), "without a driver"
+        assert healthy(port, "ok,ok")
+        assert not healthy(port, "")
         server.shutdown()
-    assert not healthy(port, STUB_GPUS="ok"), "without figures"
+    assert not healthy(port, "ok"), "without figures"
