@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Float, and_, bindparam, case, func, select, text, update
+from sqlalchemy import Connection, Float, and_, bindparam, case, func, select, text, tuple_, update
 from sqlalchemy.orm import aliased
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -79,12 +79,25 @@ def needs_of(num_gpus: int, *, cpu: bool = True) -> tuple[str, ...]:
 
 
 def claim(
-    store: Store, worker: str, needs: Sequence[str], *, lane: Lane | None = None, lease_s: float = LEASE_S
+    store: Store,
+    worker: str,
+    needs: Sequence[str],
+    *,
+    lane: Lane | None = None,
+    fitting: Sequence[tuple[str, str]] | None = None,
+    lease_s: float = LEASE_S,
 ) -> Claimed | Idle:
     """Take the next attempt that this worker can judge; where a lane is named, only if the next is of that lane.
 
     The interactive lane comes before regrades; within a lane whoever was served longest ago comes first, and of each
     person's attempts the oldest.
+
+    Args:
+        store: where.
+        worker: its name; needs: what it can take.
+        lane: None: either.
+        fitting: task and profile of what it has the time for, all else is left to others; None: all.
+        lease_s: seconds until the attempt is anybody's again, if no heartbeat comes.
     """
     with store.write() as connection:
         if not store.is_sqlite:
@@ -100,7 +113,16 @@ def claim(
         if EVERYTHING in gates or not lanes or (needs and not open_needs):
             return Idle.PAUSED
         wanted = [lane] if lane is not None else lanes
-        return _claim(connection, worker, lanes, wanted, open_needs, lease_s) or Idle.EMPTY
+        values = {
+            "lanes": lanes,
+            "wanted": wanted,
+            "needs": open_needs,
+            "claims_for": worker,
+            "lease_s": lease_s,
+        }
+        if fitting is not None:
+            values["fitting"] = list(fitting)
+        return _claim(connection, values) or Idle.EMPTY
 
 
 def heartbeat(
@@ -115,21 +137,11 @@ def heartbeat(
     return HeartbeatAnswer.KEPT if row.cancel_requested_at is None else HeartbeatAnswer.CANCEL
 
 
-def _claim(
-    connection: Connection,
-    worker: str,
-    lanes: Sequence[Lane],
-    wanted: Sequence[Lane],
-    needs: Sequence[str],
-    lease_s: float,
-) -> Claimed | None:
-    row = connection.execute(
-        _next(),
-        {"lanes": lanes, "wanted": wanted, "needs": needs, "claims_for": worker, "lease_s": lease_s},
-    ).one_or_none()
+def _claim(connection: Connection, values: dict[str, Any]) -> Claimed | None:
+    row = connection.execute(_next("fitting" in values), values).one_or_none()
     if row is None:
         return None
-    add_event(connection, row.id, row.event_seq, "claimed", worker=worker, tries=row.tries)
+    add_event(connection, row.id, row.event_seq, "claimed", worker=values["claims_for"], tries=row.tries)
     last = (
         select(func.coalesce(func.max(TurnRow.turn), 0) + 1).where(TurnRow.lane == row.lane).scalar_subquery()
     )
@@ -161,9 +173,10 @@ def _claim(
 
 
 @cache
-def _next() -> ReturningUpdate[*tuple[Any, ...]]:
+def _next(only_fitting: bool) -> ReturningUpdate[*tuple[Any, ...]]:
     """The statement that takes the next attempt; made once, since making it takes longer than running it."""
     waiting = aliased(AttemptRow)
+    fitting: Any = bindparam("fitting", expanding=True)
     # The oldest of each person and lane: few rows to order, however many somebody has queued.
     heads = (
         select(func.min(waiting.id).label("id"))
@@ -172,6 +185,7 @@ def _next() -> ReturningUpdate[*tuple[Any, ...]]:
             waiting.lane.in_(bindparam("lanes", expanding=True)),
             waiting.need.in_(bindparam("needs", expanding=True)),
             waiting.available_at <= database_now(),
+            *([tuple_(waiting.task, waiting.profile).in_(fitting)] if only_fitting else []),
         )
         .group_by(waiting.lane, waiting.person_id)
         .cte("heads")

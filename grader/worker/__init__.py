@@ -2,7 +2,9 @@
 
     relay            outbox → broker, and the reconciler that sets right what crashes left: `grader relay`
     supervisor       one host's worker, `grader worker`: starts its processes, replaces them, sees to it that they end
-    worker_process   one of them: a Celery worker that processes one attempt at a time
+    worker_process   one of them: a Celery worker that processes one attempt at a time, or one that polls
+    polling          asks for attempts, for workers without messages
+    time_left        what can still be judged before a worker has to have finished
     processor        claims the next attempt, has it run and judged, records how that ended
     execution        one claimed attempt: task, run, reports, files
     heartbeat        keeps its lease; hears that it was cancelled, lost, or took too long

@@ -20,6 +20,8 @@ class WorkerContext:
         shared: what its processes tell each other.
         cpu: whether it takes what needs no device, besides what this host's devices can serve.
         num_gpus: how many devices there are, fit or not.
+        polls: whether it asks for attempts by itself, instead of waiting for messages that say that there are some.
+        until: when it has to have finished, in seconds since 1970; None: it stays.
     """
 
     worker: str
@@ -28,6 +30,8 @@ class WorkerContext:
     shared: SharedState
     cpu: bool = True
     num_gpus: int = 0
+    polls: bool = False
+    until: float | None = None
 
     @property
     def subscribed_needs(self) -> tuple[str, ...]:

@@ -98,6 +98,7 @@ class Heartbeat:
         last_beat = time.monotonic()
         while not self._over.wait(min(CHECK_S, self._lease_s / 6)):
             try:
+                self._shared.note_busy()
                 now = time.monotonic()
                 if now - last_beat >= self._lease_s / 3:
                     self._beat(self._live.phase)

@@ -33,6 +33,7 @@ from grader.worker.health import health_problems
 from grader.worker.heartbeat import AbortReason, AttemptAborted, Heartbeat
 from grader.worker.live_events import LiveEvents
 from grader.worker.shared_state import ShutdownStage
+from grader.worker.time_left import fitting
 
 _RECORDING_S = 60.0
 """How long is tried to record how an attempt ended, where the database is away."""
@@ -87,7 +88,9 @@ class AttemptProcessor:
         if self._store is not None:
             self._store.close()
 
-    def process_next(self, lane: Lane, on_claimed: Callable[[Claimed], None]) -> ProcessedAttempt | None:
+    def process_next(
+        self, lane: Lane | None = None, on_claimed: Callable[[Claimed], None] = lambda _claimed: None
+    ) -> ProcessedAttempt | None:
         """Claim the next attempt, where it is one of this lane, and judge it; None: there is none to claim.
 
         While this host is out of service it waits instead, so that the message that asked for this keeps one process
@@ -123,12 +126,13 @@ class AttemptProcessor:
             time.sleep(_SERVICE_CHECK_S)
         return False
 
-    def _claim(self, lane: Lane) -> Claimed | None:
+    def _claim(self, lane: Lane | None) -> Claimed | None:
         claimed = claims.claim(
             self._open_store(),
             self._context.worker,
             self._context.claimable_needs,
             lane=lane,
+            fitting=None if self._context.until is None else fitting(self._context.until - time.time()),
             lease_s=self._context.settings.lease_s,
         )
         return None if isinstance(claimed, Idle) else claimed
@@ -136,6 +140,7 @@ class AttemptProcessor:
     def _process(self, claimed: Claimed) -> ProcessedAttempt:
         began = time.monotonic()
         _log.info("claimed", task=claimed.task, lane=claimed.lane.value, tries=claimed.tries)
+        self._context.shared.note_busy()
         self._context.shared.report({"claimed": claimed.attempt_id})
         live = LiveEvents()
         # What was killed together with a process before this one may have gone on writing for a moment.

@@ -10,9 +10,13 @@ import contextlib
 import json
 import mmap
 import os
+import struct
+import time
 from enum import IntEnum
 from typing import Any
 
+_BUSY = struct.Struct("d")
+_BUSY_AT = 8
 _LONGEST = 4000
 """Bytes of one report: fewer than a pipe takes in one piece, so that those of several processes never mix."""
 
@@ -32,7 +36,7 @@ class SharedState:
     """Shared by the processes of one worker."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 3)
+        self._memory = mmap.mmap(-1, _BUSY_AT + _BUSY.size)
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._supervisor = os.getpid()
@@ -66,6 +70,16 @@ class SharedState:
     def set_num_gpus(self, num_gpus: int) -> None:
         """Say how many devices are fit."""
         self._memory[2] = min(num_gpus, 255)
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since one of its processes had an attempt, or began to ask for one; 0.0: none has asked yet."""
+        (busy,) = _BUSY.unpack_from(self._memory, _BUSY_AT)
+        return max(0.0, time.monotonic() - busy) if busy else 0.0
+
+    def note_busy(self) -> None:
+        """Say that a process has an attempt, or begins to ask for one."""
+        _BUSY.pack_into(self._memory, _BUSY_AT, time.monotonic())
 
     def report(self, report: dict[str, Any]) -> None:
         """Say what became of an attempt; lost where nobody listens."""

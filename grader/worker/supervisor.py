@@ -39,6 +39,7 @@ from grader.worker.context import WorkerContext
 from grader.worker.health import health_problems
 from grader.worker.health_reporter import report_health
 from grader.worker.shared_state import SharedState, ShutdownStage
+from grader.worker.time_left import fitting
 from grader.worker.worker_process import run_worker_process
 
 SHUTDOWN_S = 25.0
@@ -46,6 +47,8 @@ SHUTDOWN_S = 25.0
 _QUICK_S = 10.0
 """A process that ends sooner is started again after a pause that grows."""
 _LONGEST_PAUSE_S = 30.0
+_BETWEEN_ATTEMPTS_S = 5.0
+"""A process that has an attempt says so more often than this."""
 _log = structlog.get_logger(__name__)
 
 
@@ -54,6 +57,9 @@ class WorkerOptions:
     """What a worker is to be: its name, its slots, what it takes, where its figures are told (0: nowhere).
 
     `grace_s`: how long attempts may go on once it is told to end; with `SHUTDOWN_S` it is to be under 90 s.
+    `exit_when_idle_s`: it ends by itself once there was nothing to claim for so long; None: it stays.
+    `until`: when it has to have finished, in seconds since 1970. It takes only what can be judged before, and ends by
+    itself once nothing can.
     """
 
     name: str
@@ -62,6 +68,13 @@ class WorkerOptions:
     gpus: bool = True
     metrics_port: int = 0
     grace_s: float = 55.0
+    exit_when_idle_s: float | None = None
+    until: float | None = None
+
+    @property
+    def polls(self) -> bool:
+        """Whether it asks for attempts. Messages it would use up for what it leaves to others, or take with it."""
+        return self.exit_when_idle_s is not None or self.until is not None
 
 
 @dataclass
@@ -81,9 +94,14 @@ class WorkerSupervisor:
         """Touches nothing yet.
 
         Raises:
-            UsageError: there is nothing that this host could take, or the broker's address is none.
+            UsageError: there is nothing that this host could take, the broker's address is none, or tasks are to be
+                chosen by their limits and there are none.
         """
-        configuration(settings.broker)
+        if not options.polls:
+            configuration(settings.broker)
+        if options.until is not None:
+            # Read here once, for all processes.
+            fitting(0.0)
         self._options = options
         self._settings = settings
         self._shared = SharedState()
@@ -108,7 +126,16 @@ class WorkerSupervisor:
         folder = settings.state_dir / "workers" / options.name
         lock = _lock(folder)
         attempts_folder = emptied(folder / "attempts")
-        context = WorkerContext(options.name, attempts_folder, settings, shared, options.cpu, self._num_gpus)
+        context = WorkerContext(
+            options.name,
+            attempts_folder,
+            settings,
+            shared,
+            options.cpu,
+            self._num_gpus,
+            polls=options.polls,
+            until=options.until,
+        )
         children = [
             _ChildProcess(
                 "health reporter",
@@ -125,7 +152,7 @@ class WorkerSupervisor:
         # looking may start threads.
         os.waitpid(_fork(lambda: shared.set_out_of_service(bool(health_problems(settings)))), 0)
         try:
-            while not self._ending:
+            while not self._ending and not self._has_served():
                 self._start(children)
                 self._collect_dead(children)
                 time.sleep(0.1)
@@ -133,6 +160,21 @@ class WorkerSupervisor:
             self._shut_down(children)
             lock.close()
         return EXIT_ACCEPTED
+
+    def _has_served(self) -> bool:
+        """Whether it was to stay for a while only, and that is over: nothing runs, and nothing more will be taken."""
+        options, idle_s = self._options, self._shared.idle_s
+        if options.exit_when_idle_s is not None and idle_s > options.exit_when_idle_s:
+            _log.info("idle", idle_s=round(idle_s, 1))
+            return True
+        if (
+            options.until is not None
+            and idle_s > _BETWEEN_ATTEMPTS_S
+            and not fitting(options.until - time.time())
+        ):
+            _log.info("no time left for another attempt")
+            return True
+        return False
 
     def _end(self, _number: int, _frame: object) -> None:
         self._ending = True

@@ -103,6 +103,17 @@ def test_a_worker_gets_only_what_its_devices_can_run(campus: Campus) -> None:
     assert campus.claim(needs=claims.needs_of(4, cpu=False)).attempt_id == attempt_id
 
 
+def test_a_worker_with_little_time_passes_over_what_takes_longer(campus: Campus) -> None:
+    long = campus.set_task("ddp-fashion")
+    annas, bens = campus.queue(campus.anna, task=long), campus.queue(campus.ben)
+    for fitting in ([], [("ddp-toy", "gpu")]):
+        assert claims.claim(campus.store, "w", ["cpu"], fitting=fitting) is Idle.EMPTY
+    short = [("ddp-toy", "cpu"), ("ddp-toy", "gpu")]
+    assert campus.claim(fitting=short).attempt_id == bens
+    assert claims.claim(campus.store, "w", ["cpu"], fitting=short) is Idle.EMPTY
+    assert campus.claim().attempt_id == annas
+
+
 def test_pauses_hold_what_they_name_and_submissions_are_still_taken(campus: Campus) -> None:
     running = campus.queue(campus.anna)
     claimed = campus.claim()

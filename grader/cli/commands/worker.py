@@ -3,6 +3,9 @@
 Any number of workers on any number of hosts share one database (GRADER_DATABASE_URL), one broker (GRADER_BROKER_URL)
 and one file store (GRADER_FILE_STORE). On SIGTERM a worker finishes what it has; what takes longer than --grace goes
 back into the queue.
+
+A worker that stands on borrowed time says so: --exit-when-idle ends it once nothing was there to take for so long, and
+--until lets it take only what can be judged before. Such a worker asks the database by itself and needs no broker.
 """
 
 from __future__ import annotations
@@ -32,6 +35,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds for attempts to end once told to end; then they go back (default %(default)s)",
     )
+    parser.add_argument(
+        "--exit-when-idle",
+        type=float,
+        metavar="S",
+        help="end once there was nothing to take for so many seconds",
+    )
+    parser.add_argument(
+        "--until",
+        type=float,
+        metavar="UNIX_TIME",
+        help="take only what can be judged before then, and end once nothing can",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,11 +66,22 @@ def run(args: argparse.Namespace) -> int:
     slots = args.slots if args.slots is not None else settings().worker_slots
     if not 1 <= slots <= 256:
         raise UsageError(f"--slots {slots}: give a number from 1 to 256")
+    if args.exit_when_idle is not None and args.exit_when_idle <= 0:
+        raise UsageError(f"--exit-when-idle {args.exit_when_idle:g}: give a number of seconds above 0")
     set_up_logs(worker=name)
     store = Store(settings().database)
     try:
         wait_for_database(store)
     finally:
         store.close()
-    options = WorkerOptions(name, slots, not args.no_cpu, not args.no_gpus, args.metrics_port, args.grace)
+    options = WorkerOptions(
+        name,
+        slots,
+        not args.no_cpu,
+        not args.no_gpus,
+        args.metrics_port,
+        args.grace,
+        exit_when_idle_s=args.exit_when_idle,
+        until=args.until,
+    )
     return WorkerSupervisor(options, settings()).run()
