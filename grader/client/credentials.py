@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from grader.errors import UsageError
 from grader.files import write_whole
+from grader.http.address import service_address
 from grader.json_reader import read_json
 from grader.settings import settings
 
 _FILE = "login.json"
-_OURS = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +30,6 @@ class Key:
     token: str = field(repr=False)
 
 
-def address(text: str) -> str:
-    """The address of a service as it is kept.
-
-    Raises:
-        UsageError: it is none, or a token would pass over the network for everybody to read.
-    """
-    typed = text.strip().rstrip("/")
-    parts = urlsplit(typed if "://" in typed else f"https://{typed}")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
-        raise UsageError(f"`{text}` is no address of a grader; write https://HOST")
-    if parts.scheme == "http" and parts.hostname not in _OURS and not settings().insecure:
-        raise UsageError(
-            f"{parts.hostname} over plain http: passwords and tokens could be read on the way. Use https://, or set "
-            "GRADER_INSECURE=1 where the network is yours alone"
-        )
-    return parts.geturl()
-
-
 def known() -> Key:
     """Where to hand in: `GRADER_URL` and `GRADER_TOKEN` come first, then what `grader login` kept.
 
@@ -56,7 +37,7 @@ def known() -> Key:
         UsageError: nobody is signed in.
     """
     kept = _read()
-    url = address(settings().url) if settings().url else kept.default
+    url = service_address(settings().url) if settings().url else kept.default
     token = settings().token or kept.tokens.get(url, "")
     if not url or not token:
         where = f" to {url}" if url else ""
@@ -66,7 +47,7 @@ def known() -> Key:
 
 def sign_in(url: str, token: str) -> Key:
     """The key for a service; whether it opens anything, the service says."""
-    return Key(address(url), token.strip())
+    return Key(service_address(url), token.strip())
 
 
 def keep(key: Key) -> Path:
@@ -77,7 +58,7 @@ def keep(key: Key) -> Path:
 def forget(url: str | None = None) -> Key | None:
     """Drop the key of a service, or of the one that is used by default, and return it; None: there was none."""
     kept = _read()
-    url = address(url) if url else kept.default
+    url = service_address(url) if url else kept.default
     if url not in kept.tokens:
         return None
     rest = {one: token for one, token in kept.tokens.items() if one != url}

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
-from grader import __version__
 from grader.client.answers import (
     AttemptAnswer,
     ChangesAnswer,
@@ -29,11 +26,11 @@ from grader.client.answers import (
 from grader.client.credentials import Key
 from grader.client.refusals import refusal
 from grader.errors import InfraError, UsageError
+from grader.http.connection import connection, is_hopeless, reason_of, retry_after
 from grader.model.finding import Finding
 from grader.model.submission import Submission
 from grader.settings import settings
 
-_API = "/api/v1"
 _AWAY = (502, 503, 504)
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
@@ -51,10 +48,7 @@ class Service:
         self.url = key.url
         self._patience_s = settings().patience_s if patience_s is None else patience_s
         self._waiting = waiting
-        headers = {"User-Agent": f"grader/{__version__}", "Accept": "application/json"}
-        if key.token:
-            headers["Authorization"] = f"Bearer {key.token}"
-        self._http = httpx.Client(base_url=key.url + _API, headers=headers, timeout=_TIMEOUT)
+        self._http = connection(key.url, key.token, _TIMEOUT)
 
     def __enter__(self) -> Self:
         return self
@@ -163,9 +157,9 @@ class Service:
                 if not _again(response):
                     return self._checked(response)
                 why = "is busy" if response.status_code == 429 else "is not ready"
-                wait_s = max(pause_s, _retry_after(response) or 0.0)
+                wait_s = max(pause_s, retry_after(response) or 0.0)
             else:
-                why = f"does not answer ({_words(response)})"
+                why = f"does not answer ({reason_of(response)})"
             if time.monotonic() + wait_s > until or wait_s > _LONGEST_PAUSE_S:
                 if isinstance(response, httpx.Response):
                     return self._checked(response)
@@ -179,8 +173,8 @@ class Service:
             return self._http.request(method, path, **options)
         except httpx.TransportError as error:
             # A name or a certificate that is wrong stays wrong.
-            if _hopeless(error):
-                raise InfraError(f"{self.url} cannot be reached: {_words(error)}") from error
+            if is_hopeless(error):
+                raise InfraError(f"{self.url} cannot be reached: {reason_of(error)}") from error
             return error
 
     def _checked(self, response: httpx.Response) -> httpx.Response:
@@ -205,24 +199,3 @@ def _again(response: httpx.Response) -> bool:
     # A limit of the course is a refusal, and no matter of patience: it comes without a time to wait.
     busy = response.status_code == 429 and "retry-after" in response.headers
     return busy or response.status_code in _AWAY
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds that the service asks for, as a number or a date."""
-    told = response.headers.get("retry-after", "")
-    if told.isdigit():
-        return float(told)
-    try:
-        moment = parsedate_to_datetime(told)
-    except ValueError:
-        return None
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds()) if moment.tzinfo else None
-
-
-def _hopeless(error: httpx.TransportError) -> bool:
-    words = str(error).lower()
-    return "certificate" in words or "name or service not known" in words or "nodename" in words
-
-
-def _words(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0] or type(error).__name__

@@ -107,6 +107,8 @@ class Settings(BaseSettings):
     """Attempts that a worker runs side by side, each in a process of its own."""
     lease_s: float = 30.0
     """How long an attempt stays a worker's without a sign of life; it gives one three times as often."""
+    worker_token: str = ""
+    """Token of a worker, as `grader tokens issue` shows it, for `grader worker --server`."""
     min_free_bytes: int = 1 << 30
     """A worker with less room on the state folder's disk takes nothing more until there is room again."""
 
@@ -129,6 +131,8 @@ class Settings(BaseSettings):
     """Token for it, where nobody signs in: a CI job's."""
     patience_s: float = 120.0
     """How long a service that is busy or away is asked again."""
+    ca_file: Path | None = None
+    """Certificates that vouch for the service's own, as one PEM file; default: those of this machine."""
     insecure: bool = False
     """Send passwords and tokens over plain http to other machines, too: for a network that is yours alone."""
     config_dir: Path | None = None

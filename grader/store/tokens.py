@@ -24,11 +24,12 @@ _USE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """What a token opens: whose it is, how far it goes, and the courses that its owner takes part in."""
+    """What a token opens: whose it is, how far it goes, the courses that its owner takes part in, its own name."""
 
     account: Account
     scope: Scope
     courses: tuple[OwnCourse, ...]
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ def check_tokens(store: Store, tokens: Sequence[str]) -> list[TokenUse | None]:
             Account(row.person_id, row.login, row.name, row.role, row.must_change, row.session_epoch, True),
             row.scope,
             courses[row.person_id],
+            row.token_name,
         )
         for shown, row in rows.items()
     }
@@ -161,6 +163,7 @@ _USE = (
         ApiTokenRow.id,
         ApiTokenRow.token_hash,
         ApiTokenRow.scope,
+        ApiTokenRow.name.label("token_name"),
         or_(ApiTokenRow.used_at.is_(None), ApiTokenRow.used_at < database_now(-_USE_S)).label("unused"),
         PersonRow.id.label("person_id"),
         PersonRow.login,

@@ -6,6 +6,7 @@
     polling          asks for attempts, for workers without messages
     time_left        what can still be judged before a worker has to have finished
     processor        claims the next attempt, has it run and judged, records how that ended
+    coordinator      what a worker asks of the queue: of the database, or over HTTP of the service
     execution        one claimed attempt: task, run, reports, files
     heartbeat        keeps its lease; hears that it was cancelled, lost, or took too long
     live_events      what people see of it meanwhile

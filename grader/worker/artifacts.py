@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 from grader.judging.attempt import Attempt
@@ -16,7 +17,7 @@ from grader.report.html import plots_of, to_html
 from grader.report.json_report import to_json
 from grader.run.workspace import Workspace
 from grader.store.attempt_endings import StoredFile
-from grader.store.files import FileStore, FileTooLargeError
+from grader.store.files import FileTooLargeError
 
 REPORT, REPORT_STAFF = "report.html", "report-staff.html"
 GRADE, GRADE_LEARNER = "grade.json", "grade-learner.json"
@@ -25,11 +26,13 @@ _OUTPUT_BYTES = 1 << 20
 """Outputs larger than this are left out of the archive."""
 
 
-def store_artifacts(files: FileStore, attempt: Attempt, workspace: Workspace) -> tuple[StoredFile, ...]:
-    """Render and store everything; the same attempt stored twice is stored once.
+def store_artifacts(
+    keep: Callable[[str, bytes], StoredFile], attempt: Attempt, workspace: Workspace
+) -> tuple[StoredFile, ...]:
+    """Render everything, and have each file kept under its name.
 
     Raises:
-        InfraError: the file store does not take it.
+        InfraError: it cannot be kept.
     """
     plots = plots_of(attempt)
     texts = {
@@ -38,11 +41,11 @@ def store_artifacts(files: FileStore, attempt: Attempt, workspace: Workspace) ->
         GRADE: to_json(attempt.grade, audience=Audience.STAFF),
         GRADE_LEARNER: to_json(attempt.grade),
     }
-    stored = [_put(files, name, text.encode("utf-8", "replace")) for name, text in texts.items()]
+    stored = [keep(name, text.encode("utf-8", "replace")) for name, text in texts.items()]
     try:
-        stored.append(_put(files, EVIDENCE, evidence(workspace)))
+        stored.append(keep(EVIDENCE, evidence(workspace)))
     except FileTooLargeError:
-        stored.append(_put(files, EVIDENCE, evidence(workspace, most_bytes=_OUTPUT_BYTES)))
+        stored.append(keep(EVIDENCE, evidence(workspace, most_bytes=_OUTPUT_BYTES)))
     return tuple(stored)
 
 
@@ -74,7 +77,3 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uname = entry.gname = ""
     entry.mode = 0o644
     return entry
-
-
-def _put(files: FileStore, name: str, data: bytes) -> StoredFile:
-    return StoredFile(name, files.put(data), len(data))

@@ -20,6 +20,7 @@ class WorkerContext:
         shared: what its processes tell each other.
         cpu: whether it takes what needs no device, besides what this host's devices can serve.
         num_gpus: how many devices there are, fit or not.
+        server: address of the service that it asks; "": it asks the database.
         polls: whether it asks for attempts by itself, instead of waiting for messages that say that there are some.
         until: when it has to have finished, in seconds since 1970; None: it stays.
     """
@@ -30,6 +31,7 @@ class WorkerContext:
     shared: SharedState
     cpu: bool = True
     num_gpus: int = 0
+    server: str = ""
     polls: bool = False
     until: float | None = None
 

@@ -22,13 +22,12 @@ from grader.report.json_report import to_json
 from grader.store import grades
 from grader.store.attempt_endings import MAX_TRIES, StoredFile
 from grader.store.claims import Claimed
-from grader.store.database import Store
-from grader.store.files import FileStore
 from grader.store.grades import NewGrade
-from grader.store.submissions import source_of
 from grader.worker import artifacts
+from grader.worker.coordinator import Coordinator, insist
 from grader.worker.heartbeat import Heartbeat
 from grader.worker.live_events import LiveEvents
+from grader.worker.shared_state import SharedState
 
 
 class OtherVersionError(InfraError):
@@ -55,8 +54,8 @@ class ExecutedAttempt:
 def execute_attempt(
     claimed: Claimed,
     pipeline: Pipeline,
-    store: Store,
-    files: FileStore,
+    coordinator: Coordinator,
+    shared: SharedState,
     live: LiveEvents,
     heartbeat: Heartbeat,
     folder: Path,
@@ -65,17 +64,18 @@ def execute_attempt(
 
     Args:
         claimed: the attempt; pipeline: warm, idle.
-        store, files: where the submission is, and where reports go.
+        coordinator: where the submission is, and where reports go; shared: says whether there is time to wait for it.
         live: hears phases; heartbeat: hears how the run gets on, and may end it.
         folder: an empty or missing one, for the evidence while it is made.
 
     Raises:
         InfraError: the machine or the grader failed. UsageError: this worker lacks something, such as the data.
         TaskError: the task's author has to mend something.
+        LeaseLostError, StoreUnavailableError: what the coordinator answered, or that it did not.
         AttemptAborted: the heartbeat said so; every process of the run is dead.
     """
     task = task_of(claimed)
-    submission = source_of(store, claimed.attempt_id)
+    submission = insist(lambda: coordinator.source_of(claimed), shared)
     if submission is None:
         raise FilesGoneError("the submission's files are no longer in the store")
     options = Options(profile=claimed.profile, last_try=claimed.tries >= MAX_TRIES)
@@ -87,7 +87,11 @@ def execute_attempt(
         raise FailedToJudgeError(attempt.grade.verdict_reason)
     live.enter("report")
     heartbeat.raise_if_aborted()
-    stored = artifacts.store_artifacts(files, attempt, workspace)
+
+    def keep(name: str, data: bytes) -> StoredFile:
+        return insist(lambda: coordinator.keep_file(claimed, name, data), shared)
+
+    stored = artifacts.store_artifacts(keep, attempt, workspace)
     document = to_json(attempt.grade, audience=Audience.STAFF)
     return ExecutedAttempt(grades.new_grade(attempt.grade, document), stored, attempt.grade)
 

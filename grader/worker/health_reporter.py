@@ -1,4 +1,4 @@
-"""Beside the worker processes: looks after the host's health, reports the worker to the database, serves its figures.
+"""Beside the worker processes: looks after the host's health, reports the worker to the queue, serves its figures.
 
 A process of its own, so that neither they nor the supervisor ever wait for it. It ends nothing itself: where the
 worker is to be drained it tells the supervisor.
@@ -14,9 +14,10 @@ import time
 import structlog
 
 from grader.run.host_devices import host_devices
-from grader.store.database import Store, StoreUnavailableError
-from grader.store.queue import WorkerHost, report_worker
+from grader.store.database import StoreUnavailableError
+from grader.store.queue import WorkerHost
 from grader.worker.context import WorkerContext
+from grader.worker.coordinators import open_coordinator
 from grader.worker.health import health_problems
 from grader.worker.host_stats import host_stats
 from grader.worker.metrics import WorkerMetrics
@@ -46,7 +47,7 @@ class _HealthReporter:
         self._slots = slots
         self._gpus = gpus
         self._metrics = metrics
-        self._store = Store(context.settings.database)
+        self._coordinator = open_coordinator(context.settings, context.worker, context.server)
         self._supervisor = os.getppid()
         self._problems: tuple[str, ...] = ()
         self._host: WorkerHost | None = None
@@ -58,7 +59,7 @@ class _HealthReporter:
             self._measure()
             self._report()
         except StoreUnavailableError as error:
-            _log.warning("database away", reason=str(error))
+            _log.warning("nobody answers", reason=str(error))
         except Exception:  # noqa: BLE001 - logged; nothing here ends its process
             _log.exception("a worker's report failed")
 
@@ -90,7 +91,7 @@ class _HealthReporter:
     def _report(self) -> None:
         # A worker that takes nothing just now is shown, but nobody's wait is reckoned with it.
         needs = () if self._problems else self._context.claimable_needs
-        if report_worker(self._store, self._context.worker, needs, self._slots, self._host):
+        if self._coordinator.report_worker(needs, self._slots, self._host):
             _log.info("drained")
             os.kill(self._supervisor, signal.SIGTERM)
 

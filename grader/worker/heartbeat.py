@@ -20,9 +20,9 @@ from typing import Self
 import structlog
 
 from grader.run.runtime import Progress
-from grader.store import attempts, claims, events
 from grader.store.claims import Claimed, HeartbeatAnswer
-from grader.store.database import Store, StoreUnavailableError
+from grader.store.database import StoreUnavailableError
+from grader.worker.coordinator import Coordinator
 from grader.worker.live_events import LiveEvents
 from grader.worker.shared_state import SharedState, ShutdownStage
 
@@ -55,9 +55,14 @@ class Heartbeat:
     """Beats from entering to leaving."""
 
     def __init__(
-        self, store: Store, claimed: Claimed, live: LiveEvents, shared: SharedState, lease_s: float
+        self,
+        coordinator: Coordinator,
+        claimed: Claimed,
+        live: LiveEvents,
+        shared: SharedState,
+        lease_s: float,
     ) -> None:
-        self._store = store
+        self._coordinator = coordinator
         self._claimed = claimed
         self._live = live
         self._shared = shared
@@ -95,35 +100,32 @@ class Heartbeat:
         self._publish_events()
 
     def _run(self) -> None:
-        last_beat = time.monotonic()
+        last_beat = last_look = time.monotonic()
         while not self._over.wait(min(CHECK_S, self._lease_s / 6)):
             try:
                 self._shared.note_busy()
                 now = time.monotonic()
-                if now - last_beat >= self._lease_s / 3:
-                    self._beat(self._live.phase)
-                    last_beat = now
                 self._check(now)
+                if now - last_beat >= self._lease_s / 3:
+                    self._heed(self._coordinator.heartbeat(self._claimed, self._live.phase))
+                    last_beat = now
+                elif now - last_look >= self._coordinator.look_s:
+                    # A cancel is to be felt at once.
+                    self._heed(self._coordinator.look(self._claimed))
+                    last_look = now
                 self._publish_events()
             except StoreUnavailableError as error:
                 # The lease may outlive it; whether it did is asked when the attempt ends.
-                _log.warning("database away", reason=str(error))
+                _log.warning("nobody answers", reason=str(error))
             except Exception:  # noqa: BLE001 - logged; nothing here ends its process
                 _log.exception("a heartbeat failed")
 
-    def _beat(self, phase: str) -> None:
-        sign = claims.heartbeat(
-            self._store,
-            self._claimed.attempt_id,
-            self._claimed.lease_token,
-            phase=phase or None,
-            lease_s=self._lease_s,
-        )
-        if sign is not HeartbeatAnswer.KEPT:
-            self._abort(AbortReason.CANCELLED if sign is HeartbeatAnswer.CANCEL else AbortReason.STALE)
+    def _heed(self, answer: HeartbeatAnswer) -> None:
+        if answer is not HeartbeatAnswer.KEPT:
+            self._abort(AbortReason.CANCELLED if answer is HeartbeatAnswer.CANCEL else AbortReason.STALE)
 
     def _check(self, now: float) -> None:
-        """What a heartbeat would say only later: a cancel is to be felt at once."""
+        """What is known here, whoever answers elsewhere."""
         if self._shared.stage is ShutdownStage.REQUEUE:
             self._abort(AbortReason.REQUEUE)
         late_s = now - self._live.since - self._live.wall_s
@@ -132,18 +134,13 @@ class Heartbeat:
             os.kill(os.getpid(), signal.SIGKILL)
         elif late_s > SOFT_S:
             self._abort(AbortReason.OVERDUE)
-        facts = attempts.attempt(self._store, self._claimed.attempt_id)
-        if facts is None:
-            self._abort(AbortReason.STALE)
-        elif facts.cancel_requested_at is not None:
-            self._abort(AbortReason.CANCELLED)
 
     def _publish_events(self) -> None:
         taken = self._live.take()
         if not taken:
             return
         try:
-            events.add_live_events(self._store, self._claimed.attempt_id, self._claimed.lease_token, taken)
+            self._coordinator.add_events(self._claimed, taken)
         except StoreUnavailableError:
             self._live.put_back(taken)
             raise

@@ -20,14 +20,13 @@ from grader.checks.limited_reading import warm_reader
 from grader.errors import GraderError, TaskError, UsageError
 from grader.pipeline import Pipeline
 from grader.readers import prepare
-from grader.store import attempt_endings, claims, outbox
 from grader.store.attempt_endings import AttemptEnding
 from grader.store.claims import Claimed, Idle
-from grader.store.database import Store, StoreUnavailableError
-from grader.store.files import open_files
+from grader.store.database import StoreUnavailableError
 from grader.store.tables.attempt import Lane
 from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
+from grader.worker.coordinator import Coordinator, LeaseLostError, insist
 from grader.worker.execution import ExecutedAttempt, FilesGoneError, OtherVersionError, execute_attempt
 from grader.worker.health import health_problems
 from grader.worker.heartbeat import AbortReason, AttemptAborted, Heartbeat
@@ -35,8 +34,6 @@ from grader.worker.live_events import LiveEvents
 from grader.worker.shared_state import ShutdownStage
 from grader.worker.time_left import fitting
 
-_RECORDING_S = 60.0
-"""How long is tried to record how an attempt ended, where the database is away."""
 _REST_S, _LONGEST_REST_S = 15.0, 240.0
 _UNLUCKY = 2
 """Attempts that fail one after the other until the processor rests."""
@@ -62,9 +59,9 @@ class ProcessedAttempt:
 class AttemptProcessor:
     """Opens everything of its own on first use, in the process that uses it: nothing of it survives a fork."""
 
-    def __init__(self, context: WorkerContext) -> None:
+    def __init__(self, context: WorkerContext, coordinator: Coordinator) -> None:
         self._context = context
-        self._store: Store | None = None
+        self._coordinator = coordinator
         self._pipeline: Pipeline | None = None
         self._failed: list[int] = []
         self._rest_until = 0.0
@@ -78,15 +75,17 @@ class AttemptProcessor:
             _log.exception("not warm")
 
     def close(self) -> None:
-        """End every process that was started."""
+        """End every process that was started, and close all connections."""
+        self._close_pipeline()
+        self._coordinator.close()
+
+    def _close_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
             try:
                 pipeline.__exit__(None, None, None)
             except Exception:  # noqa: BLE001 - logged; nothing here ends its process
                 _log.exception("a runtime could not be closed")
-        if self._store is not None:
-            self._store.close()
 
     def process_next(
         self, lane: Lane | None = None, on_claimed: Callable[[Claimed], None] = lambda _claimed: None
@@ -101,21 +100,15 @@ class AttemptProcessor:
                 return None
             try:
                 claimed = self._claim(lane)
-            except StoreUnavailableError as error:
-                # Nothing was taken; the reconciler sends another message once there is a database.
-                _log.warning("database away", reason=str(error))
+            except GraderError as error:
+                # Nothing was taken that anybody knows of: it is asked again, or the reconciler sends another message.
+                _log.warning("nothing claimed", reason=str(error))
                 return None
             if claimed is None:
                 return None
             with structlog.contextvars.bound_contextvars(attempt=claimed.attempt_id):
                 on_claimed(claimed)
                 return self._process(claimed)
-
-    def send_again(self, attempt_id: int) -> None:
-        """The message for this attempt led to another one's turn: another message for it."""
-        # Where the database is away just now, the reconciler finds it later.
-        with suppress(StoreUnavailableError):
-            outbox.send_again(self._open_store(), attempt_id)
 
     def _wait_until_in_service(self) -> bool:
         """Wait while this host is unwell or rests; False: this worker is to end."""
@@ -127,14 +120,9 @@ class AttemptProcessor:
         return False
 
     def _claim(self, lane: Lane | None) -> Claimed | None:
-        claimed = claims.claim(
-            self._open_store(),
-            self._context.worker,
-            self._context.claimable_needs,
-            lane=lane,
-            fitting=None if self._context.until is None else fitting(self._context.until - time.time()),
-            lease_s=self._context.settings.lease_s,
-        )
+        until = self._context.until
+        chosen = None if until is None else fitting(until - time.time())
+        claimed = self._coordinator.claim(self._context.claimable_needs, lane, chosen)
         return None if isinstance(claimed, Idle) else claimed
 
     def _process(self, claimed: Claimed) -> ProcessedAttempt:
@@ -160,18 +148,23 @@ class AttemptProcessor:
         return processed
 
     def _execute(self, claimed: Claimed, live: LiveEvents, folder: Path) -> ProcessedAttempt:
-        settings, store = self._context.settings, self._open_store()
+        coordinator, shared = self._coordinator, self._context.shared
         # The heart beats until the store has heard how it ended: tidying up after a failure takes a while, too.
-        with Heartbeat(store, claimed, live, self._context.shared, settings.lease_s) as heartbeat:
+        with Heartbeat(coordinator, claimed, live, shared, self._context.settings.lease_s) as heartbeat:
             try:
-                files = open_files(store, settings.file_store, settings.state_dir / "files")
                 executed = execute_attempt(
-                    claimed, self._open_pipeline(), store, files, live, heartbeat, folder
+                    claimed, self._open_pipeline(), coordinator, shared, live, heartbeat, folder
                 )
                 live.end()
                 ending = self._record_grade(claimed, executed, heartbeat)
             except AttemptAborted as aborted:
                 return self._record_abort(claimed, aborted.reason)
+            except LeaseLostError:
+                return ProcessedAttempt(claimed.attempt_id, AttemptEnding.STALE)
+            except StoreUnavailableError as error:
+                # Neither the attempt's fault nor this host's, and what was judged is lost.
+                _log.error("nobody answers", reason=str(error))
+                return ProcessedAttempt(claimed.attempt_id, self._record_give_up(claimed), failure=str(error))
             except GraderError as error:
                 _log.warning("attempt failed", kind=type(error).__name__, reason=str(error))
                 return self._record_failure(claimed, error)
@@ -183,11 +176,7 @@ class AttemptProcessor:
     ) -> AttemptEnding:
         with suppress(StoreUnavailableError):
             heartbeat.flush()
-        return self._record(
-            lambda store: attempt_endings.finish(
-                store, claimed.attempt_id, claimed.lease_token, executed.judged, executed.files
-            )
-        )
+        return self._record(lambda: self._coordinator.finish(claimed, executed.judged, executed.files))
 
     def _record_abort(self, claimed: Claimed, reason: AbortReason) -> ProcessedAttempt:
         """The run was ended on request; say what is to become of the attempt."""
@@ -200,7 +189,7 @@ class AttemptProcessor:
         """A try failed, and nobody but us or the task's author is to blame."""
         of_the_task = isinstance(error, TaskError | UsageError | OtherVersionError | FilesGoneError)
         if not of_the_task:
-            self.close()
+            self._close_pipeline()
         reason = f"{type(error).__name__}: {error}"
         problems = health_problems(self._context.settings)
         if problems:
@@ -212,17 +201,11 @@ class AttemptProcessor:
             self._count_failure(claimed.attempt_id)
         # What the author has to mend, or what was erased, is no better a second time.
         retry = not isinstance(error, TaskError | FilesGoneError)
-        ending = self._record(
-            lambda store: attempt_endings.fail(
-                store, claimed.attempt_id, claimed.lease_token, reason, retry=retry
-            )
-        )
+        ending = self._record(lambda: self._coordinator.fail(claimed, reason, retry=retry))
         return ProcessedAttempt(claimed.attempt_id, ending, failure=reason)
 
     def _record_give_up(self, claimed: Claimed) -> AttemptEnding:
-        return self._record(
-            lambda store: attempt_endings.give_up(store, claimed.attempt_id, claimed.lease_token)
-        )
+        return self._record(lambda: self._coordinator.give_up(claimed))
 
     def _count_failure(self, attempt_id: int) -> None:
         if attempt_id not in self._failed:
@@ -232,22 +215,12 @@ class AttemptProcessor:
             _log.error("several attempts failed here, resting", rest_s=rest_s)
             self._rest_until = time.monotonic() + rest_s
 
-    def _record(self, record: Callable[[Store], AttemptEnding]) -> AttemptEnding:
-        """Tell the store; where it is away, again for a while. The token makes late and repeated calls harmless."""
-        deadline = time.monotonic() + _RECORDING_S
-        while True:
-            try:
-                return record(self._open_store())
-            except StoreUnavailableError as error:
-                _log.warning("database away", reason=str(error))
-                if time.monotonic() > deadline or self._context.shared.stage is ShutdownStage.REQUEUE:
-                    return AttemptEnding.STALE
-            time.sleep(0.5)
-
-    def _open_store(self) -> Store:
-        if self._store is None:
-            self._store = Store(self._context.settings.database)
-        return self._store
+    def _record(self, record: Callable[[], AttemptEnding]) -> AttemptEnding:
+        try:
+            return insist(record, self._context.shared)
+        except StoreUnavailableError:
+            # Its lease ends by itself, and somebody else gets it.
+            return AttemptEnding.STALE
 
     def _open_pipeline(self) -> Pipeline:
         if self._pipeline is None:

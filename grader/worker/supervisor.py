@@ -26,16 +26,15 @@ from typing import IO
 
 import structlog
 
-from grader.errors import EXIT_ACCEPTED, InfraError, UsageError
+from grader.errors import EXIT_ACCEPTED, GraderError, InfraError, UsageError
 from grader.launch.processes import die_with_parent
 from grader.queue.celery import configuration
 from grader.run.host_devices import host_devices
 from grader.settings.schema import Settings
 from grader.store.claims import needs_of
-from grader.store.database import Store, StoreUnavailableError
-from grader.store.queue import forget_worker
 from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
+from grader.worker.coordinators import open_coordinator
 from grader.worker.health import health_problems
 from grader.worker.health_reporter import report_health
 from grader.worker.shared_state import SharedState, ShutdownStage
@@ -60,6 +59,7 @@ class WorkerOptions:
     `exit_when_idle_s`: it ends by itself once there was nothing to claim for so long; None: it stays.
     `until`: when it has to have finished, in seconds since 1970. It takes only what can be judged before, and ends by
     itself once nothing can.
+    `server`: address of the service that it asks for attempts; "": the database.
     """
 
     name: str
@@ -70,11 +70,12 @@ class WorkerOptions:
     grace_s: float = 55.0
     exit_when_idle_s: float | None = None
     until: float | None = None
+    server: str = ""
 
     @property
     def polls(self) -> bool:
-        """Whether it asks for attempts. Messages it would use up for what it leaves to others, or take with it."""
-        return self.exit_when_idle_s is not None or self.until is not None
+        """Whether it asks for attempts. Who leaves something to others would use up the message that was theirs."""
+        return bool(self.server) or self.exit_when_idle_s is not None or self.until is not None
 
 
 @dataclass
@@ -133,6 +134,7 @@ class WorkerSupervisor:
             shared,
             options.cpu,
             self._num_gpus,
+            server=options.server,
             polls=options.polls,
             until=options.until,
         )
@@ -158,6 +160,7 @@ class WorkerSupervisor:
                 time.sleep(0.1)
         finally:
             self._shut_down(children)
+            _say_good_bye(context)
             lock.close()
         return EXIT_ACCEPTED
 
@@ -224,13 +227,16 @@ class WorkerSupervisor:
         while any(child.pid for child in reporter):
             self._collect_dead([child for child in reporter if child.pid])
             time.sleep(0.01)
-        store = Store(self._settings.database)
-        try:
-            forget_worker(store, self._options.name)
-        except StoreUnavailableError:
-            _log.warning("the database does not know yet that this worker has ended")
-        finally:
-            store.close()
+
+
+def _say_good_bye(context: WorkerContext) -> None:
+    coordinator = open_coordinator(context.settings, context.worker, context.server)
+    try:
+        coordinator.forget_worker()
+    except GraderError:
+        _log.warning("the queue does not know yet that this worker has ended")
+    finally:
+        coordinator.close()
 
 
 def _fork(work: Callable[[], None]) -> int:

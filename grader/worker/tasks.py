@@ -24,6 +24,7 @@ from grader.queue.celery import app
 from grader.queue.routes import JUDGE_SUBMISSION, REGRADE_ATTEMPT
 from grader.store.claims import Claimed
 from grader.store.tables.attempt import Lane
+from grader.worker.database_coordinator import DatabaseCoordinator
 from grader.worker.processor import AttemptProcessor
 
 MAX_ATTEMPTS = 100
@@ -53,6 +54,7 @@ class AttemptTask(Task):  # type: ignore[misc]
     Request = AttemptRequest
     throws = (NotJudgedError,)
     processor: AttemptProcessor | None = None
+    coordinator: DatabaseCoordinator | None = None
     num_processed = 0
 
     def process_next(self, lane: Lane, waiting: int, need: str) -> dict[str, Any] | None:
@@ -61,15 +63,15 @@ class AttemptTask(Task):  # type: ignore[misc]
         Raises:
             NotJudgedError: it was claimed and could not be judged.
         """
-        processor = AttemptTask.processor
-        if processor is None:
+        processor, coordinator = AttemptTask.processor, AttemptTask.coordinator
+        if processor is None or coordinator is None:
             raise RuntimeError("workers are started with `grader worker`")
 
         def show(claimed: Claimed) -> None:
             self._show(claimed)
             if claimed.need != need:
                 # Every attempt of a need has a message in that need's queue, and this one was not of that queue.
-                processor.send_again(waiting)
+                coordinator.send_again(waiting)
 
         processed = processor.process_next(lane, show)
         if processed is None:

@@ -17,6 +17,8 @@ from grader.queue.celery import app
 from grader.queue.routes import queue_names
 from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
+from grader.worker.coordinators import open_coordinator
+from grader.worker.database_coordinator import DatabaseCoordinator
 from grader.worker.polling import poll
 from grader.worker.processor import AttemptProcessor
 from grader.worker.tasks import AttemptTask
@@ -29,24 +31,28 @@ def run_worker_process(context: WorkerContext, number: int) -> None:
     """
     # Ctrl-C in a terminal reaches every process; the supervisor ends its processes in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    processor = AttemptProcessor(replace(context, folder=emptied(context.folder / f"slot{number}")))
+    context = replace(context, folder=emptied(context.folder / f"slot{number}"))
+    coordinator = open_coordinator(context.settings, context.worker, context.server)
+    processor = AttemptProcessor(context, coordinator)
     try:
-        if context.polls:
-            poll(processor, context.shared)
+        if isinstance(coordinator, DatabaseCoordinator) and not context.polls:
+            _take_messages(processor, coordinator, context, number)
         else:
-            _take_messages(processor, context, number)
+            poll(processor, context.shared)
     finally:
         processor.close()
 
 
-def _take_messages(processor: AttemptProcessor, context: WorkerContext, number: int) -> None:
+def _take_messages(
+    processor: AttemptProcessor, coordinator: DatabaseCoordinator, context: WorkerContext, number: int
+) -> None:
     # Celery warns of root; who is root here is `grader worker`'s to say.
     warnings.simplefilter("ignore", SecurityWarning)
     app.conf.task_queues = [
         Queue(name, Exchange(name, "direct"), routing_key=name)
         for name in queue_names(context.subscribed_needs)
     ]
-    AttemptTask.processor = processor
+    AttemptTask.processor, AttemptTask.coordinator = processor, coordinator
     worker = app.Worker(hostname=f"slot{number}@{context.worker}", loglevel="INFO", quiet=True)
     processor.open()
     worker.start()

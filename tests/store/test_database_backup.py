@@ -142,7 +142,11 @@ def test_the_command(
         code, said = grader("status", "--json")
         assert code == 1
         told = json.loads(said)
-        assert (told["current"], told["head"], told["pending"]) == (None, "0008", ["0006", "0007", "0008"])
+        assert (told["current"], told["head"], told["pending"]) == (
+            None,
+            "0009",
+            ["0006", "0007", "0008", "0009"],
+        )
         assert grader("upgrade", "--to", "0006")[0] == 0
         code, said = grader("upgrade")
         assert code == 0
@@ -155,7 +159,7 @@ def test_the_command(
         assert grader("downgrade")[0] == 2
         assert grader("downgrade", "--to", "0005")[0] == 2
         assert grader("downgrade", "--to", "base")[0] == 0
-        assert "is empty; pending: 0006 0007 0008" in grader("status")[1]
+        assert "is empty; pending: 0006 0007 0008 0009" in grader("status")[1]
         assert grader("restore", file)[0] == 0
         assert grader("status")[0] == 0
         assert grader("status", file)[0] == 2

@@ -38,9 +38,10 @@ def site(tmp_path: Path, data: Path) -> Iterator[Site]:
     """Makes sites: by default SQLite and hints in a folder, as `grader serve` has it."""
     made: list[Rig] = []
 
-    def make(*, broker: str = "", database: str = "", **settings: str) -> Rig:
+    def make(*, broker: str = "", database: str = "", remote: bool = False, **settings: str) -> Rig:
         folder = tmp_path / f"site{len(made)}"
-        rig = Rig(folder, data, database or f"sqlite:///{folder / 'grader.db'}", broker, settings)
+        url = database or f"sqlite:///{folder / 'grader.db'}"
+        rig = Rig(folder, data, url, broker, settings, remote=remote)
         made.append(rig)
         return rig
 

@@ -1,5 +1,7 @@
 """The service's processes as a site runs them, on a folder of their own: relay and workers, real runs, real brokers.
 
+Of a remote site, workers reach neither database nor broker nor file store, but the service, `grader web`, alone.
+
 Starts `grader worker` and `grader relay` as commands and talks with them as people do: through the database. What a
 test starts ends with it, however it ends.
 """
@@ -33,13 +35,16 @@ from grader.store.submissions import Receipt
 from grader.store.tables import AttemptRow
 from grader.store.tables.attempt import FINAL, AttemptState
 from grader.store.tables.person import Role
+from grader.store.worker_tokens import issue_worker_token, worker_name
 from tests import promised
+from tests.ports import free_port
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LEASE_S = 6.0
 """Short, so that nobody waits long for its end; a worker on a busy machine reports thrice within it all the same."""
 WITHIN_S = 120.0
 """For waiting on a slow machine; no test measures by it."""
+TOKEN = "cluster"
 _numbers = itertools.count()
 
 SLOW = """import os, time
@@ -71,6 +76,7 @@ class Rig:
     settings: dict[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     metrics_port: int = 0
+    remote: bool = False
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -82,6 +88,12 @@ class Rig:
             self.store, self.course, "ddp-toy", "cpu", TaskTerms(title="Toy", version=self.task.version)
         )
         self.anna = self.person("anna")
+        self.server = ""
+        if self.remote:
+            (self.folder / "token").write_text(issue_worker_token(self.store, TOKEN, lifetime_s=None) + "\n")
+            port = free_port()
+            self.server = f"http://127.0.0.1:{port}"
+            self.start("web", "web", "--port", str(port))
 
     # -- people and what they hand in --------------------------------------------------------------------------------
 
@@ -202,7 +214,23 @@ class Rig:
         return process
 
     def worker(self, name: str = "w1", *arguments: str, **env: str) -> subprocess.Popen[bytes]:
+        if self.remote:
+            arguments = ("--server", self.server, *arguments)
+            env = {**self._far_away(), **env}
         return self.start(name, "worker", "--name", name, "--no-gpus", *arguments, **env)
+
+    def _far_away(self) -> dict[str, str]:
+        """A token, and nothing that could be reached beside the service."""
+        return {
+            "GRADER_WORKER_TOKEN_FILE": str(self.folder / "token"),
+            "GRADER_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+            "GRADER_BROKER_URL": "redis://127.0.0.1:1",
+            "GRADER_FILE_STORE": "/proc/none",
+        }
+
+    def known_as(self, name: str) -> str:
+        """What the queue calls a worker."""
+        return worker_name(TOKEN, name) if self.remote else name
 
     def relay(self, name: str = "relay", **env: str) -> subprocess.Popen[bytes]:
         return self.start(name, "relay", "--every", "1", **env)
@@ -213,6 +241,9 @@ class Rig:
         def named() -> list[psutil.Process]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 below = psutil.Process(self.processes[name].pid).children()
+                if self.remote:
+                    # The first is the health reporter.
+                    return sorted(below, key=lambda child: child.create_time())[1:]
                 # Celery writes its name where the command line was.
                 return [child for child in below if "celeryd" in " ".join(child.cmdline())]
             return []

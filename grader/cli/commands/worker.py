@@ -4,6 +4,9 @@ Any number of workers on any number of hosts share one database (GRADER_DATABASE
 and one file store (GRADER_FILE_STORE). On SIGTERM a worker finishes what it has; what takes longer than --grace goes
 back into the queue.
 
+Where neither database nor broker can be reached, --server names the service and GRADER_WORKER_TOKEN (or a file,
+GRADER_WORKER_TOKEN_FILE) opens it; `grader tokens issue` makes that token.
+
 A worker that stands on borrowed time says so: --exit-when-idle ends it once nothing was there to take for so long, and
 --until lets it take only what can be judged before. Such a worker asks the database by itself and needs no broker.
 """
@@ -20,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader worker`."""
     parser.add_argument(
         "--name", help="the same at every start; default: $GRADER_WORKER_NAME or the host's name"
+    )
+    parser.add_argument(
+        "--server", metavar="URL", default="", help="ask this service instead of a database and a broker"
     )
     parser.add_argument("--slots", type=int, metavar="N", help="attempts side by side; default: 1")
     parser.add_argument("--no-cpu", action="store_true", help="take only what needs devices")
@@ -55,8 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
     from grader.errors import UsageError
     from grader.settings import settings
-    from grader.store.database import Store
-    from grader.worker.database_wait import wait_for_database
+    from grader.worker.coordinators import wait_until_ready
     from grader.worker.logs import set_up_logs
     from grader.worker.supervisor import WorkerOptions, WorkerSupervisor
 
@@ -69,11 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if args.exit_when_idle is not None and args.exit_when_idle <= 0:
         raise UsageError(f"--exit-when-idle {args.exit_when_idle:g}: give a number of seconds above 0")
     set_up_logs(worker=name)
-    store = Store(settings().database)
-    try:
-        wait_for_database(store)
-    finally:
-        store.close()
+    wait_until_ready(settings(), name, args.server)
     options = WorkerOptions(
         name,
         slots,
@@ -83,5 +84,6 @@ def run(args: argparse.Namespace) -> int:
         args.grace,
         exit_when_idle_s=args.exit_when_idle,
         until=args.until,
+        server=args.server,
     )
     return WorkerSupervisor(options, settings()).run()

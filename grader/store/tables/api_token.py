@@ -12,12 +12,20 @@ from grader.store.tables.base import Base, Digest, Id, SafeString, one_of
 
 
 class Scope(StrEnum):
-    """What a token opens, each including those before it."""
+    """What a token opens: each includes those before it, but `judge` alone, which workers have and nobody else."""
 
     READ = "read"
     SUBMIT = "submit"
     VERIFY = "verify"
     MANAGE = "manage"
+    JUDGE = "judge"
+
+    def includes(self, other: Scope) -> bool:
+        """Whether a token of this scope opens what takes the other."""
+        if Scope.JUDGE in (self, other):
+            return self is other
+        order = list(Scope)
+        return order.index(self) >= order.index(other)
 
 
 class ApiTokenRow(Base):

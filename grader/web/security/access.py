@@ -55,6 +55,7 @@ __all__ = [
     "VisibleCourse",
     "VisibleCourseTask",
     "Visitor",
+    "Worker",
     "current_visitor",
     "hidden_until",
     "not_found",
@@ -77,6 +78,7 @@ class AccessRule(StrEnum):
     BATCH_STAFF = "teaches the regrade's course, or admin"
     STAFF = "teaches any course, or admin"
     ADMIN = "admin"
+    WORKER = "is a worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +205,21 @@ async def admin(request: Request, visitor: SignedIn) -> Visitor:
     return visitor
 
 
+@access_rule(AccessRule.WORKER)
+async def worker(visitor: MaybeVisitor) -> Visitor:
+    """A worker: whoever shows a token that opens this and nothing else."""
+    if visitor is None:
+        raise HTTPException(401, "Show the token of a worker.", headers={"WWW-Authenticate": "Bearer"})
+    if visitor.scope is not Scope.JUDGE:
+        raise HTTPException(403, "This is for workers; `grader tokens issue` makes a token for one.")
+    return visitor
+
+
 Public = Depends(public)
 CourseStaff = Annotated[Visitor, Depends(course_staff)]
 AnyStaff = Annotated[Visitor, Depends(any_staff)]
 Admin = Annotated[Visitor, Depends(admin)]
+Worker = Annotated[Visitor, Depends(worker)]
 VisibleCourse = Annotated[CourseFacts, Depends(visible_course)]
 VisibleCourseTask = Annotated[TaskInCourse, Depends(visible_course_task)]
 VisibleAttempt = Annotated[StoredAttempt, Depends(visible_attempt)]

@@ -1,12 +1,14 @@
 """How much a request may bring, and how long it may take: counted as it comes, before anything is kept of it.
 
-Whoever shows neither a session nor a token gets room for a form, not for an upload. A length that is announced and too
-large is refused before a byte is read.
+Whoever shows neither a session nor a token gets room for a form, not for an upload; evidence that workers bring has
+more, at its own address, where it is read only after the token was. A length that is announced and too large is refused
+before a byte is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
 from starlette.datastructures import Headers
@@ -14,8 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from grader.catalog.submissions import MAX_FILE_BYTES, MAX_TOTAL_BYTES
+from grader.store import files
 
 GUEST_BYTES = 64 << 10
+MAX_EVIDENCE_BYTES = files.MAX_FILE_BYTES
+_EVIDENCE = re.compile(r"/api/v1/worker/attempts/\d+/files/[a-z.-]+")
 IDLE_S, WHOLE_S, GUEST_WHOLE_S = 20.0, 120.0, 20.0
 """A phone on a crowded network brings 4 MiB, or a guest's form, in that time; a slow-loris holds no place longer."""
 
@@ -34,7 +39,7 @@ class BodyLimits:
             return
         headers = Headers(scope=scope)
         known = "authorization" in headers or "session=" in headers.get("cookie", "")
-        most, whole_s = (self._max_bytes, WHOLE_S) if known else (GUEST_BYTES, GUEST_WHOLE_S)
+        most, whole_s = (self._most(scope), WHOLE_S) if known else (GUEST_BYTES, GUEST_WHOLE_S)
         announced = headers.get("content-length", "")
         too_large = announced.isdigit() and int(announced) > most
         brought, started, whole = 0, time.monotonic(), False
@@ -65,6 +70,10 @@ class BodyLimits:
             form = scope.get("state", {}).get("form")
             if form is not None:
                 await form.close()
+
+    def _most(self, scope: Scope) -> int:
+        brings_evidence = scope["method"] == "PUT" and _EVIDENCE.fullmatch(scope["path"])
+        return max(self._max_bytes, MAX_EVIDENCE_BYTES) if brings_evidence else self._max_bytes
 
 
 def _too_large() -> HTTPException:

@@ -68,6 +68,9 @@ SIGN_IN_ACCOUNT = RateLimit("wrong passwords for one account", 40, 600)
 SIGN_IN_ADDRESS = RateLimit("wrong passwords from one address", 300, 600)
 JOIN_ADDRESS = RateLimit("wrong invitation codes from one address", 200, 600)
 SCRIPT_CHECKS = RateLimit("checks of one account of scripts that are not handed in", 90, 60)
+WORKER_CLAIMS = RateLimit("claims of the workers of one token", 3000, 60)
+WORKER_FILES = RateLimit("files that the workers of one token bring", 3000, 600)
+"""Six hundred attempts, or a hundred workers that judge one every other minute."""
 TOKEN_ADDRESS = RateLimit("unknown tokens from one address", 300, 600)
 
 

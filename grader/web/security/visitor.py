@@ -34,11 +34,13 @@ class Visitor:
     Attributes:
         scope: of the token that was shown; None: signed in with a browser, everything that the account may do.
         courses: those that the account takes part in, with its role there.
+        token: name of the token; "" where none was shown.
     """
 
     account: Account
     scope: Scope | None
     courses: tuple[OwnCourse, ...]
+    token: str = ""
 
     @property
     def is_admin(self) -> bool:
@@ -62,8 +64,7 @@ class Visitor:
 
     def reaches(self, wanted: Scope) -> bool:
         """Whether the token, if there is one, goes that far."""
-        order = list(Scope)
-        return self.scope is None or order.index(self.scope) >= order.index(wanted)
+        return self.scope is None or self.scope.includes(wanted)
 
 
 class SignInFirstError(HTTPException):
@@ -112,7 +113,7 @@ async def _by_token(request: Request, service: WebService) -> Visitor:
             "This token does not work: it is unknown, has expired or was revoked.",
             headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
         )
-    visitor = Visitor(use.account, use.scope, use.courses)
+    visitor = Visitor(use.account, use.scope, use.courses, use.name)
     request.state.nonce, request.state.visitor = None, visitor
     return visitor
 

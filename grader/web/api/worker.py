@@ -1,0 +1,184 @@
+"""The queue for workers that reach nothing else: claims, signs of life, sources, evidence, ends. For `grader worker`.
+
+An attempt is there for the workers of the token that claimed it, under the lease that they name, for as long as it is
+theirs: everything else answers 409, whether it is somebody else's, over, or never was. `grader.worker.http_coordinator`
+is the other side; both are of one version.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from grader.model.grade import SCHEMA, Verdict
+from grader.report.json_report import from_json
+from grader.store import attempt_endings, claims, events, queue, submissions
+from grader.store.attempt_endings import AttemptEnding, StoredFile
+from grader.store.attempts import attempt
+from grader.store.claims import HeartbeatAnswer, Idle
+from grader.store.grades import NewGrade, new_grade
+from grader.store.queue import WorkerHost
+from grader.store.worker_tokens import worker_name
+from grader.web.documents.worker_schemas import (
+    NAME,
+    ClaimIn,
+    EndIn,
+    EventsIn,
+    HeartbeatIn,
+    KeptFileIn,
+    WorkerIn,
+)
+from grader.web.security.access import V1, Visitor, Worker, too_many_requests
+from grader.web.security.rate_limits import WORKER_CLAIMS, WORKER_FILES, RateLimit
+from grader.web.security.worker_leases import Lease, LiveLease, NamedLease, check_again, stale
+from grader.web.service import ServiceDep, WebService
+from grader.web.upload import evidence
+
+router = APIRouter(prefix=f"{V1}/worker", include_in_schema=False)
+_Name = Annotated[str, Path(pattern=NAME)]
+
+
+@router.get("")
+def greet(_visitor: Worker) -> dict[str, int]:
+    """What a worker asks before it begins: whether it is let in, and which grades are taken."""
+    return {"grade_schema": SCHEMA}
+
+
+@router.put("/hosts/{name}")
+def report_worker(service: ServiceDep, visitor: Worker, name: _Name, body: WorkerIn) -> dict[str, bool]:
+    """A worker is there; `drain`: it is to take nothing more and end."""
+    host = None if body.host is None else WorkerHost(**body.host.model_dump())
+    full = worker_name(visitor.token, name)
+    return {"drain": queue.report_worker(service.store, full, body.needs, body.slots, host)}
+
+
+@router.delete("/hosts/{name}")
+def forget_worker(service: ServiceDep, visitor: Worker, name: _Name) -> dict[str, bool]:
+    """A worker has ended in order."""
+    queue.forget_worker(service.store, worker_name(visitor.token, name))
+    return {"forgotten": True}
+
+
+@router.post("/claims")
+def claim(service: ServiceDep, visitor: Worker, body: ClaimIn) -> Response:
+    """The next attempt for a worker, or why there is none."""
+    _count(service, visitor, WORKER_CLAIMS)
+    answer = claims.claim(
+        service.store,
+        worker_name(visitor.token, body.worker),
+        body.needs,
+        lane=body.lane,
+        fitting=body.fitting,
+        lease_s=body.lease_s,
+    )
+    if isinstance(answer, Idle):
+        return _json({"idle": answer, "claimed": None})
+    claimed = {**asdict(answer), "lease_until": answer.lease_until.isoformat()}
+    return _json({"idle": None, "claimed": claimed})
+
+
+@router.get("/attempts/{attempt_id}")
+def look(service: ServiceDep, lease: LiveLease) -> dict[str, str]:
+    """Whether an attempt is still to be judged."""
+    facts = attempt(service.store, lease.attempt_id)
+    cancelled = facts is not None and facts.cancel_requested_at is not None
+    return {"answer": HeartbeatAnswer.CANCEL if cancelled else HeartbeatAnswer.KEPT}
+
+
+@router.post("/attempts/{attempt_id}/heartbeat")
+def heartbeat(service: ServiceDep, lease: LiveLease, body: HeartbeatIn) -> dict[str, str]:
+    """A sign of life; prolongs the lease."""
+    answer = claims.heartbeat(
+        service.store, lease.attempt_id, lease.lease_token, phase=body.phase or None, lease_s=body.lease_s
+    )
+    if answer is HeartbeatAnswer.STALE:
+        raise stale()
+    return {"answer": answer}
+
+
+@router.post("/attempts/{attempt_id}/events")
+def add_events(service: ServiceDep, lease: LiveLease, body: EventsIn) -> dict[str, bool]:
+    """What people see of it meanwhile."""
+    if not events.add_live_events(service.store, lease.attempt_id, lease.lease_token, body.events):
+        raise stale()
+    return {"taken": True}
+
+
+@router.get("/attempts/{attempt_id}/source")
+def source(service: ServiceDep, lease: LiveLease) -> Response:
+    """The files that it judges; null: they were erased."""
+    found = submissions.source_of(service.store, lease.attempt_id)
+    return _json({"submission": None if found is None else asdict(found)})
+
+
+@router.put("/attempts/{attempt_id}/files/{name}")
+async def keep_file(
+    request: Request, service: ServiceDep, visitor: Worker, lease: LiveLease, name: str
+) -> dict[str, Any]:
+    """Keep a file that it left; the receipt makes it the attempt's at its end."""
+    await run_in_threadpool(_count, service, visitor, WORKER_FILES)
+    with await evidence.receive(request, name) as body:
+        # It may have taken a while to come.
+        await run_in_threadpool(check_again, service, visitor, lease)
+        kept = await run_in_threadpool(evidence.keep, service, body, name)
+    given = evidence.receipt(service.secret, lease.attempt_id, lease.lease_token, kept)
+    return {**asdict(kept), "receipt": given}
+
+
+@router.post("/attempts/{attempt_id}/end")
+def end(service: ServiceDep, lease: NamedLease, body: EndIn) -> dict[str, str]:
+    """How it ended. Said again, it is answered again."""
+    store, attempt_id, lease_token = service.store, lease.attempt_id, lease.lease_token
+    if body.how == "finish":
+        files = [_own(service, lease, one) for one in body.files]
+        ending = attempt_endings.finish(store, attempt_id, lease_token, _grade(service, files), files)
+    elif body.how == "fail":
+        ending = attempt_endings.fail(store, attempt_id, lease_token, body.reason, retry=body.retry)
+    else:
+        ending = attempt_endings.give_up(store, attempt_id, lease_token)
+    if ending is AttemptEnding.STALE:
+        raise stale()
+    return {"ending": ending}
+
+
+def _own(service: WebService, lease: Lease, told: KeptFileIn) -> StoredFile:
+    file = StoredFile(told.name, told.digest, told.size)
+    given = evidence.receipt(service.secret, lease.attempt_id, lease.lease_token, file)
+    if not hmac.compare_digest(given, told.receipt):
+        raise HTTPException(403, f"{told.name} was not brought for this attempt.")
+    return file
+
+
+def _grade(service: WebService, files: list[StoredFile]) -> NewGrade:
+    """What its own `grade.json` says, which is the only word for it."""
+    found = {one.name: one for one in files}
+    if len(found) != len(files) or evidence.GRADE not in found:
+        raise HTTPException(422, f"Bring {evidence.GRADE}, and each file once.")
+    try:
+        document = service.files.get(found[evidence.GRADE].digest).decode("ascii")
+        grade = from_json(document)
+    except ValueError as error:
+        raise HTTPException(422, f"{evidence.GRADE} is no grade: {error}") from None
+    possible = math.isfinite(grade.max_points) and 0 <= grade.points <= grade.max_points
+    if grade.verdict is Verdict.JUDGE_ERROR or grade.schema != SCHEMA or not possible:
+        raise HTTPException(422, f"{evidence.GRADE} is no grade that could be taken.")
+    return new_grade(grade, document)
+
+
+def _count(service: WebService, visitor: Visitor, limit: RateLimit) -> None:
+    refused = service.rate_limiter.hit(limit, visitor.token)
+    if refused is not None:
+        raise too_many_requests(refused)
+
+
+def _json(document: dict[str, Any]) -> Response:
+    # Plain ASCII: what learners hand in may hold halves of characters.
+    return Response(json.dumps(document), media_type="application/json")
