@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+
 import psutil
 
 from grader.model.grade import Verdict
