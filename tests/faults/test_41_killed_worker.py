@@ -17,8 +17,8 @@ BRIEF = SLOW.replace("600", "15")
 
 
 @pytest.mark.parametrize("who", ["process", pytest.param("supervisor", marks=pytest.mark.slow)])
-def test_killed_in_the_middle_of_a_run(site: Site, who: str) -> None:
-    rig = site()
+def test_killed_in_the_middle_of_a_run(site: Site, who: str, remote: bool) -> None:
+    rig = site(remote=remote)
     rig.relay()
     rig.worker()
     hit, waits = rig.hand_in(rig.script(BRIEF)), rig.hand_in()

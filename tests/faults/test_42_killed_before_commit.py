@@ -16,8 +16,8 @@ from tests.faults.judged import assert_judged_once
 from tests.worker.conftest import Site
 
 
-def test_killed_between_run_and_commit(site: Site) -> None:
-    rig = site()
+def test_killed_between_run_and_commit(site: Site, remote: bool) -> None:
+    rig = site(remote=remote)
     rig.relay()
     rig.worker()
     (process,) = rig.worker_processes()
