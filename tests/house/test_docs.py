@@ -39,6 +39,8 @@ RUN_ELSEWHERE = {
     "grader serve": "tests/serve/test_embedded.py",
     "grader status": "tests/client/test_commands.py",
     "grader submit": "tests/client/test_commands.py",
+    "grader tokens": "tests/worker/test_commands.py",
+    "grader worker": "tests/worker/test_commands.py",
     "grader verify": "tests/acceptance/test_verify_in_ci.py",
     "make bench": "tests/acceptance/test_documented.py",
     "make check": ".ci/run",

@@ -18,7 +18,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from grader.errors import InfraError
+from grader.settings import settings
+from grader.settings.schema import Settings
+from grader.store import attempt_endings
+from grader.store.attempt_endings import AttemptEnding
+from grader.store.claims import Claimed
 from grader.store.tables.api_token import Scope
+from grader.store.worker_tokens import issue_worker_token
+from grader.worker.http_coordinator import HttpCoordinator
 from tests.ports import free_port
 from tests.web.conftest import PASSWORD, School, make_school
 from tests.web.web_process import (
@@ -41,6 +49,7 @@ class Site:
     plain_port: int
     web: WebProcess
     school: School
+    certificate: Path
 
     def client(self, **headers: str) -> httpx.Client:
         return httpx.Client(
@@ -57,12 +66,12 @@ def site(empty_database: Path, tmp_path_factory: pytest.TempPathFactory, reposit
     (folder / "grader.db").write_bytes(empty_database.read_bytes())
     school = make_school(folder / "grader.db", folder)
     port, plain_port = free_port(), free_port()
-    settings = {
+    variables = {
         "GRADER_PUBLIC_URL": f"https://localhost:{port}",
         "GRADER_TRUSTED_PROXIES": "127.0.0.1",
         "GRADER_SECRET_KEY": "s" * 40,
     }
-    with web_process(folder, **settings) as web:
+    with web_process(folder, **variables) as web:
         text = (repository / "containers" / "nginx.conf").read_text(encoding="utf-8")
         (folder / "nginx.conf").write_text(_for_a_test(text, folder, web.port, port, plain_port))
         _certificate(folder)
@@ -71,7 +80,7 @@ def site(empty_database: Path, tmp_path_factory: pytest.TempPathFactory, reposit
             process = subprocess.Popen(command, stderr=log)
         try:
             wait_until_answers(f"https://localhost:{port}/healthz", process, folder / "nginx-errors")
-            yield Site(port, plain_port, web, school)
+            yield Site(port, plain_port, web, school, folder / "fullchain.pem")
         finally:
             process.send_signal(signal.SIGQUIT)
             try:
@@ -119,6 +128,8 @@ def _certificate(folder: Path) -> None:
         "2",
         "-subj",
         "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
     ]
     files = ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
     subprocess.run([*command, *files], check=True, capture_output=True, timeout=60)
@@ -128,6 +139,33 @@ def _sign_in(client: httpx.Client, login: str) -> httpx.Response:
     token = client.get("/sign-in").text.split('name="csrf" value="')[1].split('"')[0]
     data = {"login": login, "password": PASSWORD, "csrf": token}
     return client.post("/sign-in", data=data, headers={"origin": str(client.base_url).rstrip("/")})
+
+
+def test_a_remote_worker_trusts_the_named_authority_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And brings more than a browser may."""
+    token = issue_worker_token(site.school.store, "cluster", lifetime_s=None)
+    url = f"https://localhost:{site.port}"
+    own = Settings(worker_token=token, state_dir=site.certificate.parent)
+    with (
+        closing(HttpCoordinator(own, "node1", url)) as stranger,
+        pytest.raises(InfraError, match=r"(?i)certificate"),
+    ):
+        stranger.wait_until_ready()
+    trusting = settings().model_copy(update={"ca_file": site.certificate})
+    monkeypatch.setattr("grader.http.connection.settings", lambda: trusting)
+    attempt_id = site.school.hand_in()
+    with closing(HttpCoordinator(own, "node1", url)) as worker:
+        worker.wait_until_ready()
+        claimed = worker.claim(["cpu"], None, None)
+        assert isinstance(claimed, Claimed)
+        assert claimed.attempt_id == attempt_id
+        assert worker.source_of(claimed) is not None
+        kept = worker.keep_file(claimed, "evidence.tar.gz", os.urandom(12 << 20))
+        assert kept.size == 12 << 20
+        assert worker.give_up(claimed) is AttemptEnding.REQUEUED
+    attempt_endings.cancel(site.school.store, attempt_id, actor_id=None)
 
 
 def test_a_browser_signs_in_and_hands_in(site: Site) -> None:
