@@ -1,4 +1,4 @@
-"""The one door to this host's devices: leases in the site's state folder, GPUs that the runtime's PyTorch runs on."""
+"""The one door to this host's devices: leases in a folder of this host, GPUs that the runtime's PyTorch runs on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def host_devices(
         reclaim: ends what a dead holder left running, see `Devices`.
     """
     return Devices(
-        settings().state_dir,
+        settings().local_root,
         reclaim=reclaim,
         torch_build=partial(torch_build, runtime or settings().runtime),
     )

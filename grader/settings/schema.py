@@ -55,6 +55,9 @@ class Settings(BaseSettings):
     """Folder of image recipes and the seccomp profile."""
     state_dir: Path = _default_state_dir()
     """Prepared data, calibrations and reports that were given no other place."""
+    local_dir: Path | None = None
+    """Leases of devices, and folders that workers judge in: on a disk of this host, where several hosts share the state
+    folder; default: the state folder."""
     data_dir: Path | None = None
     """Prepared data sets; default `<state_dir>/data`."""
     class_labels_key: str = ""
@@ -159,6 +162,11 @@ class Settings(BaseSettings):
     def broker(self) -> str:
         """Address of the broker."""
         return self.broker_url or f"filesystem://{(self.state_dir / 'broker').absolute()}"
+
+    @property
+    def local_root(self) -> Path:
+        """Folder of what is locked: on a disk of this host."""
+        return self.local_dir if self.local_dir is not None else self.state_dir
 
     @property
     def data_root(self) -> Path:

@@ -19,7 +19,7 @@ def host_stats(settings: Settings, *, num_gpus: int) -> WorkerHost:
     """
     seen = WorkerHost(num_gpus=num_gpus)
     try:
-        entries = Devices(settings.state_dir).listing()
+        entries = Devices(settings.local_root).listing()
         seen = replace(
             seen,
             num_leases=sum(entry.state == "holds" for entry in entries),

@@ -124,7 +124,7 @@ class WorkerSupervisor:
             UsageError: a worker of that name runs on this state folder already.
         """
         options, settings, shared = self._options, self._settings, self._shared
-        folder = settings.state_dir / "workers" / options.name
+        folder = settings.local_root / "workers" / options.name
         lock = _lock(folder)
         attempts_folder = emptied(folder / "attempts")
         context = WorkerContext(
