@@ -1,7 +1,8 @@
 """A real Slurm of several nodes on this machine: munged, slurmctld and one slurmd a node.
 
-It has a folder and ports of its own. Nodes have GPUs by name alone (devices like /dev/null), and more cores than the machine: Slurm counts them, and binds
-nobody to any. Its own part is real: queue, time limits, signals, cancelling, nodes that die.
+It has a folder and ports of its own. Nodes have GPUs by name alone (devices like /dev/null), and more cores than the
+machine: Slurm counts them, and binds nobody to any. Its own part is real: queue, time limits, signals, cancelling, nodes
+that die.
 """
 
 from __future__ import annotations
@@ -115,6 +116,10 @@ class SlurmCluster:
     def cancel(self, job_id: str) -> None:
         """What a person or a job of higher priority does to a job."""
         self._call("scancel", job_id)
+
+    def pause(self) -> None:
+        """Let no job start from now on."""
+        self._call("scontrol", "update", "PartitionName=main", "State=DOWN")
 
     def logs(self) -> str:
         """The last words of all daemons."""
