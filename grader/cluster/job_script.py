@@ -14,8 +14,8 @@ from grader.cluster.worker_job import num_gpus_of
 from grader.errors import UsageError
 
 TEMPLATE = Path(__file__).parent / "templates" / "worker.sh.j2"
-LEAD_S = 90
-"""How long before a job's time is up its worker hears of it."""
+LEAD_S, EARLY_S = 90, 60
+"""How long before a job's time is up its worker hears of it, and how much earlier than that Slurm may say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ def job_script(terms: JobTerms, need: str, template: Path = TEMPLATE) -> str:
     try:
         text = template.read_text(encoding="utf-8")
         words = {"terms": terms, "need": need, "num_gpus": num_gpus_of(need), "lead_s": LEAD_S}
+        words["done_s"] = LEAD_S + EARLY_S
         return engine.from_string(text).render(words).rstrip() + "\n"
     except OSError as error:
         raise UsageError(f"--template {template}: it can't be read ({error.strerror})") from None

@@ -1,20 +1,25 @@
 """Which jobs to submit and which to cancel, from what waits in the queue and which jobs there are. Pure.
 
-Every attempt that waits wants a worker of its own, as long as there is room; a worker that has nothing in hand, or is
-only just starting, counts for one of them. Where more wait than there is room for, needs take turns, and the one whose
+Every attempt that waits wants a worker of its own, as long as there is room; a job whose worker has nothing in hand, or
+is only just starting, counts for one of them. A worker that has not been heard of for long counts for none: its node may
+be dead, and the batch system may take minutes to see that. Where more wait than there is room for, needs take turns, and the one whose
 oldest attempt has waited longest begins.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.cluster.worker_job import JobState, WorkerJob
 
 MANY_FAILED = 3
 """So many failed jobs that the batch system still remembers, and nothing more is submitted for their need."""
+
+
+START_S = 60.0
+"""A job that runs for longer than this, and whose worker nobody has heard of, counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +32,10 @@ class WaitingAttempts:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The queue, as far as feeding goes: what waits by need, and the names of the workers that have an attempt."""
+    """The queue, as far as feeding goes: what waits by need, and whether the workers that live have an attempt, by name."""
 
     waiting: Mapping[str, WaitingAttempts]
-    busy: Collection[str]
+    busy: Mapping[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,8 @@ def _unserved(demand: Demand, running: Sequence[WorkerJob]) -> dict[str, int]:
         for need, waits in sorted(demand.waiting.items(), key=lambda item: (-item[1].oldest_s, item[0]))
     }
     for job in running:
-        if job.worker not in demand.busy and unserved.get(job.need):
+        free = not demand.busy.get(job.worker, job.age_s > START_S)
+        if free and unserved.get(job.need):
             unserved[job.need] -= 1
     return unserved
 

@@ -50,9 +50,11 @@ class Slurm:
 
     Attributes:
         prefix: what the names of our jobs begin with; two services that share an account have two.
+        idle_s: how long their workers wait for something to judge before they end.
     """
 
     prefix: str
+    idle_s: float
 
     def __post_init__(self) -> None:
         lacking = [name for name in ("sbatch", "scancel", "squeue") if shutil.which(name) is None]
@@ -67,8 +69,8 @@ class Slurm:
         Raises:
             SlurmAwayError: slurmctld does not answer.
         """
-        text = _call("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%j|%r")
-        found = (self._job(line.split("|", 3)) for line in text.splitlines())
+        text = _call("squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%j|%M|%r")
+        found = (self._job(line.split("|", 4)) for line in text.splitlines())
         return tuple(job for job in found if job is not None)
 
     def submit(self, script: str, need: str, options: Sequence[str] = ()) -> int:
@@ -99,7 +101,7 @@ class Slurm:
         _call("scancel", "--state=PENDING", str(job_id))
 
     def _job(self, words: Sequence[str]) -> WorkerJob | None:
-        if len(words) != 4 or not words[0].isdigit():
+        if len(words) != 5 or not words[0].isdigit():
             # Arrays and what else is not ours.
             return None
         prefix, _dash, need = words[2].rpartition("-")
@@ -109,14 +111,28 @@ class Slurm:
             return None
         if prefix != self.prefix:
             return None
-        job_id, state = int(words[0]), _STATES.get(words[1], JobState.ENDED)
-        reason = words[3] if state is JobState.PENDING and words[3] != "None" else ""
-        return WorkerJob(job_id, need, state, worker_name(job_id), reason)
+        job_id, state, age_s = int(words[0]), _STATES.get(words[1], JobState.ENDED), _seconds(words[3])
+        if words[1] == "COMPLETED" and age_s < self.idle_s:
+            state = JobState.FAILED
+        reason = words[4] if state is JobState.PENDING and words[4] != "None" else ""
+        return WorkerJob(job_id, need, state, worker_name(job_id), age_s, reason)
 
 
 def worker_name(job_id: int) -> str:
     """The name of a job's worker, as the batch script gives it."""
     return f"slurm-{job_id}"
+
+
+def _seconds(duration: str) -> float:
+    """What Slurm writes as `1-02:03:04`, `02:03:04` or `3:04`; 0 for what is none."""
+    days, _dash, clock = duration.rpartition("-")
+    try:
+        seconds = 0
+        for part in clock.split(":"):
+            seconds = 60 * seconds + int(part)
+        return float(86400 * int(days or 0) + seconds)
+    except ValueError:
+        return 0.0
 
 
 def _call(name: str, *arguments: str, script: str = "") -> str:

@@ -17,7 +17,7 @@ class JobState(StrEnum):
     RUNNING = "running"
     ENDED = "ended"
     FAILED = "failed"
-    """It ended with another exit code than 0: its worker could not start, or broke."""
+    """Its worker could not start, broke, or ended before it could have been idle: another one would do the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class WorkerJob:
 
     Attributes:
         need: what attempts it was submitted for need: `cpu`, `gpu1`, `gpu2`, …
+        worker: the name that its worker has in the queue.
+        age_s: seconds that it has been running for; of one that waits 0.
         reason: why it waits, as the batch system says; "" where it does not.
         worker: the name that its worker has in the queue.
     """
@@ -34,6 +36,7 @@ class WorkerJob:
     need: str
     state: JobState
     worker: str
+    age_s: float = 0.0
     reason: str = ""
 
 

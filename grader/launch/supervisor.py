@@ -42,6 +42,7 @@ _BUSY_TICK_S = 0.004
 _SAMPLE_S = 0.4
 _PROGRESS_S = 0.5
 _FAILURE_GRACE_S = 3.0
+_INTERRUPTED = ("interrupted", "The judge stopped the run.")
 
 
 class Supervisor:
@@ -122,7 +123,10 @@ class Supervisor:
             if trouble := rank.trouble():
                 raise OSError(f"rank {rank.rank} could not be set up: {trouble}")
         ending, reason = self._ending, self._reason
-        if not ending:
+        if self._interrupted:
+            # A batch system that ends a job tells all its processes at once: ranks may be gone before we hear of it.
+            ending, reason = _INTERRUPTED
+        elif not ending:
             ending, reason = judge_ending(
                 spec,
                 self._ranks,
@@ -180,7 +184,7 @@ class Supervisor:
         if now - self._reported_s >= _PROGRESS_S:
             self._report_progress(now)
         if self._interrupted:
-            self._ending, self._reason = "interrupted", "The judge stopped the run."
+            self._ending, self._reason = _INTERRUPTED
         elif now >= self._spec.wall_s:
             self._ending = "timed_out"
             self._reason = f"The run was still going at its limit of {self._spec.wall_s:g} s."

@@ -191,6 +191,9 @@ class AttemptProcessor:
         if not of_the_task:
             self._close_pipeline()
         reason = f"{type(error).__name__}: {error}"
+        if self._context.shared.stage is not ShutdownStage.RUN and not of_the_task:
+            # Who ends this worker may have ended its runs, too, as batch systems do: nothing was learned here.
+            return ProcessedAttempt(claimed.attempt_id, self._record_give_up(claimed), failure=reason)
         problems = health_problems(self._context.settings)
         if problems:
             # Nothing was learned about the attempt: another host, or this one in better health, gets it.

@@ -1,8 +1,7 @@
 """A real Slurm of several nodes on this machine: munged, slurmctld and one slurmd a node.
 
 It has a folder and ports of its own. Nodes have GPUs by name alone (devices like /dev/null), and more cores than the
-machine: Slurm counts them, and binds nobody to any. Its own part is real: queue, time limits, signals, cancelling, nodes
-that die.
+machine: Slurm counts them, and binds nobody to any. Its own part is real: queue, time limits, signals, nodes that die.
 """
 
 from __future__ import annotations
@@ -120,6 +119,10 @@ class SlurmCluster:
     def pause(self) -> None:
         """Let no job start from now on."""
         self._call("scontrol", "update", "PartitionName=main", "State=DOWN")
+
+    def mark_down(self, node: str) -> None:
+        """What a health check tells Slurm of a node that is dead, which by itself would take a while to notice."""
+        self._call("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=dead")
 
     def logs(self) -> str:
         """The last words of all daemons."""

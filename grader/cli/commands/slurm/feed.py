@@ -157,7 +157,7 @@ def _feed(args: argparse.Namespace, store: Store) -> Feed:
     job_script(terms, "gpu1", template)
     return Feed(
         demand=lambda: _demand(store),
-        slurm=Slurm(args.prefix),
+        slurm=Slurm(args.prefix, args.idle),
         script=lambda need: job_script(terms, need, template),
         options=tuple(args.sbatch),
         most=args.most,
@@ -167,13 +167,21 @@ def _feed(args: argparse.Namespace, store: Store) -> Feed:
 
 def _demand(store: Store) -> Demand:
     from grader.cluster.plan import Demand, WaitingAttempts
-    from grader.store.queue_overview import running_attempts, waiting_counts
+    from grader.store.claims import EVERYTHING
+    from grader.store.queue import queue_state
+    from grader.store.queue_overview import waiting_counts
 
+    state = queue_state(store)
+    gates = {pause.gate for pause in state.pauses}
     waiting: dict[str, WaitingAttempts] = {}
     for one in waiting_counts(store):
-        before = waiting.get(one.need, WaitingAttempts(0, 0.0))
-        waiting[one.need] = WaitingAttempts(before.number + one.number, max(before.oldest_s, one.oldest_s))
-    return Demand(waiting, {one.worker for one in running_attempts(store) if one.worker})
+        # What is paused nobody could take.
+        if gates.isdisjoint((EVERYTHING, one.lane.value, one.need)):
+            before = waiting.get(one.need, WaitingAttempts(0, 0.0))
+            waiting[one.need] = WaitingAttempts(
+                before.number + one.number, max(before.oldest_s, one.oldest_s)
+            )
+    return Demand(waiting, {worker.name: worker.num_running > 0 for worker in state.workers})
 
 
 def _print(look: Look, feed: Feed, *, as_json: bool) -> None:
