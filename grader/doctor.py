@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from grader.catalog.datasets import dataset_names, prepared
 from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError
+from grader.run.devices.allocation import read_allocation
 from grader.run.devices.hardware import cpu_list
 from grader.run.host_devices import host_devices
 from grader.run.registry import find_runtimes
@@ -133,6 +134,10 @@ def _devices() -> Iterator[Checkup]:
             yield Checkup(f"GPU {gpu.index}", False, False, f"not handed out: {gpu.unfit}", gpu.uuid)
         elif gpu.notes:
             yield Checkup(f"GPU {gpu.index}", True, False, "; ".join(gpu.notes))
+    if (allocation := read_allocation()) is not None:
+        problems = tuple(allocation.problems(inventory, len(os.sched_getaffinity(0))))
+        share = f"job {allocation.job_id}: {allocation.num_gpus} GPUs, {allocation.num_cpus} CPUs"
+        yield Checkup("Slurm", not problems, False, share, "; ".join(problems))
     try:
         states = Counter(entry.state for entry in devices.listing())
     except GraderError as error:

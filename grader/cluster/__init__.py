@@ -5,7 +5,6 @@
     plan          which jobs to submit and which to cancel; pure
     job_script    the batch script, from a template
     feed          looks again and again, and does what the plan says: `grader slurm feed`
-    allocation    what Slurm gave the job that this process runs in
 
 Nothing is remembered between two looks: the queue and Slurm know everything, so that a feed that was killed, or that
 could not reach one of them, goes on where it was.

@@ -1,9 +1,9 @@
 """Which jobs to submit and which to cancel, from what waits in the queue and which jobs there are. Pure.
 
 Every attempt that waits wants a worker of its own, as long as there is room; a job whose worker has nothing in hand, or
-is only just starting, counts for one of them. A worker that has not been heard of for long counts for none: its node may
-be dead, and the batch system may take minutes to see that. Where more wait than there is room for, needs take turns, and the one whose
-oldest attempt has waited longest begins.
+is only just starting, counts for one of them. A worker that has not been heard of for long counts for none: its node
+may be dead, and the batch system may take minutes to see that. Where more wait than there is room for, needs take
+turns, and the one whose oldest attempt has waited longest begins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WaitingAttempts:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The queue, as far as feeding goes: what waits by need, and whether the workers that live have an attempt, by name."""
+    """The queue, as far as feeding goes: what waits by need, and of each worker that lives whether it is busy."""
 
     waiting: Mapping[str, WaitingAttempts]
     busy: Mapping[str, bool]

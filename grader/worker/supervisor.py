@@ -29,6 +29,7 @@ import structlog
 from grader.errors import EXIT_ACCEPTED, GraderError, InfraError, UsageError
 from grader.launch.processes import die_with_parent
 from grader.queue.celery import configuration
+from grader.run.devices.allocation import read_allocation
 from grader.run.host_devices import host_devices
 from grader.settings.schema import Settings
 from grader.store.claims import needs_of
@@ -107,6 +108,9 @@ class WorkerSupervisor:
         self._settings = settings
         self._shared = SharedState()
         devices = host_devices().inventory() if options.gpus else None
+        if devices is not None and (allocation := read_allocation()) is not None:
+            for problem in allocation.problems(devices, len(os.sched_getaffinity(0))):
+                _log.warning("not held to its allocation", problem=problem)
         self._num_gpus = len(devices.gpus) if devices is not None else 0
         # Where there is neither, none will come while this runs.
         self._asks_driver = devices is not None and (self._num_gpus > 0 or devices.hangs)

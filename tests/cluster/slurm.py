@@ -12,7 +12,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -103,6 +103,16 @@ class SlurmCluster:
         shutil.rmtree(self.folder)
         assert not alive, f"left of Slurm: {alive}"
 
+    def submit(self, script: str, *options: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+        """Submit a script, which runs and logs in the cluster's folder."""
+        path = self.folder / "script"
+        path.write_text(script)
+        self._call("sbatch", *options, str(path), *arguments, env=env)
+
+    def wait_until_all(self, state: str) -> None:
+        """Wait until all jobs have come to this state."""
+        wait_until(lambda: set(self.states().values()) == {state}, f"jobs are {state}: {self.logs()}")
+
     def jobs(self, form: str = "%i %T") -> list[list[str]]:
         """All jobs that Slurm still remembers, a list of words each."""
         text = self._call("squeue", "--noheader", "--states=all", f"--format={form}")
@@ -181,12 +191,13 @@ class SlurmCluster:
                 start_new_session=True,
             )
 
-    def _call(self, name: str, *arguments: str) -> str:
+    def _call(self, name: str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         path = _program(name)
         assert path is not None
         done = subprocess.run(
             [path, *arguments],
-            env=os.environ | self.env,
+            cwd=self.folder,
+            env=os.environ | self.env | dict(env or {}),
             capture_output=True,
             text=True,
             timeout=30,

@@ -1,4 +1,4 @@
-"""A class whose attempts are judged by jobs of a real Slurm, and what clusters do to jobs: nothing lost or judged twice."""
+"""A class that jobs of a real Slurm judge, and what clusters do to jobs: nothing is lost, and nothing judged twice."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The processor cores that this process may use, with the threads of one core kept together.
 
-Reads the process's affinity and /sys; where /sys says nothing, each CPU counts as a core.
+Reads the process's affinity, what a batch system gave it, and /sys; where /sys says nothing, each CPU counts as a core.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from grader.run.devices.allocation import read_allocation
 from grader.run.devices.hardware import Core, parse_cpu_list
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -15,7 +16,9 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 def read_cores() -> tuple[Core, ...]:
     """All cores by first CPU; of a core that is ours in part, the CPUs that are ours."""
-    ours = os.sched_getaffinity(0)
+    allocation = read_allocation()
+    cpus = sorted(os.sched_getaffinity(0))
+    ours = set(cpus if allocation is None else allocation.own_cpus(cpus))
     cores: dict[tuple[int, ...], Core] = {}
     for cpu in sorted(ours):
         cpus = tuple(sorted(ours.intersection(_threads(cpu)) | {cpu}))

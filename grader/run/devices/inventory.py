@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from grader.run.devices.allocation import read_allocation
 from grader.run.devices.cores import read_cores
 from grader.run.devices.driver_query import ask_driver
 from grader.run.devices.hardware import Gpu, Inventory
@@ -29,7 +30,9 @@ def take_inventory(folder: Path, *, gpus: bool = True) -> Inventory:
         no_gpus = f"{answer.no_gpus}; {last}" if last.gpus else answer.no_gpus
         return Inventory((), read_cores(), no_gpus, answer.hangs)
     remember(folder, last, answer.gpus)
-    return Inventory(tuple(_of_our_model(gpu) for gpu in last.complete(answer.gpus)), read_cores())
+    allocation, seen = read_allocation(), last.complete(answer.gpus)
+    ours = seen if allocation is None else allocation.own_gpus(seen)
+    return Inventory(tuple(_of_our_model(gpu) for gpu in ours), read_cores())
 
 
 def _of_our_model(gpu: Gpu) -> Gpu:
