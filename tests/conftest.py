@@ -26,8 +26,8 @@ settings.load_profile("any machine")
 _MAY_BE_ABSENT = ("apptainer", "gpu", "torch_matrix")
 _REQUIRED = "GRADER_REQUIRE_ALL is set"
 _NO_TIME = "not begun: no time was left"
-_OUTER_ROOMS = ("acceptance", "client", "faults", "rehearsal", "serve", "worker")
-_QUICK = ("test_bad_input", "test_lint_command", "test_promises_and_the_clock", "test_tokens")
+_OUTER_ROOMS = ("acceptance", "client", "cluster", "faults", "rehearsal", "serve", "worker")
+_QUICK = ("test_bad_input", "test_lint_command", "test_plan", "test_promises_and_the_clock", "test_tokens")
 _own_state: list[str] = []
 SUMMARY = "summary"
 """Property of a test whose lines are shown at the end, whether it passed or not."""

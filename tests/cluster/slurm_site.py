@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from grader.store.tables import AttemptRow
 from tests.cluster.slurm import SlurmCluster
-from tests.worker.rig import Rig, wait_until
+from tests.worker.rig import Rig
 
 SLEEPER = "sleep 600 #"
 """In the place of the grader: a job that only stands there."""
@@ -49,15 +49,6 @@ class SlurmSite:
         with self.rig.store.write() as connection:
             connection.execute(update(AttemptRow).where(AttemptRow.id.in_(made)).values(need=need))
         return made
-
-    def running_job(self) -> str:
-        """The number of the one job that runs, once it does."""
-
-        def one() -> str | None:
-            return next((job for job, state in self.cluster.states().items() if state == "RUNNING"), None)
-
-        found: str = wait_until(one, f"a job runs: {self.logs()}")
-        return found
 
     def logs(self) -> str:
         """The last words of everybody."""

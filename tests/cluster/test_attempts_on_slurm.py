@@ -37,36 +37,35 @@ raise SystemExit("no")
 """
 
 
-def test_a_cancelled_job_gives_back_what_it_has(site: SlurmSite, tmp_path: Path) -> None:
-    """Slurm's SIGTERM reaches the ranks, too: that is no fault of the script."""
-    rig, go = site.rig, tmp_path / "go"
-    attempt_id = rig.hand_in(rig.script(_waiting_for(go)))
-    site.look()
+def test_jobs_that_are_ended_give_back_what_they_have(site: SlurmSite, tmp_path: Path) -> None:
+    """One is cancelled, as preemption does it; the other's time is up, earlier than its worker was told.
+
+    Slurm's SIGTERM reaches the ranks of a cancelled job, too: that is no fault of the script.
+    """
+    rig, states, go = site.rig, site.cluster.states, tmp_path / "go"
+    late = rig.hand_in(rig.script(_waiting_for(go)))
+    (out_of_time,) = (
+        job for job, _need in site.look("--sbatch=--time=1", "--sbatch=--signal=B:TERM@1")["submitted"]
+    )
+    rig.wait(late, AttemptState.RUNNING)
+    attempt_id = rig.hand_in(rig.script(_waiting_for(go)), rig.person("ben"))
+    (preempted,) = (job for job, _need in site.look()["submitted"])
     rig.wait_running(attempt_id)
-    job = site.running_job()
-    site.cluster.cancel(job)
+    site.cluster.cancel(str(preempted))
     wait_until(lambda: rig.facts(attempt_id).state is AttemptState.QUEUED, f"given back: {site.logs()}", 25)
-    wait_until(lambda: site.cluster.states()[job] == "CANCELLED", "ended before KillWait was over", 40)
-    assert rig.facts(attempt_id).tries == 0, "a worker that has to go is no failed try"
+    wait_until(lambda: states()[str(preempted)] == "CANCELLED", "ended before KillWait was over", 30)
+    wait_until(
+        lambda: states()[str(out_of_time)] == "COMPLETED", "ended in order before its time was up", 100
+    )
+    assert rig.facts(late).state is AttemptState.QUEUED
+    assert {rig.facts(one).tries for one in (late, attempt_id)} == {0}, (
+        "that a worker has to go is no failed try"
+    )
     go.touch()
-    site.feed()
-    rig.wait(attempt_id, AttemptState.JUDGED)
-    assert_judged_once(rig, [attempt_id])
-
-
-def test_time_that_is_up_in_the_middle_of_an_attempt(site: SlurmSite, tmp_path: Path) -> None:
-    """A worker that was told more than it gets; by itself it begins nothing that could last longer."""
-    rig, go = site.rig, tmp_path / "go"
-    attempt_id = rig.hand_in(rig.script(_waiting_for(go)))
-    site.look("--sbatch=--time=1", "--sbatch=--signal=B:TERM@1")
-    rig.wait_running(attempt_id)
-    job = site.running_job()
-    wait_until(lambda: rig.facts(attempt_id).state is AttemptState.QUEUED, f"given back: {site.logs()}", 90)
-    wait_until(lambda: site.cluster.states()[job] == "COMPLETED", "ended in order")
-    go.touch()
-    site.feed()
-    rig.wait(attempt_id, AttemptState.JUDGED)
-    assert_judged_once(rig, [attempt_id])
+    site.feed("--most", "1")
+    for one in (late, attempt_id):
+        rig.wait(one, AttemptState.JUDGED)
+    assert_judged_once(rig, [late, attempt_id])
 
 
 def test_a_node_that_dies(site: SlurmSite, tmp_path: Path) -> None:

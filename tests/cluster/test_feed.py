@@ -60,7 +60,7 @@ def test_slurm_away_is_waited_for(site: SlurmSite) -> None:
     site.feed("--command", SLEEPER)
     wait_until(lambda: "can't be asked" in site.rig.logs(), "it says so")
     site.cluster.start_controller()
-    site.running_job()
+    wait_until(lambda: "RUNNING" in site.cluster.states().values(), f"a job runs: {site.logs()}")
 
 
 def test_what_slurm_refuses_and_what_fails_is_said(site: SlurmSite) -> None:
