@@ -3,6 +3,7 @@
     worker_job    a worker as a job: what it is for, and how far it is
     slurm         Slurm's own commands: which of our jobs there are, submit one, cancel one that waits
     plan          which jobs to submit and which to cancel; pure
+    service_queue what a service wants of workers, asked over HTTP
     job_script    the batch script, from a template
     feed          looks again and again, and does what the plan says: `grader slurm feed`
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grader.cluster.plan import Demand, make_plan
+from grader.cluster.plan import make_plan
 from grader.cluster.slurm import Slurm, SlurmRefusedError
 from grader.cluster.worker_job import JobState, WorkerJob
 from grader.errors import InfraError
+from grader.store.worker_demand import WorkerDemand
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Feed:
         dry_run: only say what would be done.
     """
 
-    demand: Callable[[], Demand]
+    demand: Callable[[], WorkerDemand]
     slurm: Slurm
     script: Callable[[str], str]
     options: tuple[str, ...]

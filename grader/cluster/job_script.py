@@ -5,6 +5,7 @@ A site's own template is given the same words; `templates/worker.sh.j2` is the o
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class JobTerms:
         minutes: time limit; cpus: cores, per GPU where there are some.
         idle_s: seconds without anything to judge after which a worker ends.
         runtime: what submissions are run by.
+        server: the service that workers ask instead of a database; "": they reach the database.
         logs: folder of the jobs' output; it must be there.
     """
 
@@ -35,6 +37,7 @@ class JobTerms:
     cpus: int
     idle_s: int
     runtime: str
+    server: str
     logs: Path
 
 
@@ -47,6 +50,7 @@ def job_script(terms: JobTerms, need: str, template: Path = TEMPLATE) -> str:
     engine = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     try:
         text = template.read_text(encoding="utf-8")
+        engine.filters["quote"] = shlex.quote
         words = {"terms": terms, "need": need, "num_gpus": num_gpus_of(need), "lead_s": LEAD_S}
         words["done_s"] = LEAD_S + EARLY_S
         return engine.from_string(text).render(words).rstrip() + "\n"

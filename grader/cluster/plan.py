@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.cluster.worker_job import JobState, WorkerJob
+from grader.store.worker_demand import WorkerDemand
 
 MANY_FAILED = 3
 """So many failed jobs that the batch system still remembers, and nothing more is submitted for their need."""
@@ -20,22 +21,6 @@ MANY_FAILED = 3
 
 START_S = 60.0
 """A job that runs for longer than this, and whose worker nobody has heard of, counts for nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingAttempts:
-    """How many attempts of one need wait, and how long the oldest of them does, seconds."""
-
-    number: int
-    oldest_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The queue, as far as feeding goes: what waits by need, and of each worker that lives whether it is busy."""
-
-    waiting: Mapping[str, WaitingAttempts]
-    busy: Mapping[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +38,7 @@ class Plan:
     failing: tuple[str, ...]
 
 
-def make_plan(demand: Demand, jobs: Sequence[WorkerJob], most: int) -> Plan:
+def make_plan(demand: WorkerDemand, jobs: Sequence[WorkerJob], most: int) -> Plan:
     """What brings the number of waiting jobs to what the queue needs, at most `most` of all kinds, running ones too."""
     failed = Counter(job.need for job in jobs if job.state is JobState.FAILED)
     running = [job for job in jobs if job.state is JobState.RUNNING]
@@ -75,7 +60,7 @@ def make_plan(demand: Demand, jobs: Sequence[WorkerJob], most: int) -> Plan:
     return Plan(tuple(submit), tuple(cancel), tuple(failing))
 
 
-def _unserved(demand: Demand, running: Sequence[WorkerJob]) -> dict[str, int]:
+def _unserved(demand: WorkerDemand, running: Sequence[WorkerJob]) -> dict[str, int]:
     """Attempts for which nobody is there, the need that has waited longest first."""
     unserved = {
         need: waits.number

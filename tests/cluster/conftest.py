@@ -25,9 +25,15 @@ def cluster() -> Iterator[SlurmCluster]:
 
 
 @pytest.fixture
-def site(tmp_path: Path, cluster: SlurmCluster, data: Path) -> Iterator[SlurmSite]:  # noqa: F811
-    """A site beside the cluster, with a relay."""
-    rig = Rig(tmp_path / "site", data, f"sqlite:///{tmp_path / 'site' / 'grader.db'}")
+def site(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    cluster: SlurmCluster,
+    data: Path,  # noqa: F811
+) -> Iterator[SlurmSite]:
+    """A site beside the cluster, with a relay; with the parameter `remote` its nodes reach nothing but the service."""
+    remote = getattr(request, "param", "") == "remote"
+    rig = Rig(tmp_path / "site", data, f"sqlite:///{tmp_path / 'site' / 'grader.db'}", remote=remote)
     rig.settings |= cluster.env | {"GRADER_LOCAL_DIR": str(tmp_path / "node")}
     rig.relay()
     made = SlurmSite(rig, cluster)

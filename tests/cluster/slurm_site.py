@@ -27,14 +27,14 @@ class SlurmSite:
 
     def feed(self, *options: str) -> None:
         """Start feeding, with a look every second."""
-        self.rig.start("feed", *self._command("--every", "1", *options))
+        self.rig.start("feed", *self._command("--every", "1", *options), **self._env)
 
     def look(self, *options: str, code: int = 0) -> dict[str, Any]:
         """One look; what it says as JSON."""
         done = subprocess.run(
             [sys.executable, "-m", "grader", *self._command("--once", "--json", *options)],
             cwd=self.rig.folder,
-            env=self.rig.env(),
+            env=self.rig.env(**self._env),
             capture_output=True,
             text=True,
             timeout=120,
@@ -61,6 +61,12 @@ class SlurmSite:
         """End what the site started; jobs end with the cluster."""
         self.rig.close()
 
+    @property
+    def _env(self) -> dict[str, str]:
+        return self.rig._far_away() if self.rig.remote else {}
+
     def _command(self, *options: str) -> list[str]:
+        if self.rig.remote:
+            options = ("--server", self.rig.server, *options)
         small = ["--time=60", "--cpus=2", "--idle=6", "--runtime=process"]
         return ["slurm", "feed", *small, *options]

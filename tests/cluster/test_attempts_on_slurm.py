@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from grader.store.tables.attempt import AttemptState
 from tests.cluster.slurm_site import SlurmSite
 from tests.faults.judged import assert_judged_once
@@ -12,8 +14,9 @@ from tests.worker.rig import wait_until
 FAILS = 'raise SystemExit("no")'
 
 
+@pytest.mark.parametrize("site", ["remote"], indirect=True)
 def test_a_class_of_thirty(site: SlurmSite) -> None:
-    """Three of them train; of all others it is the number that matters."""
+    """Three of them train; of all others it is the number that matters. Neither feed nor nodes reach the database."""
     rig = site.rig
     people = [rig.person(f"p{number}") for number in range(30)]
     trained = [rig.hand_in(person=person) for person in people[:3]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from grader.cluster.plan import Demand, Plan, WaitingAttempts, make_plan
+from grader.cluster.plan import Plan, make_plan
 from grader.cluster.worker_job import JobState, WorkerJob
+from grader.store.worker_demand import WaitingAttempts, WorkerDemand
 
 PENDING, RUNNING, FAILED = JobState.PENDING, JobState.RUNNING, JobState.FAILED
 
@@ -12,8 +13,8 @@ def _job(number: int, state: JobState, need: str = "gpu2", age_s: float = 0.0) -
     return WorkerJob(number, need, state, f"w{number}", age_s)
 
 
-def _demand(busy: dict[str, bool] | None = None, **waiting: tuple[int, float]) -> Demand:
-    return Demand({need: WaitingAttempts(*facts) for need, facts in waiting.items()}, busy or {})
+def _demand(busy: dict[str, bool] | None = None, **waiting: tuple[int, float]) -> WorkerDemand:
+    return WorkerDemand({need: WaitingAttempts(*facts) for need, facts in waiting.items()}, busy or {})
 
 
 def test_as_many_as_wait_and_no_more_than_there_is_room_for() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
@@ -26,6 +26,7 @@ from grader.store.attempts import attempt
 from grader.store.claims import HeartbeatAnswer, Idle
 from grader.store.grades import NewGrade, new_grade
 from grader.store.queue import WorkerHost
+from grader.store.worker_demand import worker_demand
 from grader.store.worker_tokens import worker_name
 from grader.web.documents.worker_schemas import (
     NAME,
@@ -65,6 +66,15 @@ def forget_worker(service: ServiceDep, visitor: Worker, name: _Name) -> dict[str
     """A worker has ended in order."""
     queue.forget_worker(service.store, worker_name(visitor.token, name))
     return {"forgotten": True}
+
+
+@router.get("/demand")
+def demand(service: ServiceDep, visitor: Worker) -> Response:
+    """What the queue wants of workers; of those that there are, the token's own, by the names that they have there."""
+    seen = worker_demand(service.store)
+    own = worker_name(visitor.token, "")
+    busy = {name.removeprefix(own): one for name, one in seen.busy.items() if name.startswith(own)}
+    return _json(asdict(replace(seen, busy=busy)))
 
 
 @router.post("/claims")

@@ -1,9 +1,9 @@
 """Keep as many workers pending on the cluster as the queue needs, until told to end.
 
-Runs on a host that submits jobs and reaches the service's database. Each look compares what waits in the queue with
-this account's jobs of the same --prefix, submits what is missing and cancels pending jobs that nothing needs any more.
-Running jobs are left alone: a worker ends by itself when there is nothing to judge. A second feed for the same service
-is not needed, and does no harm.
+Runs on a host that submits jobs, and reaches the service's database or, with --server, the service. Each look compares
+what waits in the queue with this account's jobs of the same --prefix, submits what is missing and cancels pending jobs
+that nothing needs any more. Running jobs are left alone: a worker ends by itself when there is nothing to judge. A
+second feed for the same service is not needed, and does no harm.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grader.cluster.feed import Feed, Look
-    from grader.cluster.plan import Demand
-    from grader.store.database import Store
+    from grader.store.worker_demand import WorkerDemand
 
 NAME = "feed"
 ORDER = 10
@@ -71,6 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an option for sbatch, such as --sbatch=--partition=gpu; again for each",
     )
     parser.add_argument(
+        "--server",
+        metavar="URL",
+        default="",
+        help="ask this service instead of a database, as do the workers",
+    )
+    parser.add_argument(
         "--template", type=Path, metavar="FILE", help="a batch script of your own, as a template"
     )
     parser.add_argument(
@@ -92,12 +99,10 @@ def run(args: argparse.Namespace) -> int:
     import threading
 
     from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR
-    from grader.settings import settings
-    from grader.store.database import Store
 
-    store = Store(settings().database)
+    demand, close = _queue(args.server)
     try:
-        feed = _feed(args, store)
+        feed = _feed(args, demand)
         once = args.once or args.dry_run
         over = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -113,11 +118,28 @@ def run(args: argparse.Namespace) -> int:
                 return EXIT_INFRA_ERROR if look.problems else EXIT_ACCEPTED
             over.wait(args.every)
     finally:
-        store.close()
+        close()
     return EXIT_ACCEPTED
 
 
-def _feed(args: argparse.Namespace, store: Store) -> Feed:
+def _queue(server: str) -> tuple[Callable[[], WorkerDemand], Callable[[], None]]:
+    """How the queue is asked, and how that ends."""
+    from grader.settings import settings
+
+    if server:
+        from grader.cluster.service_queue import ServiceQueue
+
+        service = ServiceQueue(server, settings().worker_token)
+        return service.demand, service.close
+
+    from grader.store.database import Store
+    from grader.store.worker_demand import worker_demand
+
+    store = Store(settings().database)
+    return lambda: worker_demand(store), store.close
+
+
+def _feed(args: argparse.Namespace, demand: Callable[[], WorkerDemand]) -> Feed:
     import re
     import shlex
     import sys
@@ -151,37 +173,18 @@ def _feed(args: argparse.Namespace, store: Store) -> Feed:
     except OSError as error:
         raise UsageError(f"--logs {logs}: it can't be made ({error.strerror})") from None
     command = args.command or f"{shlex.quote(sys.executable)} -m grader"
-    terms = JobTerms(command, args.time, args.cpus, args.idle, args.runtime, logs)
+    terms = JobTerms(command, args.time, args.cpus, args.idle, args.runtime, args.server, logs)
     template = args.template or TEMPLATE
     # A mistake in it is told at once, not when something waits.
     job_script(terms, "gpu1", template)
     return Feed(
-        demand=lambda: _demand(store),
+        demand=demand,
         slurm=Slurm(args.prefix, args.idle),
         script=lambda need: job_script(terms, need, template),
         options=tuple(args.sbatch),
         most=args.most,
         dry_run=args.dry_run,
     )
-
-
-def _demand(store: Store) -> Demand:
-    from grader.cluster.plan import Demand, WaitingAttempts
-    from grader.store.claims import EVERYTHING
-    from grader.store.queue import queue_state
-    from grader.store.queue_overview import waiting_counts
-
-    state = queue_state(store)
-    gates = {pause.gate for pause in state.pauses}
-    waiting: dict[str, WaitingAttempts] = {}
-    for one in waiting_counts(store):
-        # What is paused nobody could take.
-        if gates.isdisjoint((EVERYTHING, one.lane.value, one.need)):
-            before = waiting.get(one.need, WaitingAttempts(0, 0.0))
-            waiting[one.need] = WaitingAttempts(
-                before.number + one.number, max(before.oldest_s, one.oldest_s)
-            )
-    return Demand(waiting, {worker.name: worker.num_running > 0 for worker in state.workers})
 
 
 def _print(look: Look, feed: Feed, *, as_json: bool) -> None:
