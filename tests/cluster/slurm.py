@@ -126,6 +126,10 @@ class SlurmCluster:
         """What a person or a job of higher priority does to a job."""
         self._call("scancel", job_id)
 
+    def shorten(self, job_id: str, minutes: int) -> None:
+        """Give a job that runs less time than it was promised."""
+        self._call("scontrol", "update", f"JobId={job_id}", f"TimeLimit={minutes}")
+
     def pause(self) -> None:
         """Let no job start from now on."""
         self._call("scontrol", "update", "PartitionName=main", "State=DOWN")

@@ -37,6 +37,7 @@ RUN_ELSEWHERE = {
     "grader pool": "tests/acceptance/test_documented.py",
     "grader report": "tests/client/test_commands.py",
     "grader serve": "tests/serve/test_embedded.py",
+    "grader slurm feed": "tests/cluster/slurm_site.py",
     "grader status": "tests/client/test_commands.py",
     "grader submit": "tests/client/test_commands.py",
     "grader tokens": "tests/worker/test_commands.py",
