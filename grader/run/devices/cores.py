@@ -17,8 +17,8 @@ _CPUS = Path("/sys/devices/system/cpu")
 def read_cores() -> tuple[Core, ...]:
     """All cores by first CPU; of a core that is ours in part, the CPUs that are ours."""
     allocation = read_allocation()
-    cpus = sorted(os.sched_getaffinity(0))
-    ours = set(cpus if allocation is None else allocation.own_cpus(cpus))
+    bound = sorted(os.sched_getaffinity(0))
+    ours = set(bound if allocation is None else allocation.own_cpus(bound))
     cores: dict[tuple[int, ...], Core] = {}
     for cpu in sorted(ours):
         cpus = tuple(sorted(ours.intersection(_threads(cpu)) | {cpu}))
