@@ -104,8 +104,8 @@ def _mark(device: Any) -> Any:
     return event
 
 
-def _page_locked(number: int) -> tuple[Any, ...]:
+def _page_locked(number: int) -> list[Any]:
     """Numbers that a device can write to without anybody's waiting; made once in a run, which may itself wait."""
     import torch
 
-    return torch.empty(number, dtype=torch.float32, pin_memory=True).split(1)
+    return list(torch.empty(number, dtype=torch.float32, pin_memory=True).split(1))

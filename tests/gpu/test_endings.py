@@ -20,6 +20,7 @@ def judged(grader: Any, tmp_path: Path, script: str) -> dict[str, Any]:
     """A script of a learner's, judged."""
     path = tmp_path / "train.py"
     path.write_text(script)
+    told: dict[str, Any]
     code, told = grader("grade", "ddp-toy", str(path), *ALONE)
     assert code == 1, told["beside"]
     return told
