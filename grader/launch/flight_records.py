@@ -23,7 +23,7 @@ _ALIKE = frozenset({"all_reduce", "barrier", "broadcast", "reduce"})
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class RecordedCollective:
     """One collective of a group.
 
     Attributes:
@@ -37,7 +37,7 @@ class Collective:
     elements: int | None
     site: tuple[str, int] | None = None
 
-    def fits(self, other: Collective) -> bool:
+    def fits(self, other: RecordedCollective) -> bool:
         """Whether two ranks called the same."""
         if self.name != other.name:
             return False
@@ -51,11 +51,11 @@ class GroupRecord:
     group: str
     ranks: tuple[int, ...]
     enqueued: int
-    first: Collective | None
-    recent: tuple[Collective, ...]
+    first: RecordedCollective | None
+    recent: tuple[RecordedCollective, ...]
     counts: Mapping[str, int]
 
-    def at(self, number: int) -> Collective | None:
+    def at(self, number: int) -> RecordedCollective | None:
         """The collective of that number, None where it is not known any more."""
         return next(
             (one for one in (*self.recent, *([self.first] if self.first else ())) if one.number == number),
@@ -106,7 +106,7 @@ def _of_group(record: FlightRecord | None, group: str) -> GroupRecord | None:
     return next((one for one in record or () if one.group == group), None)
 
 
-def held_by(rank: int, records: Mapping[int, FlightRecord | None]) -> Collective | None:
+def held_by(rank: int, records: Mapping[int, FlightRecord | None]) -> RecordedCollective | None:
     """The collective that a rank has begun and cannot end by itself; None where it waits for none."""
     group = _waits_for(records.get(rank)) if stuck(rank, records) else None
     return group.first if group is not None else None
@@ -139,7 +139,7 @@ def tell(records: Mapping[int, FlightRecord | None], name: Mapping[int, str]) ->
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _named(group: GroupRecord, one: Collective) -> str:
+def _named(group: GroupRecord, one: RecordedCollective) -> str:
     size = "" if one.elements is None else f" of {one.elements:,} element{'s' * (one.elements != 1)}"
     place = f", called at {one.site[0]}:{one.site[1]}" if one.site is not None else ""
     if group.counts:
@@ -198,10 +198,10 @@ def write_groups(record: FlightRecord) -> list[dict[str, Any]]:
     ]
 
 
-def _collective(told: list[Any]) -> Collective:
+def _collective(told: list[Any]) -> RecordedCollective:
     number, name, elements, *rest = told
     site = rest[0] if rest else None
-    return Collective(
+    return RecordedCollective(
         _number(number),
         _word(name),
         _number(elements) if elements is not None else None,

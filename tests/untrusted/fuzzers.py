@@ -340,7 +340,7 @@ _CELLS = st.lists(
 )
 _ROWS = st.lists(st.dictionaries(st.sampled_from(["n", "loss", "who", "x"]), _VALUES, max_size=4), max_size=4)
 
-_NUMBERS = st.sampled_from([0, 1, 7, -1, 1 << 60, 1.5, None, True, "1", []])
+_NUMBERS: st.SearchStrategy[Any] = st.sampled_from([0, 1, 7, -1, 1 << 60, 1.5, None, True, "1", []])
 _COLLECTIVE = st.lists(_NUMBERS | st.sampled_from(["all_reduce", "\n", ["train.py", 3]]), max_size=5)
 _GROUP = st.fixed_dictionaries(
     {
