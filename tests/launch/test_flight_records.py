@@ -131,7 +131,7 @@ def _entry(number: int, name: str, elements: int, state: str, **more: Any) -> di
     return {
         "frames": [
             {"name": "all_reduce", "filename": "/x/torch/distributed/distributed_c10d.py", "line": 4181},
-            {"name": "main", "filename": "/work/train.py", "line": 30},
+            {"name": "main", "filename": "/x/submission/train.py", "line": 30},
         ],
         "record_id": number - 1,
         "pg_id": 0,
@@ -200,7 +200,7 @@ def test_what_nccls_records_prove(theirs: FlightRecord | None, deadlock: bool) -
 
 
 def _look(*records: FlightRecord | None, cpu_s: float, line: str = "") -> Snapshot:
-    frames = (StackFrame("/work/train.py", 44, "main"),)
+    frames = (StackFrame("/x/submission/train.py", 44, "main"),)
     return {
         rank: Standstill(line, frames, 10, cpu_s, working=False, last_moved_s=3.0, record=record)
         for rank, record in enumerate(records)
