@@ -38,8 +38,10 @@ class Site:
     client: TestClient
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        answer: httpx.Response = self.client.request(method, f"/api/v1/worker{path}", **options)
-        return answer
+        answer: Any = self.client.request(method, f"/api/v1/worker{path}", **options)
+        assert answer.status_code < 500 or answer.status_code == 503, answer.text
+        found: httpx.Response = answer
+        return found
 
     def claim(self, name: str = "node1") -> dict[str, Any]:
         body = {"worker": name, "needs": ["cpu"], "lane": None, "fitting": None, "lease_s": 30}
@@ -100,7 +102,9 @@ def kept_files(school: School) -> list[Path]:
 
 
 def test_every_request_about_an_attempt_is_tried_below(school: School) -> None:
-    routes = {route.path for route in worker.router.routes if "{attempt_id}" in getattr(route, "path", "")}
+    routes = {
+        path for route in worker.router.routes if "{attempt_id}" in (path := getattr(route, "path", ""))
+    }
     assert len(routes) == 6
     assert len(REQUESTS) == len(routes) + 2, "three ways to end"
 

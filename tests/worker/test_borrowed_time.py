@@ -15,6 +15,7 @@ from tests.worker.rig import Rig
 
 def test_what_fits_is_said_by_the_limits_of_the_tasks(rig: Rig) -> None:
     profile = rig.task.profile("cpu")
+    assert profile is not None
     needed_s = profile.limits.wall_s + SCORING_S
     assert ("ddp-toy", "cpu") in fitting(needed_s + 1)
     assert ("ddp-toy", "cpu") not in fitting(needed_s)
