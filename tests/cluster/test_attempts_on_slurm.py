@@ -28,6 +28,9 @@ def test_a_class_of_thirty(site: SlurmSite) -> None:
     assert {rig.facts(attempt_id).tries for attempt_id in (*trained, *failed)} == {1}
     # With nothing left to judge they go, and say that all was well.
     wait_until(lambda: set(site.cluster.states().values()) == {"COMPLETED"}, f"jobs end: {site.logs()}")
+    # What is locked lies on the node, and not in the folder that hosts share.
+    assert list(Path(rig.settings["GRADER_LOCAL_DIR"]).glob("workers/slurm-*/lock"))
+    assert not (rig.folder / "state" / "workers").exists()
     assert len(site.cluster.states()) <= 4, "what a worker can take needs no job of its own"
 
 
