@@ -17,7 +17,7 @@ from grader.store.worker_demand import WorkerDemand
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FeedReport:
     """What one look saw and did.
 
     Attributes:
@@ -40,7 +40,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class WorkerFeed:
     """Keeps one service's queue in workers.
 
     Attributes:
@@ -58,24 +58,24 @@ class Feed:
     most: int
     dry_run: bool = False
 
-    def look(self) -> Look:
+    def look(self) -> FeedReport:
         """Look once, and do what is to be done."""
         try:
             demand = self.demand()
         except InfraError as error:
-            return Look({}, problems=(f"The queue can't be asked: {error}",))
+            return FeedReport({}, problems=(f"The queue can't be asked: {error}",))
         waiting = {need: waits.number for need, waits in demand.waiting.items()}
         try:
             jobs = self.slurm.jobs()
         except InfraError as error:
-            return Look(waiting, problems=(f"Slurm can't be asked: {error}",))
+            return FeedReport(waiting, problems=(f"Slurm can't be asked: {error}",))
         plan = make_plan(demand, jobs, self.most)
         problems = [
             f"Jobs for {need} fail, and no more are submitted for it until Slurm has forgotten them: see their logs."
             for need in plan.failing
         ]
         if self.dry_run:
-            return Look(
+            return FeedReport(
                 waiting, jobs, tuple((None, need) for need in plan.submit), plan.cancel, tuple(problems)
             )
         submitted: list[tuple[int | None, str]] = []
@@ -87,7 +87,7 @@ class Feed:
             self._submit(plan.submit, submitted, problems)
         except InfraError as error:
             problems.append(f"Slurm went away: {error}")
-        return Look(waiting, jobs, tuple(submitted), tuple(cancelled), tuple(problems))
+        return FeedReport(waiting, jobs, tuple(submitted), tuple(cancelled), tuple(problems))
 
     def _submit(
         self, needs: tuple[str, ...], submitted: list[tuple[int | None, str]], problems: list[str]

@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 _log = structlog.get_logger(__name__)
 
 
-class LeaseLostError(InfraError):
+class AttemptLeaseLostError(InfraError):
     """The attempt is somebody else's by now, or over: nothing more of it is given or taken."""
 
 
@@ -59,7 +59,7 @@ class Coordinator(Protocol):
         """The files that it judges; None: they were erased.
 
         Raises:
-            LeaseLostError: where that can be told.
+            AttemptLeaseLostError: where that can be told.
         """
 
     def heartbeat(self, claimed: Claimed, phase: str) -> HeartbeatAnswer:
@@ -76,7 +76,7 @@ class Coordinator(Protocol):
 
         Raises:
             FileTooLargeError: no such place takes so many bytes.
-            LeaseLostError: where that can be told.
+            AttemptLeaseLostError: where that can be told.
             InfraError: it cannot be written.
         """
 

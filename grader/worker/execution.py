@@ -71,7 +71,7 @@ def execute_attempt(
     Raises:
         InfraError: the machine or the grader failed. UsageError: this worker lacks something, such as the data.
         TaskError: the task's author has to mend something.
-        LeaseLostError, StoreUnavailableError: what the coordinator answered, or that it did not.
+        AttemptLeaseLostError, StoreUnavailableError: what the coordinator answered, or that it did not.
         AttemptAborted: the heartbeat said so; every process of the run is dead.
     """
     task = task_of(claimed)

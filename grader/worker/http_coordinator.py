@@ -31,7 +31,7 @@ from grader.store.grades import NewGrade
 from grader.store.queue import WorkerHost
 from grader.store.tables.attempt import Lane
 from grader.store.tables.base import storable
-from grader.worker.coordinator import LeaseLostError
+from grader.worker.coordinator import AttemptLeaseLostError
 
 _API = "/worker"
 _TIMEOUT = httpx.Timeout(10.0, connect=5.0, write=30.0)
@@ -118,7 +118,7 @@ class HttpCoordinator:
         """Tell those who watch."""
         try:
             self._ask("POST", _place(claimed, "/events"), {"events": list(events)})
-        except LeaseLostError:
+        except AttemptLeaseLostError:
             # The next heartbeat hears the same.
             return
 
@@ -164,21 +164,21 @@ class HttpCoordinator:
     def _answer(self, method: str, place: str, said: dict[str, Any] | None = None) -> HeartbeatAnswer:
         try:
             return HeartbeatAnswer(self._ask(method, place, said)["answer"])
-        except LeaseLostError:
+        except AttemptLeaseLostError:
             return HeartbeatAnswer.STALE
 
     def _end(self, claimed: Claimed, said: dict[str, Any]) -> AttemptEnding:
         try:
             return AttemptEnding(self._ask("POST", _place(claimed, "/end"), said)["ending"])
-        except LeaseLostError:
+        except AttemptLeaseLostError:
             return AttemptEnding.STALE
 
     def _ask(self, method: str, place: str, body: dict[str, Any] | bytes | None = None) -> dict[str, Any]:
         """The answer to one request.
 
         Raises:
-            StoreUnavailableError: there is none, or not now. LeaseLostError: it is 409. FileTooLargeError: it is 413.
-            UsageError: this worker is not let in. InfraError: the service understands it differently.
+            StoreUnavailableError: there is none, or not now. AttemptLeaseLostError: it is 409.
+            FileTooLargeError: it is 413. UsageError: this worker is not let in. InfraError: the service understands it differently.
         """
         if time.monotonic() < self._not_before:
             raise StoreUnavailableError(f"{self._url} asks to wait")
@@ -198,7 +198,7 @@ class HttpCoordinator:
             self._not_before = time.monotonic() + min(retry_after(response) or 0.0, _LONGEST_WAIT_S)
             raise StoreUnavailableError(f"{self._url} answers {status}: {_said(response)}")
         if status == 409:
-            raise LeaseLostError(_said(response))
+            raise AttemptLeaseLostError(_said(response))
         if status == 413:
             raise FileTooLargeError(_said(response))
         if status in (401, 403):

@@ -26,7 +26,7 @@ from grader.store.database import StoreUnavailableError
 from grader.store.tables.attempt import Lane
 from grader.worker.attempts_folder import emptied
 from grader.worker.context import WorkerContext
-from grader.worker.coordinator import Coordinator, LeaseLostError, insist
+from grader.worker.coordinator import AttemptLeaseLostError, Coordinator, insist
 from grader.worker.execution import ExecutedAttempt, FilesGoneError, OtherVersionError, execute_attempt
 from grader.worker.health import health_problems
 from grader.worker.heartbeat import AbortReason, AttemptAborted, Heartbeat
@@ -159,7 +159,7 @@ class AttemptProcessor:
                 ending = self._record_grade(claimed, executed, heartbeat)
             except AttemptAborted as aborted:
                 return self._record_abort(claimed, aborted.reason)
-            except LeaseLostError:
+            except AttemptLeaseLostError:
                 return ProcessedAttempt(claimed.attempt_id, AttemptEnding.STALE)
             except StoreUnavailableError as error:
                 # Neither the attempt's fault nor this host's, and what was judged is lost.

@@ -39,7 +39,7 @@ from grader.web.documents.worker_schemas import (
 )
 from grader.web.security.access import V1, Visitor, Worker, too_many_requests
 from grader.web.security.rate_limits import WORKER_CLAIMS, WORKER_FILES, RateLimit
-from grader.web.security.worker_leases import Lease, LiveLease, NamedLease, check_again, stale
+from grader.web.security.worker_leases import AttemptLease, LiveLease, NamedLease, check_again, stale
 from grader.web.service import ServiceDep, WebService
 from grader.web.upload import evidence
 
@@ -159,7 +159,7 @@ def end(service: ServiceDep, lease: NamedLease, body: EndIn) -> dict[str, str]:
     return {"ending": ending}
 
 
-def _own(service: WebService, lease: Lease, told: KeptFileIn) -> StoredFile:
+def _own(service: WebService, lease: AttemptLease, told: KeptFileIn) -> StoredFile:
     file = StoredFile(told.name, told.digest, told.size)
     given = evidence.receipt(service.secret, lease.attempt_id, lease.lease_token, file)
     if not hmac.compare_digest(given, told.receipt):

@@ -18,7 +18,7 @@ from grader.web.service import ServiceDep, WebService
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class AttemptLease:
     """An attempt in a worker's hands, or one that it has just ended."""
 
     attempt_id: int
@@ -28,28 +28,28 @@ class Lease:
 
 def named_lease(
     service: ServiceDep, visitor: Worker, attempt_id: Id, lease: Annotated[int, Query(ge=1, le=2**31)]
-) -> Lease:
+) -> AttemptLease:
     """The lease in the address, which was this token's."""
     state = state_under_lease(service.store, visitor.token, attempt_id, lease)
     if state is None:
         raise stale()
-    return Lease(attempt_id, lease, state)
+    return AttemptLease(attempt_id, lease, state)
 
 
-NamedLease = Annotated[Lease, Depends(named_lease)]
+NamedLease = Annotated[AttemptLease, Depends(named_lease)]
 
 
-def live_lease(named: NamedLease) -> Lease:
+def live_lease(named: NamedLease) -> AttemptLease:
     """The same, while it is in force."""
     if named.state is not AttemptState.RUNNING:
         raise stale()
     return named
 
 
-LiveLease = Annotated[Lease, Depends(live_lease)]
+LiveLease = Annotated[AttemptLease, Depends(live_lease)]
 
 
-def check_again(service: WebService, visitor: Visitor, lease: Lease) -> None:
+def check_again(service: WebService, visitor: Visitor, lease: AttemptLease) -> None:
     """Whether it is still in force, where something took its time meanwhile.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grader.cluster.feed import Feed, Look
+    from grader.cluster.feed import FeedReport, WorkerFeed
     from grader.store.worker_demand import WorkerDemand
 
 NAME = "feed"
@@ -109,13 +109,13 @@ def run(args: argparse.Namespace) -> int:
             signal.signal(number, lambda *_ignored: over.set())
         last = None
         while not over.is_set():
-            look = feed.look()
+            report = feed.look()
             # What has not changed is not said again.
-            if look != last or args.json:
-                _print(look, feed, as_json=args.json)
+            if report != last or args.json:
+                _print(report, feed, as_json=args.json)
             last = look
             if once:
-                return EXIT_INFRA_ERROR if look.problems else EXIT_ACCEPTED
+                return EXIT_INFRA_ERROR if report.problems else EXIT_ACCEPTED
             over.wait(args.every)
     finally:
         close()
@@ -139,12 +139,12 @@ def _queue(server: str) -> tuple[Callable[[], WorkerDemand], Callable[[], None]]
     return lambda: worker_demand(store), store.close
 
 
-def _feed(args: argparse.Namespace, demand: Callable[[], WorkerDemand]) -> Feed:
+def _feed(args: argparse.Namespace, demand: Callable[[], WorkerDemand]) -> WorkerFeed:
     import re
     import shlex
     import sys
 
-    from grader.cluster.feed import Feed
+    from grader.cluster.feed import WorkerFeed
     from grader.cluster.job_script import TEMPLATE, JobTerms, job_script
     from grader.cluster.slurm import Slurm
     from grader.errors import UsageError
@@ -177,7 +177,7 @@ def _feed(args: argparse.Namespace, demand: Callable[[], WorkerDemand]) -> Feed:
     template = args.template or TEMPLATE
     # A mistake in it is told at once, not when something waits.
     job_script(terms, "gpu1", template)
-    return Feed(
+    return WorkerFeed(
         demand=demand,
         slurm=Slurm(args.prefix, args.idle),
         script=lambda need: job_script(terms, need, template),
@@ -187,7 +187,7 @@ def _feed(args: argparse.Namespace, demand: Callable[[], WorkerDemand]) -> Feed:
     )
 
 
-def _print(look: Look, feed: Feed, *, as_json: bool) -> None:
+def _print(report: FeedReport, feed: WorkerFeed, *, as_json: bool) -> None:
     import json
     import time
     from dataclasses import asdict
@@ -196,24 +196,24 @@ def _print(look: Look, feed: Feed, *, as_json: bool) -> None:
     from grader.report.safe_text import one_line
 
     if as_json:
-        scripts = {need: feed.script(need) for _job, need in look.submitted} if feed.dry_run else {}
+        scripts = {need: feed.script(need) for _job, need in report.submitted} if feed.dry_run else {}
         # One object a line: whoever reads them reads on while we feed.
-        print(json.dumps({"schema": 1, **asdict(look), "scripts": scripts}), flush=True)
+        print(json.dumps({"schema": 1, **asdict(report), "scripts": scripts}), flush=True)
         return
     verb = "would submit" if feed.dry_run else "submitted"
-    waiting = ", ".join(f"{number} × {need}" for need, number in look.waiting.items()) or "nothing"
-    counts = f"{look.count(JobState.PENDING)} pending and {look.count(JobState.RUNNING)} running"
+    waiting = ", ".join(f"{number} × {need}" for need, number in report.waiting.items()) or "nothing"
+    counts = f"{report.count(JobState.PENDING)} pending and {report.count(JobState.RUNNING)} running"
     print(f"{time.strftime('%H:%M:%S')}  waits: {waiting}; jobs: {counts}")
-    for job_id, need in look.submitted:
+    for job_id, need in report.submitted:
         print(f"  {verb} {need}" + ("" if job_id is None else f": job {job_id}"))
-    for job in look.cancelled:
+    for job in report.cancelled:
         print(f"  {'would cancel' if feed.dry_run else 'cancelled'} job {job.job_id} ({job.need})")
-    for job in look.jobs:
+    for job in report.jobs:
         if job.reason and job.reason not in ("Priority", "Resources"):
             print(f"  job {job.job_id} ({job.need}) waits: {one_line(job.reason)}")
-    for problem in look.problems:
+    for problem in report.problems:
         print(f"  {one_line(problem)}")
     if feed.dry_run:
-        for need in dict.fromkeys(need for _job, need in look.submitted):
+        for need in dict.fromkeys(need for _job, need in report.submitted):
             print(f"\n# ---- {need}\n{feed.script(need)}", end="")
     print(end="", flush=True)
