@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             # What has not changed is not said again.
             if report != last or args.json:
                 _print(report, feed, as_json=args.json)
-            last = look
+            last = report
             if once:
                 return EXIT_INFRA_ERROR if report.problems else EXIT_ACCEPTED
             over.wait(args.every)
