@@ -178,7 +178,8 @@ class HttpCoordinator:
 
         Raises:
             StoreUnavailableError: there is none, or not now. AttemptLeaseLostError: it is 409.
-            FileTooLargeError: it is 413. UsageError: this worker is not let in. InfraError: the service understands it differently.
+            FileTooLargeError: it is 413. UsageError: this worker is not let in.
+            InfraError: the service understands it differently.
         """
         if time.monotonic() < self._not_before:
             raise StoreUnavailableError(f"{self._url} asks to wait")
