@@ -17,8 +17,8 @@ from grader.json_reader import read_json
 from grader.run.devices.hardware import Gpu
 from grader.settings import CHECKOUT
 
-LIMIT_S = 10.0
-"""A driver without persistence mode needs a second or more for each GPU at its first use."""
+LIMIT_S = 8.0
+"""With the start of a command, an answer within ten. A driver without persistence mode needs a second for each GPU."""
 _SILENCE_S = 60.0
 """Who asks often does not wait each time for a driver that hung a moment ago."""
 _DYING_S = 0.5
