@@ -166,6 +166,7 @@ def test_gpus_that_do_not_compute_are_named_kept_from_others_and_nothing_is_judg
     assert all("Found no NVIDIA driver" in why for why in kept.values())
 
 
+@pytest.mark.slow
 def test_ranks_see_the_gpus_of_their_lease_and_the_record_tells_of_them(
     python: Python, driver: Path, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_ranks_see_the_gpus_of_their_lease_and_the_record_tells_of_them(
         assert rank["NCCL_SOCKET_IFNAME"] == "=lo"
 
 
+@pytest.mark.slow
 def test_a_preflight_names_who_failed_ends_what_hangs_and_leaves_nothing(
     python: Python, tmp_path: Path
 ) -> None:
