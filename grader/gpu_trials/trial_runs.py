@@ -16,11 +16,11 @@ from grader import __version__
 from grader.doctor import Checkup
 from grader.errors import GraderError, InfraError
 from grader.gpu_trials.trial import TRIALS, Trial, TrialOutcome
-from grader.run.conformance.script_runs import LIMITS, run_script
 from grader.run.devices.hardware import Inventory
 from grader.run.host_devices import host_devices
 from grader.run.registry import open_runtime
 from grader.run.runtime import Progress, Runtime
+from grader.run.script_runs import LIMITS, run_script
 
 _ALL_S = 300.0
 """Trials take no longer together; what would begin later is left out and named."""

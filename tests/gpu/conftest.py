@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from grader.model.trace import Trace
-from grader.run.conformance.script_runs import LIMITS, ScriptRun, run_script
 from grader.run.registry import open_runtime
 from grader.run.runtime import Runtime
+from grader.run.script_runs import LIMITS, ScriptRun, run_script
 from grader.run.trace_reader import read_trace
 from tests.gpu.scripts import REDUCE, SHARING
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.run.conformance.script_runs import run_script
 from grader.run.runtime import Runtime
+from grader.run.script_runs import run_script
 from tests.gpu import scripts
 from tests.gpu.conftest import GpuRun, recorded
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from grader.run.apptainer import installation
-from grader.run.conformance.script_runs import RunScript, limits_with, processes_with, run_script
 from grader.run.runtimes import apptainer
 from grader.run.runtimes.apptainer import ApptainerRuntime
+from grader.run.script_runs import RunScript, limits_with, processes_with, run_script
 from tests.run.apptainer_absence import MAY_BE_ABSENT
 
 pytestmark = [pytest.mark.slow, *MAY_BE_ABSENT]
@@ -200,7 +200,7 @@ def test_what_a_killed_grader_left_goes_with_the_next_start(
     script = """
         import sys
         from pathlib import Path
-        from grader.run.conformance.script_runs import run_script
+        from grader.run.script_runs import run_script
         from grader.run.runtimes.apptainer import ApptainerRuntime
         with ApptainerRuntime() as runtime:
             run_script(runtime, Path(sys.argv[1]), '''

@@ -32,7 +32,7 @@ import json, sys
 from pathlib import Path
 from grader.launch import preflight
 from grader.run import fork_server_client
-from grader.run.conformance.script_runs import run_script
+from grader.run.script_runs import run_script
 from grader.run.runtimes.process import ProcessRuntime
 
 on_cpu = "from grader.launch import preflight, fork_server; preflight.DEVICE_TYPE = 'cpu'; fork_server.main()"

@@ -17,9 +17,9 @@ import pytest
 from grader.errors import InfraError
 from grader.launch.container_server import FIRST_RANK_UID, NUM_RANK_UIDS, STORE_UID
 from grader.model.run import Ending
-from grader.run.conformance.script_runs import RunScript, limits_with, make_job, run_script
 from grader.run.engine.ownership import OWNER, STATE, Ownership
 from grader.run.runtimes.docker import DockerRuntime
+from grader.run.script_runs import RunScript, limits_with, make_job, run_script
 from grader.run.workspace import Workspace
 from grader.settings import settings
 
@@ -190,7 +190,7 @@ def test_a_run_that_cannot_be_ended_from_inside_is_ended_from_outside_and_has_it
     warm_docker: DockerRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a crowd of processes keeps the supervisor from its turn: here we lose patience before its limit."""
-    monkeypatch.setattr("grader.run.runtimes.docker._ENDING_S", -50.0)
+    monkeypatch.setattr("grader.run.runtimes.docker.answer_s", lambda _num_gpus: -50.0)
     script = "import os, time; print('here', flush=True); os.fork(); time.sleep(40)"
     ran = run_script(warm_docker, tmp_path, script, limits=limits_with(wall_s=56.0))
     assert ran.record.ending is Ending.TIMED_OUT
@@ -220,7 +220,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from grader.run.runtimes.docker import DockerRuntime
 from grader.run.workspace import Workspace
-from grader.run.conformance.script_runs import run_script
+from grader.run.script_runs import run_script
 with DockerRuntime() as runtime:
     print(runtime.owner, flush=True)
     while True:

@@ -20,8 +20,8 @@ import pytest
 from grader.launch.environment import clean_environment
 from grader.launch.spec import LaunchSpec
 from grader.run.apptainer.pipe_connection import PipeConnection
-from grader.run.conformance.script_runs import processes_with
 from grader.run.container_connection import ConnectionLostError
+from grader.run.script_runs import processes_with
 
 Open = Callable[[str], PipeConnection]
 

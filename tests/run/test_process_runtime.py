@@ -16,9 +16,9 @@ import pytest
 
 from grader.errors import InfraError
 from grader.model.run import Ending
-from grader.run.conformance.script_runs import limits_with, make_job, processes_with, run_script
 from grader.run.runtime import Progress
 from grader.run.runtimes.process import ProcessRuntime
+from grader.run.script_runs import limits_with, make_job, processes_with, run_script
 from grader.run.workspace import Workspace
 from tests.interrupts import in_foreground
 
@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from grader.run.runtimes.process import ProcessRuntime
 from grader.run.workspace import Workspace
-from grader.run.conformance.script_runs import make_job
+from grader.run.script_runs import make_job
 
 root = Path(sys.argv[1])
 script = '''

@@ -20,11 +20,11 @@ from grader.errors import InfraError, UsageError
 from grader.model.run import Ending
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
-from grader.run.conformance.script_runs import RunScript, ScriptRun, limits_with, make_job, run_script
 from grader.run.engine.ownership import OWNER
 from grader.run.runtime import Progress
 from grader.run.runtimes.docker import DockerRuntime
 from grader.run.runtimes.process import ProcessRuntime
+from grader.run.script_runs import RunScript, ScriptRun, limits_with, make_job, run_script
 from grader.run.workspace import Workspace
 
 NODES = {"nnodes": 2, "nproc_per_node": 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.model.run import Ending
-from grader.run.conformance.script_runs import RunScript, limits_with, processes_with
+from grader.run.script_runs import RunScript, limits_with, processes_with
 
 
 class EndingConformance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.run.conformance.script_runs import RunScript
+from grader.run.script_runs import RunScript
 
 
 class OutputConformance:

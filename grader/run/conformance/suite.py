@@ -11,10 +11,10 @@ import pytest
 from grader.run.conformance.endings import EndingConformance
 from grader.run.conformance.environment import EnvironmentConformance
 from grader.run.conformance.outputs import OutputConformance
-from grader.run.conformance.script_runs import RunScript, run_script
 from grader.run.conformance.traces import TraceConformance
 from grader.run.conformance.training import TrainingConformance
 from grader.run.runtime import Runtime
+from grader.run.script_runs import RunScript, run_script
 
 
 class RuntimeConformance(

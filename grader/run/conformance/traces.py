@@ -7,7 +7,7 @@ import json
 import pytest
 
 from grader.model.run import Ending
-from grader.run.conformance.script_runs import RunScript
+from grader.run.script_runs import RunScript
 
 TRAINING = """
     import os, pathlib, time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.run.conformance.script_runs import RunScript
+from grader.run.script_runs import RunScript
 
 
 class TrainingConformance:

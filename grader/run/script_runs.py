@@ -28,15 +28,19 @@ class ScriptRun:
 
     @property
     def exit_codes(self) -> list[int | None]:
+        """Of each rank; None: it has none."""
         return [rank.exit_code for rank in self.record.ranks]
 
     def out(self, rank: int = 0) -> str:
+        """What a rank printed."""
         return self.workspace.log(rank, "out").read_text()
 
     def err(self, rank: int = 0) -> str:
+        """What a rank complained of."""
         return self.workspace.log(rank, "err").read_text()
 
     def output(self, path: str) -> str:
+        """What lies below $OUTPUT_DIR under this path."""
         return (self.workspace.outputs / path).read_text()
 
 
