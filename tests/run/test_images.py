@@ -218,11 +218,11 @@ def test_the_scorer_s_image_holds_what_the_scorer_imports_and_nothing_to_judge_b
 
 def test_the_service_works_without_torch(names: dict[str, str]) -> None:
     # Elsewhere belong: migrations, which Alembic alone reads; what a task's evaluate.py imports, in the evaluate image;
-    # and a suite of tests.
+    # what ranks run to try GPUs; and a suite of tests.
     every = (
         "import importlib, pkgutil, sys, grader\n"
         "for m in pkgutil.walk_packages(grader.__path__, 'grader.'):\n"
-        "    elsewhere = ('__main__', 'migrations', 'evaluate.classifier', 'convnet', 'run.conformance')\n"
+        "    elsewhere = ('__main__', 'migrations', 'evaluate.classifier', 'convnet', 'gpu_trials.scripts', 'run.conformance')\n"
         "    any(part in m.name for part in elsewhere) or importlib.import_module(m.name)\n"
         "print(sorted({'torch', 'docker', 'jinja2'} & set(sys.modules)), len(sys.modules))\n"
         "import grader.catalog.tasks; print(*grader.catalog.tasks.find_tasks())\n"
