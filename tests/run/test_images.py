@@ -222,7 +222,8 @@ def test_the_service_works_without_torch(names: dict[str, str]) -> None:
     every = (
         "import importlib, pkgutil, sys, grader\n"
         "for m in pkgutil.walk_packages(grader.__path__, 'grader.'):\n"
-        "    elsewhere = ('__main__', 'migrations', 'evaluate.classifier', 'convnet', 'gpu_trials.scripts', 'run.conformance')\n"
+        "    elsewhere = ('__main__', 'migrations', 'evaluate.classifier', 'convnet', 'gpu_trials.scripts',\n"
+        "        'run.conformance')\n"
         "    any(part in m.name for part in elsewhere) or importlib.import_module(m.name)\n"
         "print(sorted({'torch', 'docker', 'jinja2'} & set(sys.modules)), len(sys.modules))\n"
         "import grader.catalog.tasks; print(*grader.catalog.tasks.find_tasks())\n"
