@@ -60,3 +60,16 @@ def add_command(
     )
     module.add_arguments(parser)
     return parser
+
+
+def add_subcommands(parser: argparse.ArgumentParser, package: str) -> None:
+    """Give a command subcommands: the modules beside it, with the same NAME, ORDER, add_arguments and run as commands.
+
+    Args:
+        parser: the command's; what it parses has `act`, the `run` of the subcommand.
+        package: the command's name as a package.
+    """
+    actions = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND", required=True)
+    for module in load_commands(package):
+        # Suppressed, so that `grader course --json check` and `grader course check --json` mean the same.
+        add_command(actions, module, default=argparse.SUPPRESS).set_defaults(act=module.run)

@@ -14,7 +14,7 @@ _TIMEOUT = httpx.Timeout(20.0, connect=5.0)
 
 
 class ServiceQueue:
-    """One service; a context manager."""
+    """One service."""
 
     def __init__(self, server: str, token: str) -> None:
         """Asks nothing yet.

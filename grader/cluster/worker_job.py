@@ -26,7 +26,6 @@ class WorkerJob:
 
     Attributes:
         need: what attempts it was submitted for need: `cpu`, `gpu1`, `gpu2`, …
-        worker: the name that its worker has in the queue.
         age_s: seconds that it has been running for; of one that waits 0.
         reason: why it waits, as the batch system says; "" where it does not.
         worker: the name that its worker has in the queue.
