@@ -5,8 +5,7 @@ from __future__ import annotations
 import httpx
 
 from grader.errors import InfraError, UsageError
-from grader.http.address import service_address
-from grader.http.connection import connection, reason_of
+from grader.http.connection import reason_of, worker_connection
 from grader.json_reader import read_value
 from grader.store.worker_demand import WorkerDemand
 
@@ -22,12 +21,7 @@ class ServiceQueue:
         Raises:
             UsageError: that is no address, its token would be read on the way, or there is none.
         """
-        if not token:
-            raise UsageError(
-                "--server takes the token of a worker in GRADER_WORKER_TOKEN or GRADER_WORKER_TOKEN_FILE"
-            )
-        self._url = service_address(server)
-        self._http = connection(self._url, token, _TIMEOUT)
+        self._url, self._http = worker_connection(server, token, _TIMEOUT)
 
     def demand(self) -> WorkerDemand:
         """What it wants of workers now.

@@ -14,6 +14,7 @@ import httpx
 
 from grader import __version__
 from grader.errors import UsageError
+from grader.http.address import service_address
 from grader.settings import settings
 
 _API = "/api/v1"
@@ -29,6 +30,20 @@ def connection(url: str, token: str, timeout: httpx.Timeout) -> httpx.Client:
     if token:
         headers["Authorization"] = f"Bearer {token}"
     return httpx.Client(base_url=url + _API, headers=headers, timeout=timeout, verify=_authorities())
+
+
+def worker_connection(server: str, token: str, timeout: httpx.Timeout) -> tuple[str, httpx.Client]:
+    """The address of a service, and a client that shows it the token of a worker.
+
+    Raises:
+        UsageError: that is no address, its token would be read on the way, or there is none.
+    """
+    if not token:
+        raise UsageError(
+            "--server takes the token of a worker in GRADER_WORKER_TOKEN or GRADER_WORKER_TOKEN_FILE"
+        )
+    url = service_address(server)
+    return url, connection(url, token, timeout)
 
 
 def _authorities() -> ssl.SSLContext | bool:

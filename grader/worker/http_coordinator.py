@@ -17,8 +17,7 @@ import httpx
 import structlog
 
 from grader.errors import InfraError, UsageError
-from grader.http.address import service_address
-from grader.http.connection import connection, is_hopeless, reason_of, retry_after
+from grader.http.connection import is_hopeless, reason_of, retry_after, worker_connection
 from grader.json_reader import read_value
 from grader.model.grade import SCHEMA
 from grader.model.submission import Submission
@@ -52,14 +51,9 @@ class HttpCoordinator:
         Raises:
             UsageError: that is no address, its token would be read on the way, or there is none.
         """
-        if not settings.worker_token:
-            raise UsageError(
-                "--server takes the token of a worker in GRADER_WORKER_TOKEN or GRADER_WORKER_TOKEN_FILE"
-            )
-        self._url = service_address(server)
+        self._url, self._http = worker_connection(server, settings.worker_token, _TIMEOUT)
         self._worker = worker
         self._lease_s = settings.lease_s
-        self._http = connection(self._url, settings.worker_token, _TIMEOUT)
         self._not_before = 0.0
         self._receipts: dict[StoredFile, str] = {}
 
