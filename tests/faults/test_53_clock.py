@@ -5,13 +5,13 @@ Deadlines count on the monotonic clock, leases on the database's. The jump is ma
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from grader.store.tables.attempt import AttemptState
+from tests.c_compiler import SHARED, compile_c
 from tests.faults.judged import assert_judged_once
 from tests.store.conftest import Server
 from tests.worker.conftest import Site
@@ -63,12 +63,9 @@ time_t time(time_t *to) {
 
 @pytest.fixture
 def shim(tmp_path: Path) -> Path:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler found; `apt-get install gcc` brings one")
     source, library = tmp_path / "shim.c", tmp_path / "shim.so"
     source.write_text(SHIM)
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", str(source), "-o", str(library), "-ldl"], check=True)
+    compile_c(source, to=library, options=("-O1", *SHARED, "-ldl"))
     return library
 
 

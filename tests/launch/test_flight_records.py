@@ -7,8 +7,6 @@ gloo's, whose records stand as NCCL's do while nobody answers.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from grader.launch.flight_records import FlightRecord, held_by, read_answer, rea
 from grader.launch.stacks import StackFrame, operation
 from grader.model.run import Ending
 from grader.probe.flight_recorder import summary
+from tests.c_compiler import SHARED, compile_c
 from tests.launch.conftest import Launch
 
 SHORT = {"silence_s": 0.8, "stack_gap_s": 0.8, "wall_s": 30.0, "probe": True}
@@ -46,11 +45,10 @@ for _ in range(3):
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The first lines of a script that can spin."""
-    compiler = shutil.which("cc") or pytest.skip("spinning needs a C compiler")
     folder = tmp_path_factory.mktemp("spin")
     (folder / "spin.c").write_text(SPIN)
     library = folder / "spin.so"
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, folder / "spin.c"], check=True)
+    compile_c(folder / "spin.c", to=library, options=("-O2", *SHARED))
     return START.format(spin=str(library))
 
 

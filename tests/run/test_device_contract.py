@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from grader.run.devices.quarantine import quarantined
+from tests.c_compiler import compile_c
 from tests.promised import script
 
 Python = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -86,13 +86,10 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a driver's library that tells of two GPUs."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler for a driver's library")
     folder = tmp_path_factory.mktemp("driver")
     (folder / "preset.c").write_text(PRESET)
     sources = [Path(__file__).parent / "devices" / "nvml_stub.c", folder / "preset.c"]
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", *sources], check=True)
+    compile_c(*sources, to=folder / "libnvidia-ml.so.1")
     return folder
 
 

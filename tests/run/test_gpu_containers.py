@@ -30,8 +30,9 @@ from grader.run.engine.container_settings import PairKey
 from grader.run.engine.ownership import ROLE, STATE, TOKEN, Ownership, state_name
 from grader.run.engine.warm_pool import WarmPool
 from grader.settings import settings
+from tests.c_compiler import compile_c
 from tests.run.devices.stub_driver import StubDriver
-from tests.run.gpus.engine import compile_c, engine_with_gpus
+from tests.run.gpus.engine import engine_with_gpus
 
 pytestmark = pytest.mark.slow
 
@@ -253,7 +254,7 @@ def test_hooks_of_cdi_write_before_the_root_is_read_only(tmp_path: Path) -> None
     told["root"] = {"path": str(root), "readonly": True}
     told["process"] |= {"terminal": False, "args": ["/writes"]}
     told["hooks"] = {"createContainer": [{"path": str(hook)}]}
-    compile_c(Path(__file__).with_name("gpus") / "writes.c", root / "writes", "-static")
+    compile_c(Path(__file__).with_name("gpus") / "writes.c", to=root / "writes", options=("-static",))
     (tmp_path / "config.json").write_text(json.dumps(told))
     state = tmp_path / "runc"
     ran = subprocess.run(

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
+from tests.c_compiler import compile_c
 
 
 class StubDriver:
     """One simulated driver; its GPUs may change at any time, as everybody who asks reads them anew."""
 
     def __init__(self, folder: Path) -> None:
-        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-        if compiler is None:
-            pytest.skip("no C compiler for a driver's library")
         self.folder = folder
         self._gpus = folder / "gpus"
-        source = Path(__file__).with_name("nvml_stub.c")
-        subprocess.run(
-            [compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", folder / "libnvidia-ml.so.1", source],
-            check=True,
-        )
+        compile_c(Path(__file__).with_name("nvml_stub.c"), to=folder / "libnvidia-ml.so.1")
 
     @property
     def environment(self) -> dict[str, str]:

@@ -17,18 +17,10 @@ import docker
 import pytest
 
 from grader.run.engine.client import engine_problem
+from tests.c_compiler import compile_c
 
 HERE = Path(__file__).parent
 _START_S = 60.0
-
-
-def compile_c(source: Path, to: Path, *options: str) -> None:
-    """Compile a file of C."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip(f"no C compiler for {source.name}")
-    to.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([compiler, *options, "-Wall", "-Werror", "-o", to, source], check=True)
 
 
 @contextlib.contextmanager
@@ -37,7 +29,7 @@ def engine_with_gpus(folder: Path) -> Iterator[str]:
     if os.getuid() or shutil.which("dockerd") is None or shutil.which("nsenter") is None:
         pytest.skip("starting an engine takes root, dockerd and nsenter")
     path = folder / "path"
-    compile_c(HERE / "driver.c", path / "libnvidia-ml.so.1", "-shared", "-fPIC")
+    compile_c(HERE / "driver.c", to=path / "libnvidia-ml.so.1")
     hook = path / "nvidia-container-runtime-hook"
     shutil.copy(HERE / "hook.sh", hook)
     hook.chmod(0o755)
