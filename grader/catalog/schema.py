@@ -9,15 +9,15 @@
     [limits]                        of one run; a profile may lower or raise each: [profiles.gpu.limits]
     [data]                          data sets the task can be judged on, and whether networks are scored on them
     [profiles.<name>]               where it runs: cpu (gloo), gpu (nccl), …
-    [targets.accuracy]              reached on the hidden split, per data set
+    [metrics.<name>]                what networks are measured by on hidden data, and have to reach there
     [targets.time]                  as a multiple of the slowest accepted style's calibrated median
     [artifacts."table.csv"]         files that scripts leave besides weights, which `examine()` is given
     [checks]                        rules that apply, warnings that gate acceptance here, hints that cost points here
     [expected]                      what the task asks of learning rate and batch; left out: nothing
     [[rubric]]                      items in the order of the report; points sum to 100
 
-A rubric item needs `requires` (rule codes that must not be found), `metric` (a target that must be met) or `answer`
-(what `examine()` says about the artifacts), or several of them.
+A rubric item needs `requires` (rule codes that must not be found), `metric` (a metric whose target must be met, or
+`time`) or `answer` (what `examine()` says about the artifacts), or several of them.
 `needs` says what a run must have for the item to show at all; rules know that of themselves.
 Partial credit: for `requires`, each code carries an equal share, and an error takes them all; for `metric`,
 `partial` lists shares for what misses the target by little.
@@ -29,12 +29,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from grader.catalog.metric_tables import EVERY
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
 Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 Code = Annotated[str, Field(pattern=r"^[A-Z]+\d{3}$")]
 Share = Annotated[float, Field(gt=0, lt=1)]
+Levels = Annotated[
+    dict[str, float],
+    BeforeValidator(lambda given: {EVERY: given} if isinstance(given, int | float) else given),
+    Field(min_length=1, examples=[{"digits": 0.9}]),
+]
+"""A number for each data set, or one for all."""
 
 
 class _Table(BaseModel):
@@ -80,11 +88,13 @@ class DataTable(_Table):
     no weights need be left, and `evaluate.py` only builds the network that weights have to fit if there are any.
     Every submission meets the classes under other numbers, script and scorer alike, so that weights and labels that a
     script brings along are worth nothing; `permute_labels = false` leaves them the numbers that they have elsewhere.
+    `samples` is what one sample is called, in the plural; speeds are told in it.
     """
 
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])]
     scored: bool = True
     permute_labels: bool = True
+    samples: Annotated[str, Field(pattern=r"^[a-z][a-z -]*$", max_length=32, examples=["tokens"])] = "images"
 
 
 class QuotedTable(_Table):
@@ -114,8 +124,30 @@ class ProfileTable(_Table):
     quoted: list[QuotedTable] = []
 
 
+class MetricTable(_Table):
+    """`[metrics.<name>]`: a figure that `evaluate()` returns under that name, and what it has to reach on hidden data.
+
+    `title` is what it is called within a sentence (left out: its name), `unit` stands behind its values, `decimals` are
+    shown. `at_least` where more is better, `at_most` where less is: a number for each data set, or one for all; a
+    metric without a target is shown only, and `direction` says which values are better. Learners read values on hidden
+    data in steps of `readable_step` (left out: 5 of the last decimal), always on their side of the target. `share` is
+    for values from 0 to 1, which scripts may report in percent. What `metrics.json` reports under `reported_as` (left
+    out: `val_<name>`) is held against the measure on the validation data.
+    """
+
+    title: Annotated[str, Field(min_length=1, max_length=60, examples=["bits per character"])] | None = None
+    unit: Annotated[str, Field(max_length=20, examples=["bits"])] = ""
+    decimals: Annotated[int, Field(ge=0, le=9, examples=[2])] = 3
+    direction: Annotated[Literal["max", "min"], Field(examples=["min"])] | None = None
+    at_least: Levels | None = None
+    at_most: Levels | None = None
+    readable_step: Annotated[float, Field(gt=0, examples=[0.005])] | None = None
+    share: bool = False
+    reported_as: Annotated[str, Field(pattern=r"^\w+$", max_length=64, examples=["val_loss"])] | None = None
+
+
 class AccuracyTarget(_Table):
-    """`[targets.accuracy]`: share of the hidden split to classify rightly, 0–1, for every data set of the task."""
+    """`[targets.accuracy]`: how `at_least` of `[metrics.accuracy]` was written before tasks named their metrics."""
 
     at_least: Annotated[dict[str, Share], Field(min_length=1, examples=[{"digits": 0.9}])]
 
@@ -127,7 +159,7 @@ class TimeTarget(_Table):
 
 
 class TargetsTable(_Table):
-    """`[targets]`: what the metrics have to reach."""
+    """`[targets]`: how long a run may take."""
 
     accuracy: AccuracyTarget | None = None
     time: TimeTarget | None = None
@@ -179,7 +211,8 @@ class ExpectedTable(_Table):
 class PartialCredit(_Table):
     """One entry of `partial`: reaching `of_target` × the target earns `share` of the points.
 
-    For accuracy `of_target` is below 1 (0.9: nine tenths of the target); for time above 1 (1.2: a fifth slower).
+    Where more is better `of_target` is below 1 (0.9: nine tenths of the target); where less is, and for time, above 1
+    (1.2: a fifth more).
     """
 
     of_target: Annotated[float, Field(gt=0, examples=[0.9])]
@@ -194,7 +227,7 @@ class RubricTable(_Table):
     points: Annotated[float, Field(gt=0, le=100, examples=[10])]
     must: bool = False
     requires: Annotated[list[Code], Field(examples=[["DATA001"]])] = []
-    metric: Annotated[Literal["accuracy", "time"] | None, Field(examples=["accuracy"])] = None
+    metric: Annotated[Name | None, Field(examples=["accuracy"])] = None
     answer: Annotated[Name | None, Field(examples=["table"])] = None
     needs: Annotated[Literal["ranks", "group", "machines", "gpus"] | None, Field(examples=["gpus"])] = None
     partial: Annotated[list[PartialCredit], Field(examples=[[{"of_target": 0.9, "share": 0.5}]])] = []
@@ -213,6 +246,7 @@ class TaskFile(_Table):
     limits: LimitsTable
     data: DataTable
     profiles: Annotated[dict[Name, ProfileTable], Field(min_length=1)]
+    metrics: dict[Name, MetricTable] = {}
     targets: TargetsTable = TargetsTable()
     artifacts: dict[Annotated[str, Field(pattern=r"^[\w-]+\.(csv|json|pt|safetensors)$")], ArtifactTable] = {}
     checks: ChecksTable = ChecksTable()

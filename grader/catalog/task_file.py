@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from grader.catalog import expected_optimisation
+from grader.catalog import expected_optimisation, metric_tables
 from grader.catalog.problems import Problem, close_to, not_toml, shaped, spelled
 from grader.catalog.schema import TaskFile
 from grader.catalog.toml_lines import Key, line_of, lines_of
@@ -66,31 +66,6 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
         place: Key = ("profiles", name, "datasets")
         strange = [n for n in _strings(_table(profiles, name).get("datasets")) if n not in wanted]
         found += [(place, f"{spelled(place)}: {n!r} is not in data.datasets; add it.") for n in strange]
-    targets = _table(raw, "targets")
-    levels = _table(_table(targets, "accuracy"), "at_least")
-    if _table(raw, "data").get("scored") is False and "accuracy" in targets:
-        found.append(
-            (
-                ("targets", "accuracy"),
-                "targets.accuracy: data.scored is false, so no accuracy is measured; remove one of the two.",
-            )
-        )
-    for name in wanted if levels else ():
-        if name not in levels:
-            found.append(
-                (
-                    ("targets", "accuracy", "at_least"),
-                    f"targets.accuracy.at_least: says nothing about {name}; add `{name} = 0.9`.",
-                )
-            )
-    for name in levels:
-        if name not in wanted:
-            found.append(
-                (
-                    ("targets", "accuracy", "at_least"),
-                    f"targets.accuracy.at_least: {name!r} is not in data.datasets{close_to(name, frozenset(wanted))}.",
-                )
-            )
     for name, artifact in _table(raw, "artifacts").items():
         table = name.endswith((".csv", ".json"))
         if isinstance(artifact, dict) and table != bool(artifact.get("columns")):
@@ -105,10 +80,11 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
                     ),
                 )
             )
-    return found + expected_optimisation.problems(raw.get("expected")) + _rubric(raw, targets)
+    found += metric_tables.problems(raw, wanted)
+    return found + expected_optimisation.problems(raw.get("expected")) + _rubric(raw)
 
 
-def _rubric(raw: dict[str, Any], targets: dict[str, Any]) -> list[tuple[Key, str]]:
+def _rubric(raw: dict[str, Any]) -> list[tuple[Key, str]]:
     found: list[tuple[Key, str]] = []
     items = (
         [(n, i) for n, i in enumerate(raw.get("rubric") or ()) if isinstance(i, dict)]
@@ -141,41 +117,12 @@ def _rubric(raw: dict[str, Any], targets: dict[str, Any]) -> list[tuple[Key, str
                     f"{spelled((*key, 'answer'))}: there are no artifacts to answer about; add one.",
                 )
             )
-        if metric in {"accuracy", "time"} and metric not in targets:
-            found.append(
-                (
-                    (*key, "metric"),
-                    f"{spelled((*key, 'metric'))}: there is no [targets.{metric}]; add the table.",
-                )
-            )
-        found += _partial(key, item)
+        found += metric_tables.item_problems(key, item, raw)
     points = [i.get("points") for _, i in items]
     numbers = [p for p in points if isinstance(p, int | float) and not isinstance(p, bool)]
     if items and len(numbers) == len(points) and abs(sum(numbers) - 100) > 1e-6:
         found.append((("rubric", 0), f"rubric: the points sum to {sum(numbers):g}; make them 100."))
     return found
-
-
-def _partial(key: Key, item: dict[str, Any]) -> list[tuple[Key, str]]:
-    partial = item.get("partial")
-    if not isinstance(partial, list) or not partial:
-        return []
-    key, metric = (*key, "partial"), item.get("metric")
-    if metric is None:
-        return [(key, f"{spelled(key)}: only an item with a `metric` has partial thresholds; remove it.")]
-    steps = [p.get("of_target") for p in partial if isinstance(p, dict)]
-    numbers = [s for s in steps if isinstance(s, int | float)]
-    side = "below" if metric == "accuracy" else "above"
-    if any((s >= 1) if side == "below" else (s <= 1) for s in numbers):
-        return [
-            (
-                key,
-                f"{spelled(key)}: for {metric}, of_target lies {side} 1, as it is a multiple of the target.",
-            )
-        ]
-    if numbers != sorted(numbers):
-        return [(key, f"{spelled(key)}: order the entries by of_target, smallest first.")]
-    return []
 
 
 def _codes_in(raw: dict[str, Any]) -> list[tuple[Key, str]]:

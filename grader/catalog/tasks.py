@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.catalog import expected_optimisation
+from grader.catalog import expected_optimisation, metric_tables
 from grader.catalog.datasets import dataset_names
 from grader.catalog.promised_submissions import promises_in, submissions_of
 from grader.catalog.rule_codes import known_codes
@@ -20,7 +20,7 @@ from grader.errors import TaskError, UsageError
 from grader.model.precondition import Precondition
 from grader.model.promise import PromisedSubmission
 from grader.model.syntax_tree import parse_text
-from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Target, Task
+from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Task
 from grader.plugins.sources import COURSE_FOLDERS
 
 if TYPE_CHECKING:
@@ -174,11 +174,6 @@ def _version(folder: Path, skeleton: Path) -> str:
 
 
 def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
-    targets = []
-    if parsed.targets.accuracy is not None:
-        targets.append(Target("accuracy", at_least=dict(parsed.targets.accuracy.at_least)))
-    if parsed.targets.time is not None:
-        targets.append(Target("time", factor=parsed.targets.time.factor))
     return Task(
         name=folder.name,
         title=parsed.title,
@@ -197,7 +192,9 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         scored=parsed.data.scored,
         permute_labels=parsed.data.permute_labels,
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
-        targets=tuple(targets),
+        metrics=metric_tables.metrics(parsed),
+        samples=parsed.data.samples,
+        targets=metric_tables.targets(parsed, parsed.data.datasets),
         artifacts=tuple(
             Artifact(name, tuple(table.columns.items())) for name, table in parsed.artifacts.items()
         ),

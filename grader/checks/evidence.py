@@ -82,7 +82,7 @@ class Evidence:
             self,
             expected=task.expected,
             scored=task.scored,
-            accuracy_target=task.accuracy_target(self.facts.dataset),
+            accuracy_target=task.levels(self.facts.dataset).get("accuracy"),
             calibration=calibration,
         )
 

@@ -82,7 +82,7 @@ class Evaluator:
             TaskError: the task's evaluate.py failed.
         """
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
-        request["model_size"], request["target"] = model_size, task.accuracy_target(dataset.name)
+        request["model_size"], request["target"] = model_size, task.levels(dataset.name).get("accuracy")
         if task.artifacts:
             request["run"] = circumstances(workspace, dataset)
         if end is not None:

@@ -173,7 +173,7 @@ def pay(outcome: Outcome, what: str = "It") -> str:
 
 def accuracy(item: RubricItem, outcome: Outcome) -> Part:
     """The hidden accuracy against its target."""
-    target, evaluation = outcome.task.accuracy_target(outcome.dataset), outcome.evaluation
+    target, evaluation = outcome.task.levels(outcome.dataset).get("accuracy"), outcome.evaluation
     if evaluation is None or target is None:
         if outcome.completed:
             return Part(0.0, ItemState.NOT_SEEN, "The weights were not scored.", not_seen=1.0)

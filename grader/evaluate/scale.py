@@ -103,12 +103,12 @@ def _showable(item: RubricItem, task: Task, conditions: ScaleConditions) -> tupl
 
 
 def _no_target(item: RubricItem, task: Task, conditions: ScaleConditions) -> str:
-    target = task.target(item.metric) if item.metric is not None else None
-    if item.metric == "time" and not conditions.clock:
-        return "There is no reference time here to hold a run against."
-    if item.metric == "accuracy" and (target is None or conditions.dataset not in (target.at_least or {})):
-        return f"The task sets no accuracy for {conditions.dataset}."
-    return ""
+    if item.metric == "time":
+        return "" if conditions.clock else "There is no reference time here to hold a run against."
+    metric = task.metric(item.metric) if item.metric is not None else None
+    if metric is None or metric.name in task.levels(conditions.dataset):
+        return ""
+    return f"The task sets no {metric.title} for {conditions.dataset}."
 
 
 def _shares(points: list[float]) -> list[float]:

@@ -245,7 +245,7 @@ def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> di
         speedup, alone = None, None
     return {
         "accuracy": hidden.get("accuracy"),
-        "accuracy_target": task.accuracy_target(dataset),
+        "accuracy_target": task.levels(dataset).get("accuracy"),
         "loss": hidden.get("loss"),
         "validation_accuracy": validation.get("accuracy"),
         "validation_loss": validation.get("loss"),

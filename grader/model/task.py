@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.model.metric import Metric
 from grader.model.precondition import Precondition
 
 
@@ -55,13 +56,13 @@ class Target:
     """What a metric has to reach.
 
     Attributes:
-        metric: `accuracy` (hidden split, 0–1) or `time` (see `judging`).
-        at_least: threshold by data set name for metrics where more is better.
+        metric: name of one of the task's metrics, or `time`.
+        levels: what a metric has to reach on hidden data, by data set name.
         factor: for `time`: allowed multiple of the slowest accepted style's calibrated median.
     """
 
     metric: str
-    at_least: dict[str, float] | None = None
+    levels: dict[str, float] | None = None
     factor: float | None = None
 
 
@@ -142,6 +143,8 @@ class Task:
         scored: networks are scored on the data; otherwise the data is there for scripts that want it, and weights are
             held against the network alone, if there are any.
         permute_labels: classes have other numbers for every submission.
+        metrics: what networks are measured by, the one that says most first.
+        samples: what one sample of its data is called, in the plural: images, sequences, tokens.
         artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
         second_look: a run that went wrong may be made again, line by line, to see which line is to blame.
     """
@@ -169,6 +172,8 @@ class Task:
     artifacts: tuple[Artifact, ...] = ()
     second_look: bool = True
     permute_labels: bool = True
+    metrics: tuple[Metric, ...] = ()
+    samples: str = "samples"
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""
@@ -178,7 +183,11 @@ class Task:
         """The target for that metric, or None."""
         return next((t for t in self.targets if t.metric == metric), None)
 
-    def accuracy_target(self, dataset: str) -> float | None:
-        """The accuracy to reach on a data set, None where the task sets none."""
-        target = self.target("accuracy")
-        return (target.at_least or {}).get(dataset) if target is not None else None
+    def metric(self, name: str) -> Metric | None:
+        """The metric of that name, or None."""
+        return next((m for m in self.metrics if m.name == name), None)
+
+    def levels(self, dataset: str) -> dict[str, float]:
+        """What each metric has to reach on a data set, by its name; without those that the task sets no target for."""
+        every = {t.metric: (t.levels or {}).get(dataset) for t in self.targets}
+        return {name: level for name, level in every.items() if level is not None}

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.idx import images_bytes, labels_bytes
+from grader.model.metric import ACCURACY
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
 
 EVALUATE = """\
@@ -60,7 +61,8 @@ def make_task(folder: Path, rubric: tuple[RubricItem, ...] = (), must: tuple[str
         checks=(),
         must=must,
         profiles=(CPU, GPU),
-        targets=(Target("accuracy", at_least={"noise": 0.9}), Target("time", factor=1.5)),
+        metrics=(ACCURACY,),
+        targets=(Target("accuracy", levels={"noise": 0.9}), Target("time", factor=1.5)),
         rubric=rubric,
         statement="",
     )

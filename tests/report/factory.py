@@ -21,6 +21,7 @@ from grader.model.diagnosis import Diagnosis
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import CheckResult, Grade, ItemState, RubricResult, State, Verdict
+from grader.model.metric import ACCURACY
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting, WrittenFile
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Limits, Profile, RubricItem, Target, Task
@@ -151,7 +152,8 @@ def task() -> Task:
         checks=(),
         must=("DATA002",),
         profiles=(Profile("cpu", "gloo", 2, 1, Limits(120, 4 << 30, 1 << 28, 4 << 20)),),
-        targets=(Target("accuracy", at_least={"digits": 0.9}), Target("time", factor=1.35)),
+        metrics=(ACCURACY,),
+        targets=(Target("accuracy", levels={"digits": 0.9}), Target("time", factor=1.35)),
         rubric=rubric,
         statement="Make it run on all GPUs.",
     )

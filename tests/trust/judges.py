@@ -77,7 +77,7 @@ def short_task(attack: Attack) -> Task:
     return replace(
         task,
         targets=(
-            Target("accuracy", at_least={"digits": _ACCURACY}),
+            Target("accuracy", levels={"digits": _ACCURACY}),
             *(t for t in task.targets if t.metric != "accuracy"),
         ),
         profiles=tuple(
