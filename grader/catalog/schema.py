@@ -17,7 +17,7 @@
     [[rubric]]                      items in the order of the report; points sum to 100
 
 A rubric item needs `requires` (rule codes that must not be found), `metric` (a metric whose target must be met, or
-`time`) or `answer` (what `examine()` says about the artifacts), or several of them.
+`time`) or `answer` (what `examine()` says about the artifacts and the run), or several of them.
 `needs` says what a run must have for the item to show at all; rules know that of themselves.
 Partial credit: for `requires`, each code carries an equal share, and an error takes them all; for `metric`,
 `partial` lists shares for what misses the target by little.

@@ -110,13 +110,6 @@ def _rubric(raw: dict[str, Any]) -> list[tuple[Key, str]]:
                     f'{spelled(key)}: nothing earns its points. Add `requires = ["DATA001"]` or `metric = "time"`.',
                 )
             )
-        if item.get("answer") is not None and not raw.get("artifacts"):
-            found.append(
-                (
-                    (*key, "answer"),
-                    f"{spelled((*key, 'answer'))}: there are no artifacts to answer about; add one.",
-                )
-            )
         found += metric_tables.item_problems(key, item, raw)
     points = [i.get("points") for _, i in items]
     numbers = [p for p in points if isinstance(p, int | float) and not isinstance(p, bool)]

@@ -89,10 +89,11 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
     parsed, problems = parse(text, known_codes(), dataset_names())
     entry_point = parsed.launch.entry_point if parsed else "train.py"
     wanted = ["build_model()", "evaluate(model, images, labels)"]
+    examined = parsed is not None and (parsed.artifacts or any(item.answer for item in parsed.rubric))
     if parsed is not None and not parsed.data.scored:
         # Where nothing is scored, the network is all that weights can be held against, and there may be none.
-        wanted = [] if parsed.artifacts else wanted[:1]
-    if parsed is not None and parsed.artifacts:
+        wanted = [] if examined else wanted[:1]
+    if examined:
         wanted.append("examine(left, run)")
     problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point, wanted)]
     named = _named_reference(text)

@@ -11,14 +11,13 @@ from statistics import fmean
 
 from grader.checks.run.step_times import StepTime, every_step_time
 from grader.model.dataset import PreparedDataset
-from grader.run.record_reader import read_record
-from grader.run.trace_reader import read_trace
-from grader.run.workspace import Workspace
+from grader.model.run import RunRecord
+from grader.model.trace import Trace
 
 _NUM_SIZES = 64
 
 
-def circumstances(workspace: Workspace, dataset: PreparedDataset) -> dict[str, float]:
+def circumstances(record: RunRecord, trace: Trace, dataset: PreparedDataset) -> dict[str, float]:
     """Facts of one run by name.
 
     `world_size`, `wall_s` and `cpu_s` (slowest rank) are seen from outside. `steps` (of the rank that took most) and
@@ -30,8 +29,6 @@ def circumstances(workspace: Workspace, dataset: PreparedDataset) -> dict[str, f
     evaluation, on average over all and `quick_step_s_of_<B>` over all but the slowest quarter, which may have been the
     first.
     """
-    record = read_record(workspace.record)
-    trace = read_trace([workspace.trace(rank) for rank in range(record.world_size)])
     steps = [step for rank in trace.ranks for step in rank.steps]
     peaks = [end.fields.get("peak_device_bytes") for rank in trace.ranks for end in rank.events("end")]
     return by_batch_size(one for rank in trace.ranks for one in every_step_time(rank)) | {

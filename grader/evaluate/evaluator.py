@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from grader.errors import InfraError, TaskError
-from grader.evaluate.circumstances import circumstances
 from grader.evaluate.local_scorer import LocalScorer
 from grader.evaluate.measurement_files import write_stored
+from grader.evaluate.run_accounts import read_account
 from grader.evaluate.run_scoring import ScoringRequest
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
@@ -83,8 +83,8 @@ class Evaluator:
         """
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
         request["model_size"], request["target"] = model_size, task.levels(dataset.name).get("accuracy")
-        if task.artifacts:
-            request["run"] = circumstances(workspace, dataset)
+        if task.examined:
+            request["run"] = asdict(read_account(workspace, dataset))
         if end is not None:
             seen = {"visible": end.folders.visible, "hidden": end.folders.hidden} if task.scored else {}
             source = (task.folder / "evaluate.py").read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.evaluate.results import Row, read_results
 from grader.evaluate.weight_files import fingerprint, fingerprints, load_weights, not_finite
 from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
+from grader.model.run_account import RunAccount
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +39,8 @@ class ScoringRequest:
     `visible` and `hidden` are "" where the task scores nothing: weights are then held against the network, if there
     are any. `class_labels`: label that each class has in this attempt, []: as prepared. `model_size`: what
     `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with the columns of a table and
-    their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`: facts of the run that it is
-    told; `target`: hidden accuracy that the task asks for.
+    their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`: the account of the run that
+    it is told, as data; `target`: hidden accuracy that the task asks for.
     """
 
     op: str
@@ -53,7 +54,7 @@ class ScoringRequest:
     model_size: str = ""
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
     questions: list[str] = field(default_factory=list)
-    run: dict[str, float] = field(default_factory=dict)
+    run: dict[str, Any] = field(default_factory=dict)
     target: float | None = None
 
 
@@ -197,16 +198,17 @@ def _answers(
     Raises:
         TaskFaultError: it fails without any files, too, so the files are not to blame.
     """
+    run = RunAccount.from_json(request.run)
     try:
-        return _examined(module, results, request.run)
+        return _examined(module, results, run)
     except TaskFaultError as error:
-        _examined(module, {}, request.run)
+        _examined(module, {}, run)
         said = f"What the run left makes the task's {error}."
         return {name: Answer(None, said) for name in request.questions}
 
 
 def _examined(
-    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], run: dict[str, float]
+    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], run: RunAccount
 ) -> dict[str, Answer]:
     found = _author(lambda: module.examine(results, run), "`examine()`")
     if not isinstance(found, dict):

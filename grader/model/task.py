@@ -107,7 +107,7 @@ class RubricItem:
         requires: rule codes that must not be found.
         metric: name of a target that must be met, or None.
         steps: partial credit for a metric: (threshold, share of the points 0–1), ascending; empty = all or nothing.
-        answer: name of what the task's `examine()` says about its artifacts, "" for none.
+        answer: name of what the task's `examine()` says about its artifacts and the run, "" for none.
         needs: what a run must have for the item to show, beyond what its rules need; None for nothing.
     """
 
@@ -174,6 +174,11 @@ class Task:
     permute_labels: bool = True
     metrics: tuple[Metric, ...] = ()
     samples: str = "samples"
+
+    @property
+    def examined(self) -> bool:
+        """Whether the task's `examine()` is asked about a run."""
+        return bool(self.artifacts) or any(item.answer for item in self.rubric)
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""

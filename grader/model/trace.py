@@ -1,7 +1,7 @@
 """What the ranks told: the probe's events of one run, parsed, rank by rank.
 
-Field meanings and units are those of `grader.probe.events`. Everything here was said inside the learner's own
-process and can be forged with effort; `record` (from outside) is what it is held against.
+Field meanings and units are those of `grader.probe.events`. All was said inside the learner's own process and can be
+forged with effort; `record` (from outside) is what it is held against.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from grader.model.call_site import Site
 from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange, Sums
+from grader.model.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Collective:
     """A collective, or a call of the store; `n` counts calls at its site.
 
     `named`: a function of `torch.distributed` was called for it; otherwise it was seen at the process group alone.
+    `ranks`: among which, None: all; `forward`: called within a trained model's forward pass.
     """
 
     name: str
@@ -57,9 +59,7 @@ class Collective:
     seconds: float | None = None
     named: bool = True
     ranks: tuple[int, ...] | None = None
-    """Among which ranks; None: all."""
     forward: bool = False
-    """Called within a trained model's forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +254,7 @@ class RankTrace:
         start: None where the probe never started.
         ended: True when the END event arrived: the script ran to its end (or raised) with the probe alive.
         problems: sentences about garbage, truncation or impossible order found while reading.
-        suspicions: sentences about what honest code cannot produce (events for another rank or process, times that
-            the supervisor's stamps contradict, …); staff only.
+        suspicions: sentences about what honest code cannot produce (times that receipt contradicts, …); staff only.
         num_lines: lines received; num_bytes: of these lines; last_t: receipt of the last one, seconds.
     """
 
@@ -275,6 +274,7 @@ class RankTrace:
     saves: tuple[Save, ...] = ()
     files: tuple[FileWrite, ...] = ()
     line_changes: tuple[LineChange, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
     others: tuple[Event, ...] = ()
     problems: tuple[str, ...] = ()
     suspicions: tuple[str, ...] = ()

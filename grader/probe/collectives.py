@@ -15,7 +15,7 @@ import weakref
 from types import FrameType
 from typing import Any
 
-from grader.probe import code_locations, events, layouts, models
+from grader.probe import code_locations, events, layouts, models, traffic
 from grader.probe.code_locations import CodeLocation
 from grader.probe.patches import guarded, outermost, replace, skip_compiling, within
 from grader.probe.process_groups import holders
@@ -126,9 +126,11 @@ def _group_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return next((value for value in (kwargs.get("group"), *args) if isinstance(value, kind)), None)
 
 
-def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _called(name: str, started_s: float, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     site = code_locations.here()
     n = _count_if_written(name, site)
+    among = _among(_group_of(args, kwargs))
+    traffic.add_called(name, site, among.get("ranks"), result, args, kwargs)
     if n:
         _write(
             name,
@@ -138,7 +140,7 @@ def _called(name: str, started_s: float, args: tuple[Any, ...], kwargs: dict[str
             reduce_op=_reduce_op(name, args, kwargs),
             async_op=bool(kwargs.get("async_op", False)),
             seconds=round(writer.now() - started_s, 6),
-            **_among(_group_of(args, kwargs)),
+            **among,
         )
 
 
@@ -160,10 +162,12 @@ def _issued(method: str, tensors: Any, frame: FrameType, group: Any) -> None:
     name = _METHODS.get(method.removeprefix("_"), method)
     site = code_locations.here(frame)
     n = _count_if_written(name, site)
+    among = _among(group)
+    traffic.add(name, site, among.get("ranks"), None, tensors)
     if n:
         tensor = tensors[0] if tensors else None
         numbers = tensor[0] if isinstance(tensor, list) and tensor else tensor
-        _write(name, site, n, numbers, named=False, **_among(group))
+        _write(name, site, n, numbers, named=False, **among)
 
 
 def _of_the_wrapper(frame: FrameType | None) -> bool:
@@ -258,6 +262,7 @@ def _asked_store(name: str, started_s: float, frame: FrameType) -> None:
         return
     site = code_locations.here(frame)
     n = _count_if_written(f"store.{name}", site)
+    traffic.add(f"store.{name}", site, None, None, None)
     if n:
         _write(f"store.{name}", site, n, None, seconds=round(writer.now() - started_s, 6))
 
@@ -286,7 +291,7 @@ def install() -> None:
 
 
 def _collective(name: str) -> Any:
-    def after(_result: Any, started_s: float, *args: Any, **kwargs: Any) -> None:
-        _called(name, started_s, args, kwargs)
+    def after(result: Any, started_s: float, *args: Any, **kwargs: Any) -> None:
+        _called(name, started_s, result, args, kwargs)
 
     return outermost("collective", after)

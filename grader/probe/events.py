@@ -26,6 +26,11 @@ COLLECTIVE
     without reduce_op and seconds; the first 64 calls per site, then every 64th. Calls that another collective makes
     inside don't count. Also ranks, where it went among some ranks only; and forward, true where it was called within a
     trained model's forward pass.
+TRAFFIC
+    all calls of a collective or message from one line, told at the end of the script: name, site, ranks (where it went
+    among some ranks only, else null), peer (the other rank of a message, null where it isn't known), calls, bytes (of
+    the tensors that this rank put in or, of a message, received; null where it gave objects). Named as in COLLECTIVE,
+    what `batch_isend_irecv` begins as `isend` and `irecv`; at most 512 lines.
 MESH
     dims (of a device mesh: name and the ranks along it that this one is among; only those not told before), site.
 PARALLEL
@@ -170,6 +175,7 @@ START = "start"
 UNSUPPORTED = "unsupported"
 GROUP = "group"
 COLLECTIVE = "collective"
+TRAFFIC = "traffic"
 MESH = "mesh"
 PARALLEL = "parallel"
 PLACED = "placed"

@@ -37,6 +37,7 @@ from grader.probe import (
     random_states,
     sampling,
     seeds,
+    traffic,
     trained_models,
     updates,
     wrappers,
@@ -202,6 +203,7 @@ def _exception(error: BaseException) -> None:
 
 @guarded("end")
 def _end() -> None:
+    traffic.tell()
     torch = sys.modules.get("torch")
     on_device = torch is not None and torch.cuda.is_initialized()
     writer.write(

@@ -11,6 +11,7 @@ from typing import Any
 from grader.model import trace as model
 from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange
+from grader.model.traffic import Traffic
 from grader.probe import events
 from grader.run.trace_fields import Fields, plain
 
@@ -246,6 +247,18 @@ def line_change(f: Fields, t: float) -> LineChange:
     )
 
 
+def traffic(f: Fields, _t: float) -> Traffic:
+    """TRAFFIC."""
+    return Traffic(
+        name=f.text("name"),
+        site=f.site(),
+        ranks=f.maybe("ranks", f.wholes),
+        peer=f.maybe("peer", f.whole),
+        calls=f.whole("calls"),
+        bytes=f.maybe("bytes", f.whole),
+    )
+
+
 def other(kind: str, t: float, decoded: dict[str, Any]) -> model.Event | None:
     """Any kind without a record of its own; None for a kind that nobody knows."""
     if kind not in _GENERIC:
@@ -264,5 +277,6 @@ TIMED: dict[str, tuple[str, Callable[[Fields, float], Any]]] = {
     events.SAVE: ("saves", save),
     events.FILE: ("files", file_write),
     events.LINE_CHANGE: ("line_changes", line_change),
+    events.TRAFFIC: ("traffic", traffic),
 }
 """Kinds that need nothing but their own fields and time: where they are kept, and how they are read."""

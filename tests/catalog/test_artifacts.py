@@ -93,7 +93,10 @@ def test_its_author_is_told_what_makes_no_sense(
     assert said in complaint()
 
 
-def test_an_answer_needs_something_to_be_about(task_folder: Path) -> None:
+def test_an_answer_may_be_about_the_run_alone(task_folder: Path) -> None:
     path = task_folder / "task.toml"
-    path.write_text(path.read_text().replace('metric = "time"', 'answer = "table"'))
-    assert "rubric[2].answer: there are no artifacts to answer about" in complaint()
+    path.write_text(path.read_text().replace('metric = "time"', 'answer = "by-hand"'))
+    assert complaint().endswith("evaluate.py: defines no function `examine`; add it.")
+    with (task_folder / "evaluate.py").open("a") as file:
+        file.write("def examine(left, run): ...\n")
+    assert load_task("two-ranks").examined

@@ -1,0 +1,104 @@
+"""All that ranks exchange is counted, call by call and byte by byte, for each line of the script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.probe.warm_ranks import Ran
+
+START = "dist.init_process_group('gloo')\nrank = dist.get_rank()\nworld = dist.get_world_size()\n"
+RING = (
+    START
+    + """\
+chunk = torch.ones(25)
+for _ in range(100):
+    sent = dist.isend(chunk, (rank + 1) % world)
+    dist.recv(torch.empty(25), (rank - 1) % world)
+    sent.wait()
+dist.barrier()
+dist.destroy_process_group()
+"""
+)
+
+
+def told(ran: Ran, rank: int = 0) -> set[tuple[str, int | None, int, int | None]]:
+    """(name, other rank, calls, bytes) of each line."""
+    return {(one.name, one.peer, one.calls, one.bytes) for one in ran.ranks[rank].traffic}
+
+
+def test_a_ring_by_hand(ranks: Callable[..., Ran]) -> None:
+    """Of a hundred rounds every one counts, though only some are told as they are made."""
+    ran = ranks(RING, nproc=3)
+    for rank in range(3):
+        ahead, behind = (rank + 1) % 3, (rank - 1) % 3
+        assert told(ran, rank) == {
+            ("isend", ahead, 100, 10_000),
+            ("recv", behind, 100, 10_000),
+            ("barrier", None, 1, 0),
+        }
+        (send,) = (one for one in ran.ranks[rank].traffic if one.name == "isend")
+        assert send.site is not None
+        assert (send.site.path, send.site.line, send.ranks) == ("train.py", 7, None)
+
+
+# What two ranks write → what rank 0 tells of it.
+WAYS = {
+    "a batch of messages": (
+        """\
+ops = [dist.P2POp(dist.isend, torch.ones(4), 1 - rank), dist.P2POp(dist.irecv, torch.empty(4), 1 - rank)]
+for work in dist.batch_isend_irecv(ops):
+    work.wait()
+""",
+        {("isend", 1, 1, 16), ("irecv", 1, 1, 16)},
+    ),
+    "whoever sent": (
+        "dist.send(torch.ones(4), group_dst=0) if rank else dist.recv(torch.empty(4))",
+        {("recv", 1, 1, 16)},
+    ),
+    "what a rank puts in, wherever it stands": (
+        """\
+x = torch.ones(4, dtype=torch.float64)
+dist.all_gather([torch.empty(4, dtype=torch.float64) for _ in range(2)], x)
+dist.all_to_all_single(output=torch.empty(4, dtype=torch.float64), input=x)
+dist.all_reduce(op=dist.ReduceOp.MAX, tensor=x)
+""",
+        {("all_gather", None, 1, 32), ("all_to_all_single", None, 1, 32), ("all_reduce", None, 1, 32)},
+    ),
+    "objects, whose size nobody knows": (
+        "dist.broadcast_object_list([rank], src=0)",
+        {("broadcast_object_list", None, 1, None)},
+    ),
+    "below all names": (
+        """\
+from torch.distributed import _functional_collectives as funcol
+funcol.wait_tensor(funcol.all_reduce(torch.ones(4), 'sum', dist.group.WORLD))
+""",
+        {("all_reduce", None, 1, 16)},
+    ),
+    "through the store": (
+        "dist.distributed_c10d._get_default_store().set(f'mine{rank}', 'x')",
+        {("store.set", None, 1, None)},
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_way_to_exchange(ranks: Callable[..., Ran], way: str) -> None:
+    script, expected = WAYS[way]
+    assert told(ranks(START + script + "\ndist.barrier()")) == {*expected, ("barrier", None, 1, 0)}
+
+
+def test_what_ddp_sends_for_itself_is_nobodys_line(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(START + "DDP(nn.Linear(4, 2))(torch.ones(1, 4)).sum().backward()")
+    assert told(ran) == set()
+
+
+def test_a_group_of_some_ranks_is_told(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        START + "pair = dist.new_group([0, 2])\nif rank != 1: dist.all_reduce(torch.ones(1), group=pair)",
+        nproc=3,
+    )
+    (one,) = ran.ranks[2].traffic
+    assert (one.name, one.ranks, one.calls) == ("all_reduce", (0, 2), 1)
