@@ -197,6 +197,16 @@ def _dates(key: Key, item: dict[str, Any]) -> list[tuple[Key, str]]:
     if item.get("late") == "reduced" and not item.get("late_loss"):
         where = (*key, "late")
         found.append((where, f"{spelled(where)}: by how much? Add `late_loss = 0.1`, a share for each day."))
+    late = item.get("late", "closed")
+    for name, needs in (("late_loss", ("reduced",)), ("late_days", ("accepted", "reduced"))):
+        if item.get(name) and late not in needs:
+            where, wanted = (*key, name), " or ".join(f'`late = "{one}"`' for one in needs)
+            found.append(
+                (
+                    where,
+                    f"{spelled(where)}: says nothing where late is {late!r}; write {wanted}, or remove it.",
+                )
+            )
     return found
 
 
@@ -212,6 +222,7 @@ def _course(parsed: CourseTable, path: Path) -> Course:
             due=_duration(i.due),
             late=i.late,
             late_loss=i.late_loss,
+            late_days=i.late_days,
             hidden_until_due=i.hidden_until_due,
             max_per_day=i.max_per_day,
             max_total=i.max_total,

@@ -35,7 +35,8 @@ class CourseItemTable(_Table):
     """`[[tasks]]`: a task of the course and its terms.
 
     `late` says what happens after the due date: `closed` takes nothing more, `accepted` takes and marks it, `reduced`
-    takes `late_loss` of the points for each day begun. `hidden_until_due` keeps points from learners until then.
+    takes `late_loss` of the points for each day begun; both end after `late_days`, where that is set.
+    `hidden_until_due` keeps points from learners until then.
     """
 
     task: Annotated[Name, Field(examples=["ddp-toy"])]
@@ -47,6 +48,7 @@ class CourseItemTable(_Table):
     due: After | None = None
     late: Annotated[Literal["closed", "accepted", "reduced"], Field(examples=["closed"])] = "closed"
     late_loss: Annotated[float, Field(ge=0, le=1, examples=[0.1])] = 0.0
+    late_days: Annotated[int, Field(ge=1, le=9999, examples=[3])] | None = None
     hidden_until_due: bool = False
     max_per_day: Annotated[int, Field(ge=1, examples=[20])] | None = None
     max_total: Annotated[int, Field(ge=1, examples=[100])] | None = None

@@ -21,13 +21,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from grader.checks.answers import check_data, check_texts, check_tuples, must_be
 from grader.checks.code_constants import code_tuple, unknown_codes
 from grader.checks.evidence import Evidence
 from grader.checks.needed_lines import in_own_names
+from grader.checks.rule_failures import failure_of
 from grader.checks.run.failed_run import FailedRun
 from grader.errors import GraderError
 from grader.model.diagnosis import Diagnosis
-from grader.model.finding import Finding, Severity
+from grader.model.finding import Finding, Location, Severity
 from grader.model.run import Ending
 from grader.plugins.loader import Plugin, failure, load, taken_twice
 from grader.plugins.problems import PluginProblem
@@ -62,31 +64,47 @@ def load_explanations() -> tuple[Explanation, ...]:
     return _load(stamp(DIAGNOSES))
 
 
-def diagnose(evidence: Evidence, findings: Sequence[Finding] = ()) -> Diagnosis | None:
+def diagnose(
+    evidence: Evidence, findings: Sequence[Finding] = ()
+) -> tuple[Diagnosis | None, tuple[Finding, ...]]:
     """The one explanation of a run that crashed, stood still, or ran out of time or memory; else None.
 
     Args:
         evidence: the run.
         findings: what the rules found, gravest first.
 
-    Raises:
-        TaskError, InfraError: an explanation failed, and it is the course's own or not; never the learner's fault.
+    Returns:
+        The explanation, and for staff those that failed, as `rule_failures` tells of them: the next one was asked.
     """
     if evidence.record.ending in (Ending.COMPLETED, Ending.INTERRUPTED):
-        return None
-    case = FailedRun(evidence)
+        return None, ()
+    case, failures = FailedRun(evidence), []
     for one in load_explanations():
         try:
-            found = one.diagnose(case)
-        except GraderError:
-            raise
-        except Exception as error:
-            raise failure(f"diagnosis {one.id} failed", one.file, "diagnose", error) from error
+            found = _asked(one, case)
+        except GraderError as error:
+            failures.append(failure_of(one.id, error))
+            continue
         if found is not None:
             path = found.where[0].path if found.where else ""
             found = replace(found, id=one.id, hint=in_own_names(found.hint, evidence.script, path))
-            return _led(found, (f for f in findings if f.code in one.told_by))
-    return None
+            return _led(found, (f for f in findings if f.code in one.told_by)), tuple(failures)
+    return None, tuple(failures)
+
+
+def _asked(one: Explanation, case: FailedRun) -> Diagnosis | None:
+    try:
+        found = one.diagnose(case)
+        if found is not None:
+            must_be(Diagnosis, found)
+            check_texts(title=found.title, explanation=found.explanation, hint=found.hint)
+            check_tuples(where=(found.where, Location), ranks=(found.ranks, int))
+            check_data(details=found.details)
+        return found
+    except GraderError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise failure(f"diagnosis {one.id} failed", one.file, "diagnose", error) from error
 
 
 def _led(found: Diagnosis, findings: Iterable[Finding]) -> Diagnosis:

@@ -83,7 +83,7 @@ def lint_script(script: Script) -> tuple[Finding, ...]:
         try:
             found += [_finding(rule, hit) for hit in rule.source_hits(script)]
         except GraderError as error:
-            found.append(failure_of(rule, error))
+            found.append(failure_of(rule.code, error))
     return tuple(sorted(found, key=_order))
 
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from grader.checks.advice import advice_for
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import continued
-from grader.checks.rule import Hit, Observation, Rule, advice_for, load_rules
+from grader.checks.rule import Hit, Observation, Rule, load_rules
 from grader.checks.rule_failures import check_of, failure_of
 from grader.checks.source.script import Script
 from grader.errors import GraderError
@@ -126,7 +127,7 @@ def _or_failure(rule: Rule, judge: Callable[[Rule], _Judged]) -> _Judged:
     try:
         return judge(rule)
     except GraderError as error:
-        return _Judged(rule, (failure_of(rule, error),), check_of(rule))
+        return _Judged(rule, (failure_of(rule.code, error),), check_of(rule))
 
 
 def _judge_rule(rule: Rule, evidence: Evidence) -> _Judged:

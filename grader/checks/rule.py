@@ -27,6 +27,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from grader.catalog.rule_codes import code_of
+from grader.checks.answers import check_data, check_texts, check_tuples, must_be
 from grader.checks.code_constants import code_tuple, unknown_codes
 from grader.checks.needed_lines import with_needed_lines
 from grader.errors import GraderError
@@ -63,6 +64,11 @@ class Hit:
     evidence: EvidenceKind = EvidenceKind.TRACE
     fix: Fix | None = None
 
+    def __post_init__(self) -> None:
+        check_texts(message=self.message, hint=self.hint)
+        check_tuples(where=(self.where, Location), ranks=(self.ranks, int))
+        check_data(details=self.details)
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -81,19 +87,11 @@ class Observation:
     hits: tuple[Hit, ...] = ()
     evidence: tuple[EvidenceKind, ...] = (EvidenceKind.TRACE,)
 
-
-def advice_for(seen: Hit, hits: tuple[Hit, ...]) -> tuple[str, Fix | None]:
-    """What to write about what was seen in a run, in words and as edits, both from one place.
-
-    Where only the source knows the edits, its words stand beside them: of a hit on the same line, else of the first.
-    """
-    if seen.fix is not None:
-        return seen.hint, seen.fix
-    lines = {(place.path, place.line) for place in seen.where}
-    having = sorted((h for h in hits if h.fix), key=lambda h: not lines & {(p.path, p.line) for p in h.where})
-    if having:
-        return having[0].hint or seen.hint, having[0].fix
-    return seen.hint or next((h.hint for h in hits if h.hint), ""), None
+    def __post_init__(self) -> None:
+        check_texts(reason=self.reason)
+        check_tuples(hits=(self.hits, Hit), evidence=(self.evidence, EvidenceKind))
+        if (self.state is State.CONTRADICTED) != bool(self.hits):
+            raise ValueError(f"an observation that is {self.state} has {len(self.hits)} hits")
 
 
 def verified(reason: str, *evidence: EvidenceKind) -> Observation:
@@ -163,10 +161,10 @@ class Rule:
             return ()
         try:
             hits = tuple(self.check_source(script))
-            _must_be(Hit, *hits)
+            must_be(Hit, *hits)
         except GraderError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failure(
                 f"rule {self.code} failed on the source", self.file, "check_source", error
             ) from error
@@ -181,11 +179,11 @@ class Rule:
             if lacking is not None and lacking is not Precondition.GPUS:
                 return not_observable(lacking.sentence)
             observation = self.check_run(evidence)
-            _must_be(Observation, observation)
+            must_be(Observation, observation)
             ungrouped = self.needs is Precondition.GROUP and not evidence.grouped
         except GraderError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failure(f"rule {self.code} failed on the trace", self.file, "check_run", error) from error
         if (unseen := evidence.unseen(self.code)) and not _FROM_OUTSIDE & {*observation.evidence}:
             return not_observable(unseen)
@@ -207,12 +205,6 @@ def _completed(hits: tuple[Hit, ...], script: Script) -> tuple[Hit, ...]:
         replace(hit, hint=with_needed_lines(hit.hint, script, hit.where[0].path if hit.where else ""))
         for hit in hits
     )
-
-
-def _must_be(kind: type, *answers: object) -> None:
-    for answer in answers:
-        if not isinstance(answer, kind):
-            raise TypeError(f"it answered {answer!r:.60}, which is no {kind.__name__}")
 
 
 PROFILES = ("cpu", "gpu", "workshop")

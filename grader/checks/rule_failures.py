@@ -1,7 +1,7 @@
-"""A rule that fails loses only itself: what stands in its place, for those who can mend it and never for a learner.
+"""A rule or a diagnosis that fails loses only itself: what stands in its place, for staff and never for a learner.
 
-It is a finding for staff that holds nothing, so that a grade goes on without the rule and says so; whoever lints is
-told by name, file and line.
+It is a finding that holds nothing, so that a grade goes on without it and says so; whoever lints is told by name, file
+and line.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from grader.model.grade import CheckResult, State
 _EXIT_CODE = "exit_code"
 
 
-def failure_of(rule: Rule, error: GraderError) -> Finding:
-    """What is told of a rule that failed; `error` says with which file and line."""
+def failure_of(code: str, error: GraderError) -> Finding:
+    """What is told of what failed; `code`: a rule's, or a diagnosis's id; `error` says with which file and line."""
     return Finding(
-        code=rule.code,
+        code=code,
         severity=Severity.REVIEW,
         evidence=EvidenceKind.SOURCE,
-        message=f"{error}. Everything else was judged without this rule.",
+        message=f"{error}. Everything else was judged without it.",
         details={"holds": False, _EXIT_CODE: error.exit_code},
     )
 

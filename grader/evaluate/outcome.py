@@ -25,6 +25,7 @@ _STOPPED = {
     Ending.TIMED_OUT: "First let the script end within its time.",
     Ending.OUT_OF_MEMORY: "First let the script get by with its memory.",
 }
+_UNEXAMINED = "The task can't tell this of what the run left, so a person looks at it."
 TRAINED = "trained"
 """Name under which a task's `examine()` may say whether anything was trained, where no optimizer steps."""
 
@@ -92,6 +93,8 @@ class Outcome:
         """Whether anything was trained: a step was seen, or the files that were left show it."""
         if isinstance(self.evidence, SourceEvidence):
             return False
+        if self.evaluation is not None and self.evaluation.unexamined:
+            return True  # nobody can tell, and a person looks
         answers = self.evaluation.answers if self.evaluation is not None else {}
         # Who examines files knows best whether anything was computed for them.
         shown = [answers[TRAINED]] if TRAINED in answers else answers.values()
@@ -214,6 +217,8 @@ def answer(name: str, outcome: Outcome) -> Part:
     said = evaluation.answers.get(name) if evaluation is not None else None
     if said is None and not outcome.completed:
         return outcome.not_reached("The run ended before it left what is looked at here.")
+    if evaluation is not None and evaluation.unexamined:
+        return Part(0.0, ItemState.NOT_SEEN, _UNEXAMINED, not_seen=1.0)
     if said is None and evaluation is not None and evaluation.unread:
         reason = " ".join(evaluation.unread[file] for file in sorted(evaluation.unread))
         return _measured(0.0, reason, evidence, "EVAL009")

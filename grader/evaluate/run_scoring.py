@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import math
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,11 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from grader.evaluate import reported_metrics
+from grader.evaluate.author_faults import TaskFaultError, author_call
 from grader.evaluate.plain_files import RefusedError, read_plain_file
-from grader.evaluate.results import Row, read_results
 from grader.evaluate.weight_files import fingerprint, fingerprints, load_weights, not_finite
-from grader.model.evaluation import Answer, ArtifactProblem, Evaluation, ReportedMetrics
-from grader.model.run_account import RunAccount
+from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 READING, SCORING = b"reading\n", b"scoring\n"
 """Marks of progress: what fails between them is the file's fault, what fails elsewhere is not."""
-_NO_ANSWERS = "`examine()` did not return answers such as {'table': (0.5, 'a sentence')} but"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +54,24 @@ class ScoringRequest:
     run: dict[str, Any] = field(default_factory=dict)
     target: float | None = None
 
-
-class TaskFaultError(Exception):
-    """The task's own evaluate.py failed."""
+    @property
+    def examined(self) -> bool:
+        """Whether the task's `examine()` is asked about the run."""
+        return bool(self.artifacts or self.questions)
 
 
 @dataclass(slots=True)
 class ScoringCache:
-    """What is kept between requests: modules by path and content, splits by folder and version."""
+    """What is kept between requests: modules by path and content, splits by folder and version.
+
+    `proved`: modules whose `examine()` has something to say of a run that left nothing.
+    """
 
     modules: dict[tuple[str, str], ModuleType] = field(default_factory=dict)
     splits: dict[tuple[str, str, str], tuple[NDArray[np.uint8], NDArray[np.int64]]] = field(
         default_factory=dict
     )
+    proved: set[ModuleType] = field(default_factory=set)
 
     def module(self, path: str) -> ModuleType:
         """The task's evaluate.py, imported once per content."""
@@ -80,7 +82,7 @@ class ScoringCache:
             if spec is None or spec.loader is None:
                 raise TaskFaultError(f"{path} cannot be imported")
             module = importlib.util.module_from_spec(spec)
-            _author(lambda: spec.loader.exec_module(module), "importing it")  # type: ignore[union-attr]
+            author_call(lambda: spec.loader.exec_module(module), "importing it")  # type: ignore[union-attr]
             self.modules[key] = module
         return self.modules[key]
 
@@ -116,14 +118,13 @@ def score_run(
         # A task that is about tables alone may have no network.
         if hasattr(module, "build_model"):
             model = fresh_network(module, request.model_size)
-            expected = _author(model.state_dict, "`build_model().state_dict()`")
+            expected = author_call(model.state_dict, "`build_model().state_dict()`")
     except TaskFaultError as error:
         return {"task_error": str(error)}
     mark(READING)
     outputs = Path(request.outputs)
     metrics, metrics_problem = _reported(outputs)
-    results, unread = read_results(outputs, request.artifacts)
-    found = Evaluation(None, reported=metrics, reported_problem=metrics_problem, unread=unread)
+    found = Evaluation(None, reported=metrics, reported_problem=metrics_problem)
     weights = None
     if model is not None:
         found, weights = _weights(request, expected, found)
@@ -132,8 +133,6 @@ def score_run(
         if model is not None and weights is not None and request.hidden:
             model.load_state_dict(weights)
             found = _scored(module, model, request, cache, found)
-        if request.artifacts:
-            found = replace(found, answers=_answers(module, results, request))
     except TaskFaultError as error:
         return {"task_error": str(error)}
     return {"evaluation": asdict(found), "unexplained": found.unexplained(request.target)}
@@ -141,7 +140,7 @@ def score_run(
 
 def fresh_network(module: ModuleType, size: str) -> Any:
     """What the task's `build_model()` makes, of that size where one is named."""
-    return _author(lambda: module.build_model(*(size,) if size else ()), "`build_model()`")
+    return author_call(lambda: module.build_model(*(size,) if size else ()), "`build_model()`")
 
 
 def _weights(
@@ -190,43 +189,6 @@ def _scored(
     )
 
 
-def _answers(
-    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], request: ScoringRequest
-) -> dict[str, Answer]:
-    """What the task's `examine()` says, in its own words; where these files make it fail, a person has to look.
-
-    Raises:
-        TaskFaultError: it fails without any files, too, so the files are not to blame.
-    """
-    run = RunAccount.from_json(request.run)
-    try:
-        return _examined(module, results, run)
-    except TaskFaultError as error:
-        _examined(module, {}, run)
-        said = f"What the run left makes the task's {error}."
-        return {name: Answer(None, said) for name in request.questions}
-
-
-def _examined(
-    module: ModuleType, results: dict[str, list[Row] | dict[str, Any]], run: RunAccount
-) -> dict[str, Answer]:
-    found = _author(lambda: module.examine(results, run), "`examine()`")
-    if not isinstance(found, dict):
-        raise TaskFaultError(f"{_NO_ANSWERS} {found!r:.80}")
-    return {str(name): _answer(answer) for name, answer in found.items()}
-
-
-def _answer(given: Any) -> Answer:
-    share, said, file = given if isinstance(given, tuple) and len(given) == 3 else (*_pair(given), "")
-    if not isinstance(said, str) or not (share is None or 0 <= share <= 1):
-        raise TaskFaultError(f"{_NO_ANSWERS} {given!r:.80}")
-    return Answer(None if share is None else float(share), said, str(file))
-
-
-def _pair(given: Any) -> tuple[Any, Any]:
-    return (given[0], given[1]) if isinstance(given, tuple) and len(given) == 2 else (None, None)
-
-
 def metrics_of(
     module: ModuleType, model: Any, split: tuple[NDArray[np.uint8], NDArray[np.int64]]
 ) -> tuple[dict[str, float], int]:
@@ -243,7 +205,7 @@ def metrics_of(
     images, labels = torch.from_numpy(split[0].copy()), torch.from_numpy(split[1].copy())
     model.eval()
     with torch.inference_mode():
-        metrics = _author(lambda: module.evaluate(model, images, labels), "`evaluate()`")
+        metrics = author_call(lambda: module.evaluate(model, images, labels), "`evaluate()`")
     accuracy = metrics.get("accuracy") if isinstance(metrics, dict) else None
     if not isinstance(accuracy, float) or not 0 <= accuracy <= 1:
         raise TaskFaultError("`evaluate()` did not return a dictionary with an `accuracy` between 0 and 1")
@@ -259,15 +221,3 @@ def _reported(outputs: Path) -> tuple[ReportedMetrics | None, str]:
         return None, refused.detail.rstrip(".")
     except (ValueError, RecursionError) as error:
         return None, str(error)
-
-
-def _author(call: Callable[[], Any], what: str) -> Any:
-    try:
-        return call()
-    except MemoryError:
-        raise
-    except BaseException as error:
-        # A task's code may do anything, sys.exit included.
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name}:{frame.lineno}"
-        raise TaskFaultError(f"{what} failed at {place}: {type(error).__name__}: {error}") from error

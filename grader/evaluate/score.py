@@ -220,6 +220,9 @@ def _review(
     run, time = outcome.evidence, outcome.timing
     calibration = run.calibration if isinstance(run, Evidence) else None
     reasons = [f"{f.code}: {f.message}" for f in findings if f.holds]
+    evaluation = outcome.evaluation
+    if evaluation is not None and evaluation.unexamined:
+        reasons.append(f"The task's {evaluation.unexamined}. What this run left made it fail.")
     total = sum(item.not_seen for item in rubric)
     for item in rubric:
         # What gates acceptance and neither was seen nor speaks for itself is nobody's to wave through but a person's.

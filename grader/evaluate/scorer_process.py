@@ -24,15 +24,10 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from grader.evaluate.author_faults import TaskFaultError
+from grader.evaluate.examination import examine_run, prove_examination
 from grader.evaluate.other_scores import WALL_S, other_scores
-from grader.evaluate.run_scoring import (
-    READING,
-    SCORING,
-    ScoringCache,
-    ScoringRequest,
-    TaskFaultError,
-    score_run,
-)
+from grader.evaluate.run_scoring import READING, SCORING, ScoringCache, ScoringRequest, score_run
 from grader.launch.gc_freeze import gc_frozen
 from grader.model.evaluation import ArtifactProblem, Evaluation
 
@@ -84,13 +79,24 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
     try:
         names = {f.name for f in fields(ScoringRequest)}
         request = ScoringRequest(**{k: v for k, v in message.items() if k in names})
-        cache.module(request.evaluate)
+        module = cache.module(request.evaluate)
+        if request.examined and module not in cache.proved:
+            told = _in_child(prove_examination, request, cache, parent)
+            if fault := told.get("task_error") or told.get("infra_error"):
+                return {"task_error": fault}
+            cache.proved.add(module)
         for folder in filter(None, (request.visible, request.hidden)):
             cache.split(folder, request)
         if request.op == "warm":
             return {"warm": True}
+        started = time.monotonic()
         answer = _in_child(score_run, request, cache, parent)
-        return _explained(answer, request, cache, parent) if answer.pop("unexplained", False) else answer
+        left_s = request.wall_s - (time.monotonic() - started)
+        if answer.pop("unexplained", False):
+            answer = _explained(answer, request, cache, parent)
+        if request.examined and "evaluation" in answer:
+            return _examined(answer, replace(request, wall_s=left_s), cache, parent)
+        return answer
     except TaskFaultError as error:
         return {"task_error": str(error)}
     except Exception as error:  # noqa: BLE001  the parent has to be told, whatever it was
@@ -108,6 +114,20 @@ def _explained(
     return answer | {
         "evaluation": found | {"others": told.get("others", []), "seconds": found["seconds"] + took}
     }
+
+
+def _examined(
+    answer: dict[str, Any], request: ScoringRequest, cache: ScoringCache, parent: int
+) -> dict[str, Any]:
+    """The same answer with what the task's `examine()` says of the run; where that failed, with the reason."""
+    started = time.monotonic()
+    told = _in_child(examine_run, request, cache, parent)
+    if "evaluation" in told:  # its files are to blame
+        told = {"unread": dict.fromkeys(request.artifacts, told["evaluation"]["detail"])}
+    elif "infra_error" in told:
+        told = {"unexamined": f"`examine()` was given up: {told['infra_error']}"}
+    found, took = answer["evaluation"], round(time.monotonic() - started, 6)
+    return answer | {"evaluation": found | told | {"seconds": found["seconds"] + took}}
 
 
 def _in_child(work: Work, request: ScoringRequest, cache: ScoringCache, parent: int) -> dict[str, Any]:

@@ -54,14 +54,15 @@ def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
         return Attempt(task, evidence, judged.grade(task, facts))
     evidence = evidence.of_task(task)
     findings, checks = apply_rules(evidence, task)
+    diagnosis, failures = diagnose(evidence, findings)
     judged = _Judged(
-        findings,
+        (*findings, *failures),
         checks,
         score(evidence, task, findings, checks),
         phases=_phases(evidence),
         environment=_environment(evidence),
         notes=(*_notes(evidence), *reference_notes(evidence, task)),
-        diagnosis=diagnose(evidence, findings),
+        diagnosis=diagnosis,
     )
     return Attempt(task, evidence, judged.grade(task, facts), evidence.ledger.coverage())
 

@@ -21,6 +21,7 @@ class CourseItem:
         after: names of tasks of this course that should be accepted first; advice, never a lock.
         opens: how long after the course begins; due: likewise, None for never.
         late: what happens afterwards: `closed`, `accepted` or `reduced` by `late_loss` (a share) for each day begun.
+        late_days: how many days that goes on, None for ever.
         hidden_until_due: learners see findings, and points only once it is due.
         max_per_day, max_total: attempts, None for any number.
     """
@@ -34,6 +35,7 @@ class CourseItem:
     due: timedelta | None = None
     late: str = "closed"
     late_loss: float = 0.0
+    late_days: int | None = None
     hidden_until_due: bool = False
     max_per_day: int | None = None
     max_total: int | None = None

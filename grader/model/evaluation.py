@@ -85,7 +85,7 @@ class Evaluation:
         reported: parsed `metrics.json`, None when absent or invalid; reported_problem says why it is invalid.
         seconds: time of scoring.
         answers: by name, of the task's `examine()`; unread: artifacts that are missing or unreadable, each with the
-            reason as a sentence.
+            reason as a sentence; unexamined: where `examine()` failed on this run, for staff; "" where it did not.
         others: where the score is not what the script reports or far from the target: the task's own way first, then
             each with one thing changed. Empty where nothing had to be explained.
         class_labels: label that each class had in this attempt, by its prepared one; empty: as prepared.
@@ -107,6 +107,7 @@ class Evaluation:
     seconds: float = 0.0
     answers: dict[str, Answer] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    unexamined: str = ""
     others: tuple[OtherScore, ...] = ()
     class_labels: tuple[int, ...] = ()
 

@@ -176,6 +176,23 @@ class RunAccount(Mapping[str, float]):
         return tuple(one for one in self.exchanges if one.sends or one.receives)
 
     @classmethod
+    def silent(cls, world_size: int = 2) -> RunAccount:
+        """The account of a run whose ranks told nothing: what an `examine()` has to get by with, too."""
+        ranks = range(world_size)
+        numbers = dict.fromkeys(("steps", "samples", "device_bytes"), 0.0) | {
+            "world_size": float(world_size),
+            "wall_s": 1.0,
+            "cpu_s": 1.0,
+            "num_train": 1.0,
+        }
+        return cls(
+            numbers,
+            ending="crashed",
+            ranks=tuple(RankAccount(rank, False, "", (), None) for rank in ranks),
+            gaps=tuple(f"Rank {rank} told nothing." for rank in ranks),
+        )
+
+    @classmethod
     def from_json(cls, told: dict[str, Any]) -> RunAccount:
         """The account of which `dataclasses.asdict` made this, on its way through JSON or not."""
         records = {

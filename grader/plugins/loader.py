@@ -118,7 +118,7 @@ def clashes(
                 yield plugin, key, first
 
 
-def failure(what: str, file: PluginFile, function: str, error: Exception) -> GraderError:
+def failure(what: str, file: PluginFile, function: str, error: BaseException) -> GraderError:
     """What to raise where a function of a plug-in failed while it was used: never the learner's fault.
 
     Returns:

@@ -76,11 +76,8 @@ def add_called(
 
 
 def _payload(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    position, keyword = _PAYLOAD.get(name, (0, ""))
-    if position < len(args):
-        return args[position]
-    # The first argument is called `tensor`, `tensors`, …: whichever comes first in a call by names alone.
-    return kwargs.get(keyword, None if args else next(iter(kwargs.values()), None))
+    position, keyword = _PAYLOAD.get(name, (0, "tensor"))
+    return args[position] if position < len(args) else kwargs.get(keyword, kwargs.get("tensors"))
 
 
 def _peer(name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:

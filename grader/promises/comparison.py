@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from grader.checks.rule import load_rules
+from grader.checks.rule_failures import parted
 from grader.evaluate.rubric import costs
 from grader.evaluate.scale import FULL, ScaleConditions, scale
 from grader.judging.attempt import Attempt
@@ -82,8 +83,11 @@ def broken_promises(promised: PromisedSubmission, attempt: Attempt) -> list[str]
     grade = attempt.grade
     broken = []
     if grade.verdict.value != promised.verdict:
-        broken.append(f"verdict {grade.verdict.value}, promised {promised.verdict} ({grade.verdict_reason})")
-    codes, expected = set(found_codes(attempt)), set(promised.codes)
+        why = " ".join(grade.review) or grade.verdict_reason
+        broken.append(f"verdict {grade.verdict.value}, promised {promised.verdict} ({why})")
+    known, failures = parted(grade.findings)
+    broken += [failure.message for failure in failures]
+    codes, expected = {finding.code for finding in known}, set(promised.codes)
     # A busy machine must not break a promise that says nothing about its clock.
     codes -= {rule.code for rule in load_rules() if rule.clocked} - expected
     if codes - expected:

@@ -43,6 +43,7 @@ def task_terms(item: CourseItem, task: Task, profile: Profile, begins_at: dateti
         due_at=due_at,
         late_policy=LatePolicy(item.late),
         late_loss=item.late_loss,
+        late_days=item.late_days,
         max_per_day=item.max_per_day,
         max_total=item.max_total,
         # Until a day that never comes nothing is hidden.

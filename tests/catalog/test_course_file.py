@@ -32,6 +32,7 @@ opens = "1d 2h 30m"
 due = "7d"
 late = "reduced"
 late_loss = 0.1
+late_days = 3
 
 [[tasks]]
 task = "third"
@@ -68,15 +69,16 @@ def test_terms_are_read_as_written() -> None:
     assert found == []
     assert parsed is not None
     assert [t.after for t in parsed.tasks] == [[], ["first"], ["first", "second"]]
-    assert (parsed.tasks[1].late, parsed.tasks[1].late_loss) == ("reduced", 0.1)
+    second = parsed.tasks[1]
+    assert (second.late, second.late_loss, second.late_days) == ("reduced", 0.1, 3)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
     [
-        ('task = "third"', 'task = "thirt"', 22, "did you mean third?"),
-        ('task = "third"', 'task = "first"', 22, "stands in this course already"),
-        ('profile = "cpu"', 'profile = "tpu"', 24, "third has no profile 'tpu'; it has cpu"),
+        ('task = "third"', 'task = "thirt"', 23, "did you mean third?"),
+        ('task = "third"', 'task = "first"', 23, "stands in this course already"),
+        ('profile = "cpu"', 'profile = "tpu"', 25, "third has no profile 'tpu'; it has cpu"),
         ("weight = 50", "weight = 60", 5, "the weights sum to 110; make them 100"),
         ('after = ["first"]', 'after = ["fourth"]', 15, "is not in this course"),
         ('after = ["first"]', 'after = ["third"]', 15, "comes later in the order"),
@@ -84,6 +86,19 @@ def test_terms_are_read_as_written() -> None:
         ('opens = "1d 2h 30m"', 'opens = "8d"', 17, "due before it opens"),
         ('opens = "1d 2h 30m"', 'opens = "tomorrow"', 16, 'Write `opens = "7d"`'),
         ("late_loss = 0.1\n", "", 18, "by how much?"),
+        (
+            'late = "reduced"\n',
+            "",
+            18,
+            "says nothing where late is 'closed'; write `late = \"reduced\"`, or remove it",
+        ),
+        ('late = "reduced"', 'late = "accepted"', 19, "late_loss: says nothing where late is 'accepted'"),
+        (
+            'late = "reduced"\nlate_loss = 0.1\n',
+            "",
+            18,
+            'late is \'closed\'; write `late = "accepted"` or `late = "reduced"`, or remove it',
+        ),
         ("required = false", "requierd = false", 14, "Write `required`"),
         ('opens = "0d"\ndue = "7d"', 'opens = "0d"\ndue = "9d"', 15, "'first' comes first and is due later"),
     ],

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grader.catalog.tasks import find_tasks, load_task
+from grader.evaluate.examination import answer_of
 from grader.evaluate.outcome import TRAINED
-from grader.evaluate.run_scoring import _answer
 from grader.model.task import Task
 
 TASKS = [task for task in map(load_task, find_tasks()) if task.artifacts]
@@ -74,7 +74,7 @@ def test_any_file_gets_answers(task: Task, data: st.DataObject) -> None:
     left, run = data.draw(files(task)), data.draw(st.sampled_from(RUNS)) | {"num_train": 1000.0}
     asked = {item.answer for item in task.rubric if item.answer} | {TRAINED}
     for name, given_answer in MODULES[task.name].examine(left, run).items():
-        answer = _answer(given_answer)
+        answer = answer_of(given_answer)
         assert name in asked, "an answer that no rubric item takes"
         assert answer.said.strip().endswith(".")
         assert not answer.file or answer.file in left

@@ -161,3 +161,35 @@ def test_evaluations_of_earlier_versions_are_still_read() -> None:
     stored = asdict(Evaluation(None, hidden={"accuracy": 0.5}))
     del stored["answers"], stored["unread"]
     assert read_value(Evaluation, stored).answers == {}
+
+
+FAILS = {
+    "reads what is not there": (
+        "left['gradient.pt']['v']",
+        "`examine()` failed at evaluate.py:2: KeyError: 'v'",
+    ),
+    "ends the process": ("exit(3)", "`examine()` failed at evaluate.py:2: SystemExit: 3"),
+    "takes all memory": ("bytearray(1 << 44)", "`examine()` was given up: scoring took more memory"),
+    "answers with no share": ("{'total': (float('nan'), 'What?')}", "did not return answers such as"),
+}
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_an_examination_that_only_these_files_make_fail_is_nobodys_error_but_unexamined(
+    ask: Ask, workspace: Workspace, how: str
+) -> None:
+    does, said = FAILS[how]
+    torch.save({"w": torch.ones(2)}, workspace.outputs / "gradient.pt")
+    found = ask(f"def examine(left, run):\n    return {does} if left else {{}}\n")
+    assert said in found.unexamined
+    assert found.answers == {}
+
+
+def test_an_unguarded_examination_is_refused_before_anybody_hands_in(
+    evaluator: Evaluator, tmp_path: Path, noise_data: PreparedDataset
+) -> None:
+    task = task_of(
+        tmp_path / "task", "def examine(left, run):\n    return {'a': (1.0, str(left['table.csv']))}\n"
+    )
+    with pytest.raises(TaskError, match=r'evaluate\.py:2: KeyError: .*`if "table\.csv" in left:`'):
+        evaluator.warm(task, noise_data)

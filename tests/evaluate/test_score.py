@@ -324,6 +324,19 @@ def test_much_that_was_not_seen_is_looked_at_by_a_person() -> None:
     assert any("20 of 40 points" in reason for reason in much.review)
 
 
+def test_who_makes_the_examination_fail_is_held_and_earns_nothing_by_it() -> None:
+    """However well the rest speaks for the run: else files that nobody can look at would be worth points."""
+    asked = replace(
+        TASK, rubric=(*TASK.rubric[:-1], RubricItem("by-hand", "By hand", 10, False, (), answer="ring"))
+    )
+    failed = replace(evaluation(), unexamined="`examine()` failed at evaluate.py:7: KeyError: 'w'")
+    outcome = judged(task=asked, evaluation=failed)
+    assert outcome.verdict is Verdict.HELD
+    assert (item(outcome, "by-hand").earned, item(outcome, "by-hand").state) == (0, ItemState.NOT_SEEN)
+    assert "evaluate.py" not in item(outcome, "by-hand").reason
+    assert any("evaluate.py:7: KeyError" in reason for reason in outcome.review)
+
+
 def test_what_gates_and_neither_was_seen_nor_is_vouched_for_is_a_persons_to_decide() -> None:
     unseen, differing = checked(DATA004=State.NOT_OBSERVABLE), ended_with(1.0, 2.0)
     assert judged(checks=unseen, trace=differing).verdict is Verdict.HELD
