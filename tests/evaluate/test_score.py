@@ -327,7 +327,7 @@ def test_much_that_was_not_seen_is_looked_at_by_a_person() -> None:
 def test_who_makes_the_examination_fail_is_held_and_earns_nothing_by_it() -> None:
     """However well the rest speaks for the run: else files that nobody can look at would be worth points."""
     asked = replace(
-        TASK, rubric=(*TASK.rubric[:-1], RubricItem("by-hand", "By hand", 10, False, (), answer="ring"))
+        TASK, rubric=(*TASK.rubric[:-1], RubricItem("by-hand", "By hand", 10, False, (), None, answer="ring"))
     )
     failed = replace(evaluation(), unexamined="`examine()` failed at evaluate.py:7: KeyError: 'w'")
     outcome = judged(task=asked, evaluation=failed)
