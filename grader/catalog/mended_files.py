@@ -15,6 +15,7 @@ from grader.catalog.scripts import NamedScript
 from grader.errors import UsageError
 from grader.files import write_whole
 from grader.model.submission import Submission
+from grader.notebooks.handed_in import is_notebook
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -47,6 +48,10 @@ def write_back(source: NamedScript, before: Submission, paths: Iterable[str]) ->
 def _write(source: NamedScript, before: Submission, path: str) -> _Write:
     # A link stays one; the file that it names is written.
     file = Path(source.file_of(path)).resolve()
+    if is_notebook(file.name):
+        raise UsageError(
+            f"{file} is a notebook; --fix writes scripts. --diff shows what to change in its cells."
+        )
     try:
         mode = stat.S_IMODE(file.stat().st_mode)
         content = file.read_bytes()

@@ -15,6 +15,7 @@ from pathlib import Path
 from grader.catalog.submissions import read_script, read_submission, script_of
 from grader.errors import UsageError
 from grader.model.submission import ENTRY_POINT, Submission
+from grader.notebooks.handed_in import SUFFIX
 
 STDIN = "-"
 
@@ -102,11 +103,13 @@ def _places(name: str) -> list[_Place]:
         return found or [_Place(path, True, f"The folder {path} holds no .py file.")]
     if os.path.lexists(path) or not glob.has_magic(name):
         return [_Place(path, asked_for=True)]
+    # Most notebooks hold no submission: they are read where the pattern asks for them.
+    suffixes = {".py", SUFFIX} if name.endswith(SUFFIX) else {".py"}
     matches = sorted(Path(match) for match in glob.glob(name, recursive=True))  # noqa: PTH207
     found = [
         _Place(p, asked_for=False)
         for p in matches
-        if _is_submission(p) or (p.suffix == ".py" and not p.is_dir())
+        if _is_submission(p) or (p.suffix in suffixes and not p.is_dir())
     ]
     why = (
         f"No .py file and no folder with {ENTRY_POINT} matches {name}; it is taken relative to {Path.cwd()}."

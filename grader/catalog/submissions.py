@@ -1,4 +1,4 @@
-"""Read what a learner handed in: one file or a folder, from a path that somebody typed.
+"""Read what a learner handed in: one file, a notebook or a folder, from a path that somebody typed.
 
 Everything refused here is refused with one message that says what to do. What is wrong *inside* a script, a syntax
 error for one, is not our business: that is a finding. Never reads more than the caps allow and never runs anything.
@@ -14,6 +14,8 @@ from pathlib import Path, PurePath
 
 from grader.errors import UsageError
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
+from grader.notebooks import handed_in
+from grader.notebooks.handed_in import is_notebook
 
 MAX_FILES = 64
 MAX_FILE_BYTES = 1 << 20
@@ -23,10 +25,11 @@ _MAX_DEPTH = 8
 
 
 def read_submission(path: Path) -> Submission:
-    """Read a `.py` file (it becomes `train.py`) or a folder with `train.py` and its helper modules.
+    """Read a `.py` file (it becomes `train.py`), a notebook, or a folder with `train.py` and its helper modules.
 
     Args:
-        path: file or folder. Of a folder only `.py` files count; hidden entries and `__pycache__` are passed over.
+        path: file or folder. Of a folder only `.py` files count, and a notebook where it has no `train.py`; hidden
+            entries and `__pycache__` are passed over.
 
     Returns:
         The submission, named after the file or folder.
@@ -43,11 +46,13 @@ def read_submission(path: Path) -> Submission:
     if stat.S_ISDIR(mode):
         return _read_folder(path)
     _refuse_other_kinds(path, mode)
+    if is_notebook(path.name):
+        return _of_notebook(_read_bytes(path), path)
     return Submission(_text(path.stem), (SourceFile(ENTRY_POINT, read_text(path, path.name)),))
 
 
 def read_script(path: Path) -> Submission:
-    """Read one `.py` file to be looked at and not launched: it keeps its name, and may be empty.
+    """Read one `.py` file to be looked at and not launched: it keeps its name, and may be empty. Or one notebook.
 
     Raises:
         UsageError: it is no file that can be read as a script; the text says why.
@@ -68,6 +73,8 @@ def script_of(content: bytes, path: Path) -> Submission:
     Raises:
         UsageError: the content is no text, or more than a script may have.
     """
+    if is_notebook(path.name):
+        return _of_notebook(content, path)
     if len(content) > MAX_FILE_BYTES:
         raise UsageError(f"{path} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB.")
     text = text_of(content, path, path.name, may_be_empty=True)
@@ -83,12 +90,6 @@ def _refuse_other_kinds(path: Path, mode: int) -> None:
             f"{path} is {_kind(mode)}, not a file. Give the path of your train.py or of its folder."
         )
     suffix = path.suffix.lower()
-    if suffix == ".ipynb":
-        raise UsageError(
-            f"{path} is a notebook, and torchrun starts scripts. Export it with "
-            f"`jupyter nbconvert --to script {path.name}`, check that the result runs from the command line, "
-            "and hand in the .py file."
-        )
     if suffix == ".patch":
         raise UsageError(
             f"{path} is a patch. Of a task's own submissions `grader tasks TASK --show {path.stem}` prints the script."
@@ -98,25 +99,33 @@ def _refuse_other_kinds(path: Path, mode: int) -> None:
             f"{path} is an archive, which only the page for handing in takes. "
             f"Here, unpack it and give the folder that holds {ENTRY_POINT}."
         )
-    if suffix != ".py":
+    if suffix not in {".py", handed_in.SUFFIX}:
         raise UsageError(
-            f"{path} does not end in .py. Give a Python script, or a folder that holds {ENTRY_POINT} "
-            "and its helper modules."
+            f"{path} does not end in .py or {handed_in.SUFFIX}. Give a Python script, a notebook, or a folder "
+            f"that holds {ENTRY_POINT} and its helper modules."
         )
 
 
 def _read_folder(folder: Path) -> Submission:
-    entry = folder / ENTRY_POINT
-    if not entry.exists():
-        scripts = sorted(p.name for p in folder.glob("*.py"))[:5]
-        there = f" It holds {', '.join(scripts)}: rename the script to start." if scripts else ""
-        raise UsageError(f"The folder {folder} has no {ENTRY_POINT}, the script that is started.{there}")
+    files: list[SourceFile] = []
+    if not (folder / ENTRY_POINT).exists():
+        notebooks = sorted(p for p in folder.glob(f"*{handed_in.SUFFIX}") if not p.name.startswith("."))
+        if len(notebooks) == 1:
+            files += _of_notebook(_read_bytes(notebooks[0]), notebooks[0]).files
+        else:
+            raise UsageError(
+                f"The folder {folder} has no {ENTRY_POINT}, the script that is started.{_there(folder, notebooks)}"
+            )
     paths = _modules_below(folder)
-    files, total = [], 0
+    total = sum(len(file.text.encode()) for file in files)
     for path in paths:
         relative = path.relative_to(folder).as_posix()
         if _text(relative) != relative:
             raise UsageError(f"The name of {_text(str(path))} is not UTF-8. Rename the file.")
+        if any(file.path == relative for file in files):
+            raise UsageError(
+                f"Both the notebook in {folder} and a file there are {relative}. Delete one of them."
+            )
         text = read_text(path, relative, may_be_empty=relative != ENTRY_POINT)
         total += len(text.encode())
         if total > MAX_TOTAL_BYTES:
@@ -129,6 +138,37 @@ def _read_folder(folder: Path) -> Submission:
     return Submission(
         _text(folder.resolve().name) or "submission", tuple(sorted(files, key=lambda f: f.path))
     )
+
+
+def _there(folder: Path, notebooks: list[Path]) -> str:
+    if notebooks:
+        return f" It holds {len(notebooks)} notebooks: give the path of the one to hand in."
+    scripts = sorted(p.name for p in folder.glob("*.py"))[:5]
+    return f" It holds {', '.join(scripts)}: rename the script to start." if scripts else ""
+
+
+def most_bytes(name: str) -> int:
+    """How large a file of this name may be."""
+    return handed_in.MAX_NOTEBOOK_BYTES if is_notebook(name) else MAX_FILE_BYTES
+
+
+def _of_notebook(content: bytes, path: Path) -> Submission:
+    """The scripts in a notebook; one alone is the one to start, whatever it is called."""
+    files = handed_in.scripts_in(content, _text(path.name))
+    sizes = [len(file.text.encode()) for file in files]
+    if max(sizes) > MAX_FILE_BYTES or sum(sizes) > MAX_TOTAL_BYTES:
+        raise UsageError(
+            f"The scripts in {path} are too large; each may have {MAX_FILE_BYTES >> 20} MiB, and all of them "
+            f"{MAX_TOTAL_BYTES >> 20} MiB."
+        )
+    if len(files) == 1:
+        files = (SourceFile(ENTRY_POINT, files[0].text),)
+    if len(files) > MAX_FILES or not any(file.path == ENTRY_POINT for file in files):
+        found = ", ".join(file.path for file in files[:5])
+        raise UsageError(
+            f"{path} writes {found}, and not {ENTRY_POINT}, the script that is started. Call the script so."
+        )
+    return Submission(_text(path.stem), files)
 
 
 def _modules_below(folder: Path) -> list[Path]:
@@ -211,11 +251,13 @@ def _read_bytes(path: Path) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise UsageError(f"{path} is {_kind(status.st_mode)}, not a file.")
-        content = b"" if status.st_size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
-    if status.st_size > MAX_FILE_BYTES or len(content) > MAX_FILE_BYTES:
+        most = most_bytes(path.name)
+        content = b"" if status.st_size > most else file.read(most + 1)
+    if status.st_size > most or len(content) > most:
+        kind = "notebook" if is_notebook(path.name) else "script"
         raise UsageError(
-            f"{path} is {status.st_size / (1 << 20):,.1f} MiB; a script may have {MAX_FILE_BYTES >> 20} MiB. "
-            "Hand in the script alone: data and weights are not part of it."
+            f"{path} is {status.st_size / (1 << 20):,.1f} MiB; a {kind} may have {most >> 20} MiB. "
+            f"Hand in the {kind} alone: data, weights and outputs are not part of it."
         )
     return content
 

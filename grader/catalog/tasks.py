@@ -16,6 +16,7 @@ from grader.catalog import expected_optimisation, metric_tables
 from grader.catalog.datasets import dataset_names
 from grader.catalog.promised_submissions import promises_in, submissions_of
 from grader.catalog.rule_codes import known_codes
+from grader.catalog.translations import translations_in
 from grader.errors import TaskError, UsageError
 from grader.model.precondition import Precondition
 from grader.model.promise import PromisedSubmission
@@ -214,6 +215,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
             for item in parsed.rubric
         ),
         statement=(folder / "statement.md").read_text(encoding="utf-8"),
+        translations=translations_in(folder),
         reference=parsed.reference,
         expected=expected_optimisation.expected(parsed.expected),
     )

@@ -19,6 +19,7 @@ from grader.checks.source.script import SYNTAX, Script, parse
 from grader.checks.syntax_page import PAGE
 from grader.errors import GraderError
 from grader.model.finding import EvidenceKind, Finding, Severity
+from grader.model.notebook_lines import by_cell
 from grader.model.submission import Submission
 from grader.plugins.garbage import without_collections
 
@@ -75,7 +76,7 @@ def lint(submission: Submission) -> tuple[Finding, ...]:
 def lint_script(script: Script) -> tuple[Finding, ...]:
     """The same for a script that is parsed already, with what stands in place of rules that failed."""
     if script.syntax_errors:
-        return tuple(p.finding() for p in script.syntax_errors)
+        return by_cell(tuple(p.finding() for p in script.syntax_errors), script.submission)
     found = []
     for rule in load_rules():
         if rule.severity is Severity.REVIEW:
@@ -84,7 +85,7 @@ def lint_script(script: Script) -> tuple[Finding, ...]:
             found += [_finding(rule, hit) for hit in rule.source_hits(script)]
         except GraderError as error:
             found.append(failure_of(rule.code, error))
-    return tuple(sorted(found, key=_order))
+    return by_cell(tuple(sorted(found, key=_order)), script.submission)
 
 
 def load_page(code: str) -> str | None:

@@ -109,6 +109,7 @@ def print_proof(proof: Proof, *, as_json: bool) -> None:
                 "course": course_to_json(proof.course),
                 "problems": list(proof.problems),
                 "unproved": list(proof.unproved),
+                "notes": list(proof.notes),
                 "seconds": proof.seconds,
                 "cases": [{"runtime": runtime, **asdict(case)} for runtime, case in proof.cases],
                 "skeletons": [asdict(skeleton) for skeleton in proof.skeletons],
@@ -134,7 +135,7 @@ def print_proof(proof: Proof, *, as_json: bool) -> None:
     for problem in proof.problems:
         console.print("[red]✗[/red] ", end="")
         console.print(problem, markup=False, soft_wrap=True)
-    for text in proof.unproved:
+    for text in (*proof.unproved, *proof.notes):
         console.print("[yellow]–[/yellow] ", end="")
         console.print(text, markup=False, soft_wrap=True)
     total = sum(proof.seconds.values())

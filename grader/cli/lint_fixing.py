@@ -76,6 +76,7 @@ def print_fixed(mended: Sequence[MendedScript], fixing: Fixing) -> None:
             sys.stdout.write("".join(file.text for file in one.linted.source.submission.files))
         for told in mended_out(one):
             place = f"{told['file']}:{told['line']}" if told["line"] else told["file"]
+            place = f"{told['file']}, {told['cell']}" if told.get("cell") else place
             print(one_line(f"{place}: {told['code']} {verb}. {told['summary']}"), file=out)
 
 
@@ -93,6 +94,7 @@ def mended_out(one: MendedScript) -> list[dict[str, Any]]:
             "file": source.file_of(finding.location.path) if finding.location else source.name,
             "line": finding.location.line if finding.location else None,
             "summary": finding.fix.summary if finding.fix else "",
+            **({"cell": finding.location.cell} if finding.location and finding.location.cell else {}),
         }
         for finding in one.mended
     ]

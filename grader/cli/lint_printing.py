@@ -45,6 +45,7 @@ def print_lint(
     from rich.console import Console
     from rich.text import Text
 
+    from grader.notebooks.handed_in import is_notebook
     from grader.report.safe_text import one_line
     from grader.report.terminal_cards import print_findings
 
@@ -57,7 +58,10 @@ def print_lint(
         if one.findings or not one.steps:
             print_findings(one.findings, one.source.submission, console)
         if not mended and (num := sum(finding.fix is not None for finding in one.findings)):
-            console.print(f"`--fix` mends {num} of these, `--diff` shows how.", style="dim", markup=False)
+            how = f"`--fix` mends {num} of these, `--diff` shows how."
+            if is_notebook(one.source.name):
+                how = f"`--diff` shows what mends {num} of these."
+            console.print(how, style="dim", markup=False)
         if one.num_silenced:
             console.print(f"{one.num_silenced} more silenced by `# noqa`.", style="dim")
         if one.steps:

@@ -95,8 +95,8 @@ def promise_to_json(promised: PromisedSubmission) -> dict[str, Any]:
     }
 
 
-def print_task(task: Task) -> None:
-    """One task: statement, rubric, targets, and the submissions that prove it."""
+def print_task(task: Task, statement: str) -> None:
+    """One task: statement (in any language), rubric, targets, and the submissions that prove it."""
     from rich.markdown import Markdown
     from rich.table import Table
 
@@ -104,7 +104,7 @@ def print_task(task: Task) -> None:
     from grader.evaluate.scale import ScaleConditions, scale
 
     console = stdout_console()
-    console.print(Markdown(task.statement))
+    console.print(Markdown(statement))
     rubric = Table(title="Rubric", title_justify="left", box=None, pad_edge=False)
     scales = {p.name: scale(task, ScaleConditions.planned(task, p)) for p in task.profiles}
     # Where something is left out, the others are worth more: each such profile has a column of its own.

@@ -191,6 +191,7 @@ class FindingChangeAnswer:
     def of(cls, answer: Mapping[str, Any]) -> FindingChangeAnswer:
         """From the service's answer."""
         place = f"{answer['path']}:{answer.get('line') or 1}" if answer.get("path") else ""
+        place = str(answer.get("cell") or place)
         return cls(
             str(answer["code"]),
             str(answer.get("title") or ""),

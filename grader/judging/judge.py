@@ -21,6 +21,7 @@ from grader.model.attempt_facts import AttemptFacts
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade
+from grader.model.notebook_lines import by_cell
 from grader.model.run import UsedGpu
 from grader.model.task import Task
 from grader.run.workspace import Workspace
@@ -80,7 +81,7 @@ class _Judged:
     diagnosis: Diagnosis | None = None
 
     def grade(self, task: Task, facts: AttemptFacts) -> Grade:
-        return Grade(
+        grade = Grade(
             task=task.name,
             task_version=task.version,
             submission=facts.submission.name,
@@ -104,6 +105,7 @@ class _Judged:
             gating=self.score.gating,
             diagnosis=self.diagnosis,
         )
+        return by_cell(grade, facts.submission)
 
 
 def _phases(evidence: Evidence) -> dict[str, float]:

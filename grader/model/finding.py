@@ -53,16 +53,22 @@ class Location:
         line: first line, 1-based.
         column: first column, 1-based; 0 where unknown.
         end_line: last line, inclusive; equal to `line` where unknown.
+        cell: how the author of a notebook knows the line, `cell 4, line 12`; "" for scripts.
     """
 
     path: str
     line: int
     column: int = 0
     end_line: int = 0
+    cell: str = ""
 
     def __post_init__(self) -> None:
         if self.end_line < self.line:
             object.__setattr__(self, "end_line", self.line)
+
+    def __str__(self) -> str:
+        """As it is told: `train.py:41`, or by cell."""
+        return self.cell or f"{self.path}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

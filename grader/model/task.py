@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,6 +124,15 @@ class RubricItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Translation:
+    """A statement in another language, such as `de`; `stale`: the original has changed since it was made."""
+
+    language: str
+    text: str
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """One assignment.
 
@@ -136,7 +146,7 @@ class Task:
         checks: codes that apply; empty means all.
         must: warning-level codes that gate acceptance here.
         profiles, targets, rubric: see their types.
-        statement: Markdown text.
+        statement: Markdown text, in English; translations: the same in other languages, by language.
         reference: accepted submission for provisional calibration, a path below `submissions/`.
         expected: what it asks of the optimisation.
         costly: hint-level codes that are warnings here once a run has shown them.
@@ -174,11 +184,17 @@ class Task:
     permute_labels: bool = True
     metrics: tuple[Metric, ...] = ()
     samples: str = "samples"
+    translations: tuple[Translation, ...] = ()
 
     @property
     def examined(self) -> bool:
         """Whether the task's `examine()` is asked about a run."""
         return bool(self.artifacts) or any(item.answer for item in self.rubric)
+
+    def told_in(self, languages: Iterable[str]) -> Translation:
+        """The statement in the first of these languages that it is told in; in English where it is in none."""
+        known = {"en": Translation("en", self.statement)} | {one.language: one for one in self.translations}
+        return next((known[one] for one in languages if one in known), known["en"])
 
     def profile(self, name: str) -> Profile | None:
         """The profile of that name, or None."""

@@ -17,6 +17,7 @@ from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.submission_selection import select
 from grader.catalog.submissions import read_submission
 from grader.catalog.tasks import load_task
+from grader.catalog.translations import translation_notes
 from grader.errors import InfraError, TaskError
 from grader.model.course import Course
 from grader.model.grade import Verdict
@@ -60,6 +61,7 @@ class Proof:
         cases: one per submission and runtime, in the order of the course, and the runtime of each.
         skeletons: one per task and runtime.
         problems: everything that is wrong, as sentences; unproved: what could not be run here.
+        notes: what its author should know besides.
     """
 
     course: Course
@@ -67,6 +69,7 @@ class Proof:
     skeletons: tuple[SkeletonCase, ...]
     problems: tuple[str, ...]
     unproved: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -154,6 +157,7 @@ def prove(
                 (*unproved, *(f"{c.task}/{c.submission}: {c.skipped}" for _, c in cases if c.skipped))
             )
         ),
+        notes=translation_notes(tasks.values()),
     )
 
 

@@ -175,6 +175,7 @@ def _scoring_files(folder: Path) -> tuple[Path, ...]:
         for path in folder.rglob("*")
         if path.is_file()
         and (parts := path.relative_to(folder).parts)[0] not in others
+        and not path.match("statement.*.md")
         and not any(part.startswith(".") or part == "__pycache__" for part in parts)
     )
 

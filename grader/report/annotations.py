@@ -31,12 +31,14 @@ def _lines(script: LintedScript) -> Iterable[str]:
 def _line(script: LintedScript, finding: Finding) -> str:
     place = finding.location
     facts = [("file", script.source.file_of(place.path) if place else script.source.name)]
-    if place is not None:
+    # The lines of a notebook's file are none of its author's.
+    if place is not None and not place.cell:
         facts += [("line", str(place.line)), ("endLine", str(place.end_line))]
         if place.column and place.line == place.end_line:
             facts.append(("col", str(place.column)))
     facts.append(("title", finding.code))
-    text = finding.message + (f"\n\nInstead: {finding.hint}" if finding.hint else "")
+    cell = f"{place}: " if place is not None and place.cell else ""
+    text = cell + finding.message + (f"\n\nInstead: {finding.hint}" if finding.hint else "")
     properties = ",".join(f"{name}={_property(value)}" for name, value in facts)
     return f"::{_COMMANDS[finding.severity]} {properties}::{_data(text)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.judging.attempt import Attempt
+from grader.model.notebook_lines import told_place
 from grader.model.run import Failure, Frame, RankRecord, RunRecord, Waiting
 from grader.report.wording import bytes_text, exit_text, rank_text, seconds_text
 
@@ -102,10 +103,10 @@ def _wait_row(attempt: Attempt, record: RunRecord, rank: RankRecord, waiting: Wa
         rank=rank.rank,
         who=rank_text(record, rank),
         operation=waiting.operation or "no collective",
-        place=f"{site.path}:{site.line}" if site else "outside your files",
+        place=told_place(attempt.submission, site.path, site.line) if site else "outside your files",
         function=_function(site),
         source=attempt.submission.line(site.path, site.line).strip() if site else "",
-        stack=_stack(waiting.frames),
+        stack=_stack(attempt, waiting.frames),
     )
 
 
@@ -119,9 +120,9 @@ def _failure_row(attempt: Attempt, record: RunRecord, rank: RankRecord, *, first
         first=first,
         type=failure.type,
         message=failure.message,
-        place=f"{site.path}:{site.line}" if site else "",
+        place=told_place(attempt.submission, site.path, site.line) if site else "",
         source=attempt.submission.line(site.path, site.line).strip() if site else "",
-        stack=_stack(failure.frames),
+        stack=_stack(attempt, failure.frames),
         tail="" if failure.type else _tail(attempt, rank.rank),
     )
 
@@ -154,8 +155,10 @@ def _function(frame: Frame | None) -> str:
     return "" if frame is None or frame.function == "<module>" else frame.function
 
 
-def _stack(frames: tuple[Frame, ...]) -> str:
-    lines = [f"{f.path}:{f.line} in {f.function}" for f in frames[:_MAX_FRAMES]]
+def _stack(attempt: Attempt, frames: tuple[Frame, ...]) -> str:
+    lines = [
+        f"{told_place(attempt.submission, f.path, f.line)} in {f.function}" for f in frames[:_MAX_FRAMES]
+    ]
     if len(frames) > _MAX_FRAMES:
         lines.append(f"… {len(frames) - _MAX_FRAMES} more")
     return "\n".join(lines)

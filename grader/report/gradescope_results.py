@@ -93,7 +93,7 @@ def _overall(grade: Grade, result: AttemptResult) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    place = f" at {finding.location.path}:{finding.location.line}" if finding.location else ""
+    place = f" at {finding.location}" if finding.location else ""
     ranks = f", {ranks_text(finding.ranks)}" if finding.ranks else ""
     text = f"{finding.code} ({finding.severity.value}){place}{ranks}: {finding.message}"
     return text + (f"\nInstead: {finding.hint}" if finding.hint else "")

@@ -19,6 +19,7 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding, Severity
 from grader.model.grade import CheckResult, Grade, ItemState, State, Verdict
+from grader.model.notebook_lines import by_cell, shown_number
 from grader.model.submission import Submission
 from grader.report import banner, cards, endings, wording
 from grader.report.audience import Audience, for_audience, staff_only
@@ -46,10 +47,10 @@ _LOG_HEAD, _LOG_TAIL, _LOG_WIDTH = 100, 300, 2000
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One file: (line number, highlighted line, cards that point at it); number of lines left out at its end."""
+    """One file: (line number, number shown, highlighted line, cards that point at it); lines left out at its end."""
 
     path: str
-    lines: tuple[tuple[int, Markup, tuple[cards.Card, ...]], ...]
+    lines: tuple[tuple[int, int, Markup, tuple[cards.Card, ...]], ...]
     num_left_out: int
     open: bool
 
@@ -116,6 +117,7 @@ def to_html(
             wait_sentence=endings.wait_sentence(waits),
             failures=failures,
             ranks=endings.rank_rows(attempt),
+            ending_reason=by_cell(attempt.record.ending_reason, attempt.submission) if attempt.record else "",
             left_out=sum(item.state is ItemState.NOT_SHOWN for item in grade.rubric),
             right=praise(verified_checks(grade), titles),
             unseen=_checks(grade, State.NOT_OBSERVABLE) + _checks(grade, State.NOT_REACHED),
@@ -161,14 +163,14 @@ def _next_step(
         return "There is nothing that you must change." + (advice if first else "")
     if grade.diagnosis is not None:
         for cause in grade.diagnosis.where[:1]:
-            return f"Start at `{cause.path}:{cause.line}`: what happened there is explained first."
+            return f"Start at `{cause}`: what happened there is explained first."
         return "What happened is explained first, right below."
     if first is None and failures and failures[0].place:
         return f"Start at `{failures[0].place}`, where {failures[0].who} failed."
     if first is None:
         return "Look at the table of the ranks and at their output below."
     where = first.finding.location
-    place = f" at `{where.path}:{where.line}`" if where else ""
+    place = f" at `{where}`" if where else ""
     return f"Start with {first.finding.code}{place}, the first card below."
 
 
@@ -214,7 +216,12 @@ def _listings(attempt: Attempt, groups: Iterable[cards.CardGroup]) -> Iterable[L
     for file in submission.files:
         source = submission.lines(file.path)
         lines = tuple(
-            (number, text, tuple(pointing.get((file.path, number), ())))
+            (
+                number,
+                shown_number(submission, file.path, number),
+                text,
+                tuple(pointing.get((file.path, number), ())),
+            )
             for number, text in enumerate(highlighted(source[:_MAX_SOURCE_LINES]), start=1)
         )
         pointed = any(path == file.path for path, _ in pointing)

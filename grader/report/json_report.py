@@ -70,6 +70,8 @@ def from_json(text: str) -> Grade:
 def finding_out(finding: Finding) -> dict[str, Any]:
     """One finding; `path`, `line`, `column`, `end_line` are those of the first place, null where there is none.
 
+    A place in a notebook has a `cell`, too: how its author knows the line.
+
     `fix` is there only where there is one: what it does, and edits as `grader.model.fix` counts their places.
     """
     first = finding.location
@@ -118,11 +120,12 @@ def _fix_in(item: dict[str, Any]) -> Fix:
 
 
 def _place_out(place: Location) -> dict[str, Any]:
-    return {"path": place.path, "line": place.line, "column": place.column, "end_line": place.end_line}
+    out = {"path": place.path, "line": place.line, "column": place.column, "end_line": place.end_line}
+    return out | ({"cell": place.cell} if place.cell else {})
 
 
 def _place_in(item: dict[str, Any]) -> Location:
-    return Location(item["path"], item["line"], item["column"], item["end_line"])
+    return Location(item["path"], item["line"], item["column"], item["end_line"], item.get("cell", ""))
 
 
 def _diagnosis_out(diagnosis: Diagnosis) -> dict[str, Any]:

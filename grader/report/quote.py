@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from grader.model.finding import Location
+from grader.model.notebook_lines import cell_line, shown_number
 from grader.model.submission import Submission
 from grader.report.safe_text import cut
 
@@ -17,7 +18,7 @@ _LONGEST_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class QuotedLine:
-    """One line: its number, its text without the block's common indentation, whether it is to blame.
+    """One line: its number (in its cell), its text without the block's common indentation, whether it is to blame.
 
     `caret` is the 0-based position in `text` at which a place begins; None where none does or the column is unknown.
     """
@@ -34,11 +35,13 @@ class Quote:
 
     Attributes:
         locations: the places, the most telling first.
+        place: where they are: `train.py:41`, `train.py:41–43`, `train.py:41, 52` or `cell 4, line 12`.
         lines: empty where the submission has no such line.
         num_left_out: blamed lines that are not quoted because a place is long.
     """
 
     locations: tuple[Location, ...]
+    place: str
     lines: tuple[QuotedLine, ...]
     num_left_out: int = 0
 
@@ -46,12 +49,6 @@ class Quote:
     def location(self) -> Location:
         """The most telling place."""
         return self.locations[0]
-
-    @property
-    def place(self) -> str:
-        """`train.py:41`, `train.py:41–43` or `train.py:41, 52`."""
-        spans = (f"{p.line}–{p.end_line}" if p.end_line > p.line else f"{p.line}" for p in self.locations)
-        return f"{self.location.path}:{', '.join(dict.fromkeys(spans))}"
 
 
 def quotes(submission: Submission, places: Iterable[Location], context: int) -> tuple[Quote, ...]:
@@ -79,7 +76,7 @@ def _quote(submission: Submission, places: tuple[Location, ...], context: int) -
     source = submission.lines(places[0].path)
     known = [place for place in places if 1 <= place.line <= len(source)]
     if not known:
-        return Quote(places, ())
+        return Quote(places, _place(submission, places), ())
     last = max(min(_shown_end(place), len(source)) for place in known)
     left_out = max(min(place.end_line, len(source)) for place in known) - last
     begin = max(1, min(place.line for place in known) - context)
@@ -90,12 +87,30 @@ def _quote(submission: Submission, places: tuple[Location, ...], context: int) -
     columns = {place.line: place.column for place in reversed(known)}
     return Quote(
         places,
+        _place(submission, places),
         tuple(
-            QuotedLine(number, text, number in hits, _caret(line, columns.get(number, 0), text))
+            QuotedLine(
+                shown_number(submission, places[0].path, number),
+                text,
+                number in hits,
+                _caret(line, columns.get(number, 0), text),
+            )
             for number, (line, text) in enumerate(zip(quoted, block, strict=True), start=begin)
         ),
         left_out,
     )
+
+
+def _place(submission: Submission, places: tuple[Location, ...]) -> str:
+    spans: dict[str, list[str]] = {}
+    for place in places:
+        found = cell_line(submission, place.path, place.line)
+        head, first = (
+            (f"{place.path}:", place.line) if found is None else (f"cell {found[0]}, line ", found[1])
+        )
+        last = first + place.end_line - place.line
+        spans.setdefault(head, []).append(f"{first}–{last}" if last > first else f"{first}")
+    return ", ".join(head + ", ".join(dict.fromkeys(lines)) for head, lines in spans.items())
 
 
 def _caret(line: str, column: int, shown: str) -> int | None:

@@ -16,6 +16,7 @@ from grader.checks.rule_failures import parted
 from grader.checks.source.script import SyntaxProblem, parse
 from grader.evaluate.foresight import Foresight, foresee
 from grader.model.finding import Finding
+from grader.model.notebook_lines import by_cell
 from grader.model.submission import Submission
 from grader.model.task import Task
 from grader.plugins.garbage import without_collections
@@ -53,7 +54,7 @@ def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
         # What cannot show there is worth nothing, so nothing of it is asked.
         shown = tuple(replace(one.item, points=one.points) for one in seen.items if not one.left_out)
         steps = steps_for(script, submission, replace(task, rubric=shown), findings)
-        return Reading(findings, steps, failures)
+        return by_cell(Reading(findings, steps, failures), submission)
 
 
 def read_within_limits(

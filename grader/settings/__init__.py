@@ -6,6 +6,7 @@ Nothing else in the package reads `os.environ` for configuration.
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,13 @@ def settings() -> Settings:
     from grader.settings.schema import Settings
 
     return Settings()
+
+
+def language() -> str:
+    """The language that this process's user reads, such as `de`, as the locale's variables say it; "" for none."""
+    chosen = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    found = re.match(r"[a-z]{2,3}(?=[_.@]|$)", chosen)
+    return found[0] if found else ""
 
 
 def tasks_dir() -> Path:

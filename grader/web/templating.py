@@ -15,6 +15,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from grader.model.attempt_result import AttemptResult
+from grader.model.notebook_lines import told_place
 from grader.report import banner, wording
 from grader.report.markdown_html import statement_html
 from grader.report.page_engine import page_engine
@@ -41,6 +42,7 @@ def environment() -> Environment:
     }
     made.globals |= {
         "static": static_path,
+        "told_place": told_place,
         "HEADLINES": wording.HEADLINES,
         "TONES": wording.TONES,
         "relative": relative,

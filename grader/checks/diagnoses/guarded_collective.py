@@ -58,4 +58,4 @@ def _under(run: FailedRun, test: Location, where: tuple[Location, ...]) -> str:
         for node in tree.ifs
         if where and where[0].path == test.path and where[0].line <= (node.end_lineno or 0)
     )
-    return f", under {'the `else` of ' if other else ''}`{line[:80]}` in line {test.line}"
+    return f", under {'the `else` of ' if other else ''}`{line[:80]}` at `{test}`"

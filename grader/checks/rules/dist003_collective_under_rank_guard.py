@@ -257,7 +257,7 @@ def _deadlock_hit(script: Script, stuck: tuple[StuckRank, ...], guarded: tuple[S
     return Hit(
         message=(
             f"{at(first.site)} calls `{first.operation}`, which needs all ranks, but "
-            f"{f'the test in line {test.line}' if test else 'a test of the rank'} lets only {ranks(who).lower()} reach "
+            f"{f'the test at `{test}`' if test else 'a test of the rank'} lets only {ranks(who).lower()} reach "
             "it. This stopped the run."
         ),
         hint=hint

@@ -10,6 +10,7 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from grader.checks.source.accumulation_rounds import AccumulationRounds
 from grader.checks.source.call_sites import Calls
@@ -35,6 +36,7 @@ from grader.checks.source.training_loops import OTHER_WRAPPERS, Training
 from grader.checks.source.value_sources import Values
 from grader.checks.source.wrapped_models import Replicas
 from grader.model.finding import Location
+from grader.model.notebook_lines import cell_line, cell_text
 from grader.model.submission import SourceFile, Submission
 from grader.model.syntax_tree import parse_text, refuse_uncompilable
 from grader.readers import reads
@@ -213,7 +215,7 @@ def parse(submission: Submission, *, launched: bool = True) -> Script:
             reads(file.path)
             parsed = _parsed(file)
             if isinstance(parsed, SyntaxProblem):
-                problems.append(parsed)
+                problems.append(_told(parsed, submission))
             else:
                 trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
     reads("")
@@ -231,7 +233,7 @@ def syntax_problem(submission: Submission) -> SyntaxProblem | None:
         if file.path.endswith(".py"):
             reads(file.path)
             if isinstance(parsed := _parsed(file), SyntaxProblem):
-                return parsed
+                return _told(parsed, submission)
     return None
 
 
@@ -248,6 +250,11 @@ def _parsed(file: SourceFile) -> ast.Module | SyntaxProblem:
     except (RecursionError, MemoryError):
         message = "an expression or block is nested too deeply for Python to read"
         return SyntaxProblem(file.path, 1, 1, message, "")
+
+
+def _told(problem: SyntaxProblem, submission: Submission) -> SyntaxProblem:
+    cell = cell_line(submission, problem.path, problem.line)
+    return problem if cell is None else replace(problem, cell=cell_text(*cell))
 
 
 def _problem(path: str, text: str, error: SyntaxError | ValueError) -> SyntaxProblem:

@@ -15,6 +15,7 @@ class SyntaxProblem:
     """Why a file cannot be read as Python; `column` is 1-based.
 
     `limit`: what was not enough to read it, such as `3 s of processor time`; "" where Python says that it is none.
+    `cell`: the line as the author of a notebook knows it, `cell 4, line 12`; "" for scripts.
     """
 
     path: str
@@ -23,6 +24,7 @@ class SyntaxProblem:
     message: str
     quote: str
     limit: str = ""
+    cell: str = ""
 
     @classmethod
     def of_unread(cls, path: str, limit: str, size: str) -> SyntaxProblem:
@@ -64,4 +66,5 @@ class SyntaxProblem:
     def _problem(self) -> str:
         if self.limit:
             return f"`{self.path}` could not be read within {self.limit}: {self.message}"
-        return f"`{self.path}` is not valid Python: {self.message} (line {self.line}, column {self.column})"
+        place = self.cell or f"line {self.line}"
+        return f"`{self.path}` is not valid Python: {self.message} ({place}, column {self.column})"

@@ -1,7 +1,7 @@
 """Judge a submission by a real run of several ranks and explain the outcome.
 
-FILE is a train.py, or a folder with train.py and helper modules. The attempt's folder keeps the evidence, so that
-`grader regrade` can judge it again without running it.
+FILE is a train.py, a notebook whose cells hold it, or a folder with train.py and helper modules. The attempt's
+folder keeps the evidence, so that `grader regrade` can judge it again without running it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ ORDER = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader grade`."""
     parser.add_argument("task", metavar="TASK", help="name of a task, see `grader tasks`")
-    parser.add_argument("file", metavar="FILE", type=Path, help="train.py or a folder that holds it")
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, help="train.py, a notebook or a folder that holds it"
+    )
     parser.add_argument(
         "--nproc-per-node", type=int, metavar="N", help="ranks to start; default: the profile's"
     )

@@ -3,6 +3,7 @@
 A FILE is a script, a folder, a pattern or `-`:
 
   train.py         a script of its own
+  lab.ipynb        the scripts in a notebook's cells
   my_submission/   a folder with train.py is one submission, helper modules and all
   scripts/         any other folder: every .py file below is a script of its own, folders with train.py excepted
   'src/**/*.py'    a pattern in quotes; ** stands for any folders
@@ -85,11 +86,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Lint everything that is named."""
     from grader.catalog.scripts import read_scripts
-    from grader.catalog.submissions import MAX_FILE_BYTES
     from grader.checks.rule_failures import exit_code
     from grader.cli.lint_printing import print_lint
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, EXIT_USAGE, UsageError
     from grader.model.finding import Severity
+    from grader.notebooks.handed_in import MAX_NOTEBOOK_BYTES
 
     if args.json and args.format not in {None, "json"}:
         raise UsageError(f"--json and --format {args.format} contradict each other; give one of them")
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     form = "json" if args.json else args.format or "text"
     sources = read_scripts(
         args.files,
-        stdin=lambda: sys.stdin.buffer.read(MAX_FILE_BYTES + 1),
+        stdin=lambda: sys.stdin.buffer.read(MAX_NOTEBOOK_BYTES + 1),
         stdin_name=args.stdin_filename,
     )
     linted = [lint_one(source) for source in sources]

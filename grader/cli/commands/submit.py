@@ -1,8 +1,8 @@
 """Hand a script in to the service that one is signed in to, and say before that what reading it shows.
 
-FILE is a train.py, or a folder with train.py and helper modules. What the task asks for and the text lacks is told
-first; with --check that is all, and the exit code is 1 where something that must be right is missing. What can't run is
-not sent, and costs no attempt. With --wait the attempt is followed to its end, and
+FILE is a train.py, a notebook whose cells hold it, or a folder with train.py and helper modules. What the task
+asks for and the text lacks is told first; with --check that is all, and the exit code is 1 where something that must be
+right is missing. What can't run is not sent, and costs no attempt. With --wait the attempt is followed to its end, and
 the exit code is that of `grader grade`: 0 accepted, 1 not accepted, 4 the grader itself failed. Whatever breaks on the
 way is tried again, and nothing is handed in twice. `grader login` signs in; CI jobs set GRADER_URL and GRADER_TOKEN.
 """
@@ -19,7 +19,9 @@ ORDER = 34
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader submit`."""
     parser.add_argument("task", metavar="TASK", help="name of a task of one's course")
-    parser.add_argument("file", metavar="FILE", type=Path, help="train.py or a folder that holds it")
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, help="train.py, a notebook or a folder that holds it"
+    )
     parser.add_argument("--course", metavar="NAME", help="course, where several set this task")
     parser.add_argument(
         "--check", action="store_true", help="only say what reading it shows; hand nothing in"

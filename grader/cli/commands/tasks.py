@@ -1,5 +1,8 @@
 """List the tasks in the course's order, or show one: what is asked, how it is judged, what proves it.
 
+With `--notebook` a task comes as a notebook to work in: what is asked, the skeleton in a cell that writes it, and cells
+that lint, judge and hand in.
+
 A SUBMISSION is one of the task's own, such as `rejected/no_set_epoch`. What is a near-copy of an accepted script may be
 kept as its patch, which shows the flaw alone; `--show` prints the whole script, and `--as-patch` writes the patch,
 anew where the accepted script has changed.
@@ -9,6 +12,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.model.task import Task
 
 NAME = "tasks"
 ORDER = 40
@@ -20,9 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--show", metavar="SUBMISSION", help="print the whole script of one of its submissions")
     one.add_argument(
+        "--notebook",
+        metavar="FILE",
+        nargs="?",
+        type=Path,
+        const=Path(),
+        help="write the task as a notebook to work in; default: TASK.ipynb here",
+    )
+    one.add_argument(
         "--as-patch",
         metavar="SUBMISSION",
         help="replace the file of one by its patch against an accepted script",
+    )
+    parser.add_argument(
+        "--language",
+        metavar="CODE",
+        help="language of the statement, such as de; default: the locale's, and English where there is no other",
     )
 
 
@@ -34,18 +55,20 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json, print_task, task_to_json
     from grader.errors import EXIT_ACCEPTED, UsageError
 
-    if args.task is None and (args.show or args.as_patch):
+    if args.task is None and (args.show or args.as_patch or args.notebook):
         raise UsageError("name the task as well: grader tasks TASK --show SUBMISSION")
     if args.as_patch:
         return _write_patch(args)
     if args.show:
         return _show(args)
+    if args.notebook is not None:
+        return _write_notebook(args)
     if args.task is not None:
         task = load_task(args.task)
         if args.json:
             emit_json(task_to_json(task))
         else:
-            print_task(task)
+            print_task(task, _statement(task, args.language))
         return EXIT_ACCEPTED
     course = load_course() if any(path.name == DEFAULT for path in course_files()) else None
     order = [item.task for item in course.items] if course is not None else []
@@ -57,6 +80,45 @@ def run(args: argparse.Namespace) -> int:
         emit_json([task_to_json(task) | {"course": place_to_json(course, task.name)} for task in tasks])
     else:
         print_tasks(tasks, course)
+    return EXIT_ACCEPTED
+
+
+def _statement(task: Task, language: str | None) -> str:
+    """What is asked, in the language that was named, or the user's."""
+    from grader.errors import UsageError
+    from grader.settings import language as own_language
+
+    found = task.told_in([language or own_language()])
+    if language is not None and found.language != language:
+        known = ", ".join(("en", *(one.language for one in task.translations)))
+        raise UsageError(f"the statement of {task.name} is not told in {language!r}; there is {known}")
+    return found.text
+
+
+def _write_notebook(args: argparse.Namespace) -> int:
+    """Write the task as a notebook; never over a file, which may hold somebody's work."""
+    from grader.catalog.tasks import load_task
+    from grader.cli.printing import emit_json
+    from grader.errors import EXIT_ACCEPTED, UsageError
+    from grader.notebooks.lab import lab_notebook
+    from grader.settings import settings
+
+    task = load_task(args.task)
+    path: Path = args.notebook if args.notebook.name else Path(f"{task.name}.ipynb")
+    if path.suffix != ".ipynb":
+        raise UsageError(f"{path} does not end in .ipynb, by which Jupyter knows a notebook")
+    text = lab_notebook(task, _statement(task, args.language), settings().url)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already and may hold your work; name another file") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+    if args.json:
+        emit_json({"schema": 1, "task": task.name, "path": str(path)})
+    else:
+        print(path)
     return EXIT_ACCEPTED
 
 

@@ -117,7 +117,7 @@ def _findings(grade: Grade) -> Iterable[str]:
 
 def _finding(finding: Finding) -> str:
     place = finding.location
-    where = f" `{_code(place.path)}:{place.line}`" if place is not None else ""
+    where = f" `{_code(str(place))}`" if place is not None else ""
     ranks = f", {ranks_text(finding.ranks)}" if finding.ranks else ""
     text = f"- **{_text(finding.code)}**{where}{ranks}: {_text(finding.message)}"
     return text + (f" {_text(finding.hint)}" if finding.hint else "")

@@ -123,7 +123,7 @@ def _results(script: LintedScript, index: dict[str, int]) -> list[dict[str, Any]
                 {"id": number, "physicalLocation": _place(script, place)}
                 for number, place in enumerate(finding.where[1:], start=1)
             ]
-        if finding.fix is not None:
+        if finding.fix is not None and not first.cell:
             result["fixes"] = [_fix(script, finding.fix)]
         found.append(result)
     return found
@@ -153,14 +153,20 @@ def _fix(script: LintedScript, fix: Fix) -> dict[str, Any]:
 
 
 def _message(finding: Finding) -> str:
-    return visible(finding.message + (f"\n\nInstead: {finding.hint}" if finding.hint else ""))
+    place = finding.location
+    cell = f"{place}: " if place is not None and place.cell else ""
+    return visible(cell + finding.message + (f"\n\nInstead: {finding.hint}" if finding.hint else ""))
 
 
 def _place(script: LintedScript, place: Location) -> dict[str, Any]:
     first = _column(script.source.submission, place)
     last = _utf16(script.source.submission.line(place.path, place.end_line)) + 1
+    artifact = _artifact(script.source.file_of(place.path))
+    if place.cell:
+        # The lines of a notebook's file are none of its author's: the message tells the cell.
+        return {"artifactLocation": artifact}
     return {
-        "artifactLocation": _artifact(script.source.file_of(place.path)),
+        "artifactLocation": artifact,
         "region": {
             "startLine": place.line,
             "startColumn": first,

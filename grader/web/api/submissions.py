@@ -145,7 +145,8 @@ async def _read(request: Request) -> Submission:
         raise RequestValidationError(
             [{**fault, "loc": ("body", *fault["loc"])} for fault in faults]
         ) from None
-    return submission_of(document.name, ((file.path, file.text.encode()) for file in document.files))
+    sent = [(file.path, file.text.encode()) for file in document.files]
+    return await run_in_threadpool(submission_of, document.name, sent)
 
 
 def _receipt_extras(service: WebService, taken: Receipt, submission: Submission) -> _ReceiptExtras:

@@ -11,6 +11,8 @@ from grader.web.documents.document import Document
 class FindingChangeOut(Document):
     """A finding that only one of two attempts has; `path` and `line` are in the text that has it.
 
+    `cell`: how the author of a notebook knows that line, "" for scripts.
+
     `doubt`: why its fault may be there in the other attempt as well, "" where nothing speaks for that.
     """
 
@@ -19,6 +21,7 @@ class FindingChangeOut(Document):
     severity: Literal["error", "warning", "hint", "review"]
     path: str | None
     line: int | None
+    cell: str
     doubt: str
 
 

@@ -182,6 +182,7 @@ def _finding_change_out(one: FindingChange) -> FindingChangeOut:
         severity=one.severity.value,
         path=one.place.path if one.place else None,
         line=one.place.line if one.place else None,
+        cell=one.place.cell if one.place else "",
         doubt=one.doubt,
     )
 

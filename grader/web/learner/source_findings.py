@@ -14,6 +14,7 @@ from grader.checks.limited_reading import WAITED_FOR, lint_within, read_within
 from grader.checks.lint import lint
 from grader.checks.rubric_step import RubricStep
 from grader.model.finding import Finding
+from grader.model.notebook_lines import shown_number
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
 from grader.report import cards, wording
@@ -38,10 +39,10 @@ class MarginNote:
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """One file with findings beside its lines: (number, highlighted text, notes)."""
+    """One file with findings beside its lines: (number, number shown, highlighted text, notes)."""
 
     path: str
-    lines: tuple[tuple[int, Markup, tuple[MarginNote, ...]], ...]
+    lines: tuple[tuple[int, int, Markup, tuple[MarginNote, ...]], ...]
     num_left_out: int
 
 
@@ -141,7 +142,7 @@ def _listing(
 ) -> SourceListing:
     source = submission.lines(path)
     lines = tuple(
-        (number, text, tuple(notes.get((path, number), ())))
+        (number, shown_number(submission, path, number), text, tuple(notes.get((path, number), ())))
         for number, text in enumerate(highlighted(source[:_MOST_LINES]), start=1)
     )
     return SourceListing(path, lines, max(0, len(source) - _MOST_LINES))

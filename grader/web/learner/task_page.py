@@ -18,6 +18,7 @@ from grader.store.limits import Limit, Refusal, late_factor
 from grader.store.progress import OwnTask, progress
 from grader.web.learner.attempts_left import attempts_left
 from grader.web.learner.points_chart import points_chart
+from grader.web.learner.read_languages import LANGUAGES, read_languages
 from grader.web.learner.source_findings import source_findings
 from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import TaskInCourse, Visitor, not_found
@@ -83,6 +84,7 @@ def task_page(
         own=own,
         terms=found.task.terms,
         task=task,
+        statement=None if task is None else task.told_in(read_languages(request)),
         not_open=not_open,
         profile=profile,
         items=() if task is None or profile is None else scale(task, ScaleConditions.planned(task, profile)),
@@ -99,6 +101,7 @@ def task_page(
         problem=form.problem or _refused_now(form, own),
         pasted=form.pasted,
         teaches=visitor.teaches(course_id),
+        languages=LANGUAGES,
         max_file_bytes=MAX_FILE_BYTES,
         max_total_bytes=MAX_TOTAL_BYTES,
         max_upload_bytes=service.max_upload_bytes,

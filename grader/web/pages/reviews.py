@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from grader.errors import UsageError
 from grader.model.grade import Grade, Verdict
+from grader.model.notebook_lines import told_place
 from grader.report.audience import Audience, for_audience
 from grader.report.cards import title_of
 from grader.report.json_report import from_json
@@ -157,6 +159,7 @@ def _page(
         reasons=held_reasons(grade) if facts.verdict is Verdict.HELD else (),
         found=found,
         listings=annotated_files(submission, found, remarks),
+        told_place=partial(told_place, submission),
         remarks=remarks,
         overrides=overrides,
         holding=overrides[0] if overrides and overrides[0].withdrawn_at is None else None,

@@ -9,7 +9,9 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
+from grader.notebooks.lab import lab_notebook
 from grader.web.learner.open_task import open_task
+from grader.web.learner.read_languages import read_languages
 from grader.web.learner.task_page import task_page
 from grader.web.security.access import SignedIn, VisibleCourseTask, not_found
 from grader.web.service import ServiceDep
@@ -40,6 +42,17 @@ def skeleton(visitor: SignedIn, found: VisibleCourseTask) -> Response:
         for file in files:
             archive.writestr(file.relative_to(task.skeleton).as_posix(), file.read_bytes())
     return _attachment(packed.getvalue(), f"{task.name}.zip", "application/zip")
+
+
+@router.get("/courses/{course_id}/tasks/{course_task_id}/notebook")
+def notebook(request: Request, service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> Response:
+    """The task as a notebook to work in."""
+    task = open_task(visitor, found)
+    if task is None:
+        raise not_found()
+    statement = task.told_in(read_languages(request)).text
+    text = lab_notebook(task, statement, service.public_url or str(request.base_url).rstrip("/"))
+    return _attachment(text.encode(), f"{task.name}.ipynb", "application/x-ipynb+json")
 
 
 @router.get("/courses/{course_id}/tasks/{course_task_id}/figures/{name}")

@@ -80,5 +80,6 @@ def _too_large() -> HTTPException:
     return HTTPException(
         413,
         f"This is too large: a script may have {MAX_FILE_BYTES >> 20} MiB, and all of them "
-        f"{MAX_TOTAL_BYTES >> 20} MiB. Hand in train.py and the modules it imports, no data and no weights.",
+        f"{MAX_TOTAL_BYTES >> 20} MiB. Hand in train.py and the modules it imports, no data and no weights; clear "
+        "the outputs of a notebook first.",
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from grader.model.finding import Finding
+from grader.model.notebook_lines import shown_number
 from grader.model.submission import Submission
 from grader.report.highlight import highlighted
 from grader.report.wording import SEVERITY_TONES, mend_order
@@ -29,9 +30,10 @@ class NumberedFinding:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedLine:
-    """One line: its text with colours, the findings and the remarks that point at it."""
+    """One line: its text with colours, the findings and the remarks that point at it; `shown`: its number beside it."""
 
     number: int
+    shown: int
     text: Markup
     findings: tuple[NumberedFinding, ...]
     remarks: tuple[StoredComment, ...]
@@ -78,6 +80,7 @@ def annotated_files(
         lines = tuple(
             AnnotatedLine(
                 number,
+                shown_number(submission, file.path, number),
                 text,
                 tuple(pointing.get((file.path, number), ())),
                 tuple(remarked.get((file.path, number), ())),

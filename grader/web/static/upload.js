@@ -30,7 +30,27 @@ function tooLarge() {
   if (!largest && sum(scripts) <= mostScriptBytes && sum(files) <= mostBytes) return "";
   const what = largest ? `${largest.name} has ${mib(largest.size)}` : `This has ${mib(sum(files))}`;
   return `${what}; a script may have ${mib(mostFileBytes)}, and all of them ${mib(mostScriptBytes)}. Choose train.py and`
-    + " the modules it imports: data and weights are no part of it. Nothing was sent, and no attempt is spent.";
+    + " the modules it imports, or a notebook: data and weights are no part of it. Nothing was sent, and no attempt is spent.";
+}
+
+// Of a notebook only the text of its cells is read: the pictures in its outputs need not travel.
+async function withoutOutputs(file) {
+  try {
+    const notebook = JSON.parse(await file.text());
+    for (const cell of notebook.cells) {
+      if (cell.cell_type === "code") cell.outputs = [];
+      delete cell.attachments;
+    }
+    return new File([JSON.stringify(notebook)], file.name);
+  } catch { return file; } // The service says what is wrong with it.
+}
+
+async function lightenNotebooks() {
+  const isHeavy = (file) => /\.ipynb$/i.test(file.name) && file.size > mostFileBytes;
+  if (![...picker.files].some(isHeavy)) return;
+  const lighter = new DataTransfer();
+  for (const file of picker.files) lighter.items.add(isHeavy(file) ? await withoutOutputs(file) : file);
+  picker.files = lighter.files;
 }
 
 // Browsers only count several files, and cut a long name in its middle.
@@ -50,6 +70,8 @@ function bringIntoView(asked) {
 
 async function look() {
   const turn = ++asked;
+  await lightenNotebooks();
+  if (turn !== asked) return;
   showChosen();
   const refused = tooLarge();
   picker.setCustomValidity(refused);

@@ -1,7 +1,7 @@
 """The scripts in a ZIP file, read entry by entry and never unpacked: memory stays flat whatever it claims to hold.
 
-The directory at its end is measured before it is read. One entry that is a link, encrypted, overlaps another or points
-out of the archive condemns the whole: honest tools make none.
+They may lie in a notebook. The directory at the archive's end is measured before it is read. One entry that is a link,
+encrypted, overlaps another or points out of the archive condemns the whole: honest tools make none.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES
+from grader.catalog.submissions import MAX_FILES, MAX_TOTAL_BYTES, most_bytes
+from grader.model.submission import ENTRY_POINT
+from grader.notebooks.handed_in import is_notebook
 from grader.report.safe_text import one_line
 from grader.web.upload import file_names
-from grader.web.upload.refusals import UploadRefusedError, notebook_refused
+from grader.web.upload.refusals import UploadRefusedError
 
 _END, _LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
 _END_BYTES, _LOCATOR_BYTES, _LOCAL_BYTES = 22, 20, 30
@@ -37,7 +39,7 @@ _PLAIN = "Pack it again as a plain ZIP file of your scripts."
 
 
 def scripts_in(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Each `.py` file of an archive as (path, content), in the archive's order.
+    """Each `.py` file of an archive as (path, content), in its order; its notebook where there is no `train.py`.
 
     Raises:
         UploadRefusedError: the archive is damaged, hostile, or holds more than a submission may.
@@ -50,7 +52,7 @@ def scripts_in(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
                 raise _too_many()
             wanted = [info for info in infos if _wanted(info)]
             _no_overlap(file, infos, archive.start_dir)
-            yield from _contents(archive, wanted, infos)
+            yield from _contents(archive, wanted)
     except _DAMAGED as error:
         raise UploadRefusedError(
             f"The ZIP file is damaged ({one_line(str(error))[:120]}). {_PLAIN}"
@@ -88,12 +90,12 @@ def _wanted(info: zipfile.ZipInfo) -> bool:
         )
     if info.is_dir() or file_names.is_ignored(path):
         return False
-    if not path.endswith(".py"):
+    if not path.endswith(".py") and not is_notebook(path):
         return False
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise UploadRefusedError(f"{shown} is packed by an unusual method. {_PLAIN}")
-    if info.file_size > MAX_FILE_BYTES:
-        raise _too_large(shown)
+    if info.file_size > most_bytes(path):
+        raise _too_large(shown, most_bytes(path))
     return True
 
 
@@ -111,23 +113,30 @@ def _no_overlap(file: IO[bytes], infos: list[zipfile.ZipInfo], directory_at: int
             raise UploadRefusedError(f"Entries of the ZIP file overlap. {_PLAIN}")
 
 
-def _contents(
-    archive: zipfile.ZipFile, wanted: list[zipfile.ZipInfo], infos: list[zipfile.ZipInfo]
-) -> Iterator[tuple[str, bytes]]:
+def _contents(archive: zipfile.ZipFile, found: list[zipfile.ZipInfo]) -> Iterator[tuple[str, bytes]]:
+    scripts = [info for info in found if not is_notebook(info.filename)]
+    notebooks = [info for info in found if is_notebook(info.filename)]
+    if any(info.filename.rpartition("/")[2] == ENTRY_POINT for info in scripts):
+        # Beside the script itself a notebook is where somebody tried things.
+        notebooks = []
+    if len(notebooks) > 1:
+        raise UploadRefusedError(
+            f"The ZIP file holds {len(notebooks)} notebooks and no {ENTRY_POINT}. Upload the one to hand in."
+        )
+    wanted = scripts + notebooks
     if not wanted:
-        notebooks = [info.filename for info in infos if info.filename.lower().endswith(".ipynb")]
-        if notebooks:
-            raise notebook_refused(one_line(notebooks[0].rpartition("/")[2][:120]))
-        raise UploadRefusedError("The ZIP file holds no .py file. Pack train.py and the modules it imports.")
+        raise UploadRefusedError(
+            "The ZIP file holds no .py file and no notebook. Pack train.py and the modules it imports."
+        )
     if len(wanted) > MAX_FILES:
         raise _too_many()
     total = 0
     for info in wanted:
         with archive.open(info) as entry:
-            content = entry.read(MAX_FILE_BYTES + 1)
-        if len(content) > MAX_FILE_BYTES:
-            raise _too_large(one_line(info.filename[:120]))
-        total += len(content)
+            content = entry.read(most_bytes(info.filename) + 1)
+        if len(content) > most_bytes(info.filename):
+            raise _too_large(one_line(info.filename[:120]), most_bytes(info.filename))
+        total += 0 if is_notebook(info.filename) else len(content)
         if total > MAX_TOTAL_BYTES:
             raise UploadRefusedError(
                 f"The .py files in the archive are more than {MAX_TOTAL_BYTES >> 20} MiB altogether. Hand in "
@@ -143,8 +152,7 @@ def _too_many() -> UploadRefusedError:
     )
 
 
-def _too_large(shown: str) -> UploadRefusedError:
+def _too_large(shown: str, most: int) -> UploadRefusedError:
     return UploadRefusedError(
-        f"{shown} is larger than a script may be, {MAX_FILE_BYTES >> 20} MiB. Data and weights are not part of a "
-        "submission."
+        f"{shown} is larger than it may be, {most >> 20} MiB. Data and weights are not part of a submission."
     )

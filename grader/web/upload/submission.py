@@ -1,4 +1,4 @@
-"""A request's upload as a submission: files, a ZIP file or pasted text from a form, or JSON from a program.
+"""A request's upload as a submission: files, a notebook, a ZIP file or pasted text from a form, or JSON of a program.
 
 The size of the whole was capped while it came (`security.body_limits`); here every file is held against the caps that
 hold for the command line, too.
@@ -6,26 +6,29 @@ hold for the command line, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, text_of
+from grader.catalog.submissions import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, most_bytes, text_of
 from grader.errors import UsageError
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
+from grader.notebooks.handed_in import SUFFIX, is_notebook
+from grader.notebooks.handed_in import scripts_in as scripts_in_notebook
 from grader.report.safe_text import one_line
 from grader.web.security import csrf
 from grader.web.upload import file_names
 from grader.web.upload.archive import scripts_in
-from grader.web.upload.refusals import UploadRefusedError, notebook_refused
+from grader.web.upload.refusals import UploadRefusedError
 
 _ARCHIVES = (".tar", ".gz", ".tgz", ".7z", ".rar", ".bz2", ".xz")
 
 
 async def read_upload(request: Request) -> Submission:
-    """The submission in a form: `files` (scripts, or one ZIP file) or `text` (pasted), and `name` if it is given one.
+    """The submission in a form: `files` (scripts, a notebook, or one ZIP file) or `text` (pasted), and its `name`.
 
     Raises:
         UploadRefusedError: it is none; the text says what to do.
@@ -36,8 +39,8 @@ async def read_upload(request: Request) -> Submission:
     pasted, called = form.get("text"), form.get("name")
     name = called if isinstance(called, str) else ""
     if parts:
-        found, default = _of_parts(parts)
-        return submission_of(name or default, found)
+        # A notebook is read by a process of its own, which takes its time.
+        return await run_in_threadpool(_of_parts, parts, name)
     if isinstance(pasted, str) and pasted.strip():
         # Browsers send lines of a text area with \r\n, whatever was pasted.
         text = pasted.replace("\r\n", "\n")
@@ -55,7 +58,7 @@ def submission_of(name: str, contents: Iterable[tuple[str, bytes]]) -> Submissio
     """
     found: dict[str, str] = {}
     total = 0
-    for sent, content in contents:
+    for sent, content in _scripts(contents):
         path = file_names.checked_path(sent)
         _of_known_kind(path)
         if len(content) > MAX_FILE_BYTES:
@@ -78,35 +81,49 @@ def submission_of(name: str, contents: Iterable[tuple[str, bytes]]) -> Submissio
     return Submission(file_names.submission_name(name), _arranged(found))
 
 
-def _of_parts(parts: list[UploadFile]) -> tuple[list[tuple[str, bytes]], str]:
+def _scripts(contents: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """The same with the scripts that a notebook holds in its place, below the notebook's folder."""
+    for sent, content in contents:
+        if not is_notebook(sent):
+            yield sent, content
+            continue
+        path = PurePosixPath(file_names.checked_path(sent))
+        try:
+            files = scripts_in_notebook(content, one_line(path.name))
+        except UsageError as error:
+            raise UploadRefusedError(str(error)) from None
+        for file in files:
+            yield str(path.parent / file.path), file.text.encode()
+
+
+def _of_parts(parts: list[UploadFile], name: str) -> Submission:
     first = (parts[0].filename or "").rpartition("/")[2].rpartition("\\")[2]
     if len(parts) == 1 and first.lower().endswith(".zip"):
-        return list(scripts_in(parts[0].file)), first[: -len(".zip")]
+        return submission_of(name or first[: -len(".zip")], scripts_in(parts[0].file))
     sent = []
     for part in parts:
-        name = part.filename or ""
-        if name.lower().endswith(".zip"):
+        path = part.filename or ""
+        if path.lower().endswith(".zip"):
             raise UploadRefusedError("Upload one ZIP file, or scripts; not both at once.")
         # Looked at before it is read: what is too large is never in memory.
-        if file_names.is_ignored(file_names.checked_path(name)):
+        if file_names.is_ignored(file_names.checked_path(path)):
             continue
-        _of_known_kind(name)
-        sent.append((name, part.file.read(MAX_FILE_BYTES + 1)))
-    return sent, first.removesuffix(".py") if len(parts) == 1 else "submission"
+        _of_known_kind(path)
+        sent.append((path, part.file.read(most_bytes(path) + 1)))
+    default = first.removesuffix(".py").removesuffix(SUFFIX) if len(parts) == 1 else "submission"
+    return submission_of(name or default, sent)
 
 
 def _of_known_kind(path: str) -> None:
     shown, lower = one_line(path[:120]), path.lower()
-    if lower.endswith(".ipynb"):
-        raise notebook_refused(shown)
     if lower.endswith(_ARCHIVES):
         raise UploadRefusedError(
             f"{shown} is an archive that is not read here. Upload a ZIP file, or the scripts."
         )
-    if not lower.endswith(".py"):
+    if not lower.endswith((".py", SUFFIX)):
         raise UploadRefusedError(
-            f"{shown} does not end in .py. Upload train.py and the modules it imports; data and weights are not part "
-            "of a submission."
+            f"{shown} does not end in .py or {SUFFIX}. Upload train.py and the modules it imports; data and "
+            "weights are not part of a submission."
         )
 
 

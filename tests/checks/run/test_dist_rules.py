@@ -139,7 +139,7 @@ def test_a_barrier_that_rank_0_alone_calls(tell: Any) -> None:
     hit = look.hits[0]
     assert hit.evidence is EvidenceKind.OUTSIDE
     assert "`train.py:7` calls `barrier`" in hit.message
-    assert "the test in line 6 lets only rank 0 reach it" in hit.message
+    assert "the test at `train.py:6` lets only rank 0 reach it" in hit.message
     assert [p.line for p in hit.where] == [7, 8, 6]
     assert story.observation("DIST009").state is UNSEEN
 
