@@ -254,10 +254,11 @@ def _read_bytes(path: Path) -> bytes:
         most = most_bytes(path.name)
         content = b"" if status.st_size > most else file.read(most + 1)
     if status.st_size > most or len(content) > most:
-        kind = "notebook" if is_notebook(path.name) else "script"
+        kind, advice = "script", "Hand in the script alone: data and weights are not part of it."
+        if is_notebook(path.name):
+            kind, advice = "notebook", handed_in.CLEAR
         raise UsageError(
-            f"{path} is {status.st_size / (1 << 20):,.1f} MiB; a {kind} may have {most >> 20} MiB. "
-            f"Hand in the {kind} alone: data, weights and outputs are not part of it."
+            f"{path} is {status.st_size / (1 << 20):,.1f} MiB; a {kind} may have {most >> 20} MiB. {advice}"
         )
     return content
 

@@ -29,11 +29,11 @@ class _Reader:
     def read(self, line: str) -> str:
         begins = not (self._quote or self._depth or self._continued)
         if self._in_magic or (begins and _MAGIC.match(line)):
-            self._in_magic = line.rstrip().endswith("\\")
+            goes_on, self._in_magic = self._in_magic, line.rstrip().endswith("\\")
             text = line.lstrip()
             indent = line[: len(line) - len(text)]
             # A block must not be left without a statement.
-            return f"{indent}{'pass  # ' if indent else '# '}{text}"
+            return f"{indent}{'pass  # ' if indent and not goes_on else '# '}{text}"
         self._follow(line)
         return line
 

@@ -44,7 +44,7 @@ def _make(folder: Path, kind: str) -> Path:
         ("binary", "text"),
         ("not UTF-8", "UTF-8"),
         ("folder without train.py", "train.py"),
-        ("notebook", "export"),
+        ("notebook", "is no notebook"),
     ],
 )
 def test_a_file_that_cannot_be_judged_is_refused_before_anything_runs(

@@ -101,7 +101,7 @@ def test_another_encoding_is_pointed_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("lab.ipynb", "nbconvert --to script lab.ipynb"),
+        ("lab.ipynb", "Hand in the file that Jupyter saves"),
         ("a.zip", "unpack it"),
         ("a.txt", "does not end in .py"),
     ],

@@ -20,6 +20,7 @@ from grader.checks.lint import lint_script
 from grader.checks.rule_failures import parted
 from grader.checks.source.noqa import comments_by_line
 from grader.checks.source.script import parse
+from grader.errors import UsageError
 from grader.evaluate import reported_metrics
 from grader.evaluate.plain_files import RefusedError
 from grader.evaluate.results import read_results
@@ -30,6 +31,7 @@ from grader.launch.progress import _epoch, _loss
 from grader.launch.stacks import main_thread, operation
 from grader.launch.streams import Capture, _says_only_that_it_waits, safe_text
 from grader.model.submission import SourceFile, Submission
+from grader.notebooks.handed_in import _scripts as notebook_scripts
 from grader.report.cards import group_cards
 from grader.report.highlight import highlighted
 from grader.report.text_diff import TextDiff
@@ -38,6 +40,7 @@ from grader.run.trace_reader import read_trace
 from grader.web.upload.archive import scripts_in
 from grader.web.upload.refusals import UploadRefusedError
 from grader.web.upload.submission import submission_of
+from tests.notebooks.notebook_files import notebook
 
 # Words that a reader looks for, so that what is drawn gets past its first look.
 _PYTHON = st.lists(
@@ -327,11 +330,27 @@ def _outputs(names: list[bytes]) -> None:
         json.dumps([file.path for file in found.files] + list(found.refused), ensure_ascii=False).encode()
 
 
+def _notebook(drawn: tuple[list[tuple[str, str]], list[tuple[int, bytes]]]) -> None:
+    cells, changes = drawn
+    data = bytearray(notebook(*(text if kind == "code" else (kind, text) for kind, text in cells)))
+    _change(data, changes)
+    files = notebook_scripts(bytes(data), "lab.ipynb")
+    given = sum(len(text.split("\n")) for _, text in cells)
+    assert changes or sum(len(file.text.split("\n")) - 1 for file in files) <= given, "no line is added"
+
+
 _CHANGES = st.lists(st.tuples(st.integers(0, 1 << 16), st.binary(min_size=1, max_size=8)), max_size=6)
 _ENTRY = st.tuples(
     st.sampled_from(["train.py", "../x.py", "a/b.py", "/x.py", "x.ipynb", "é.py", "A.PY", "a.py/b.py"]),
     st.binary(max_size=50),
 )
+_MAGICS = st.lists(
+    st.sampled_from(
+        ["%%writefile ", "# grader: ", "train.py", "a/b.py", "-a ", "../", "\n", "\r", "!", "%time ", "?"]
+        + ["x = ", "(", ")", "'", '"""', "\\", "#", "    ", "\ud800", "\0"]
+    ),
+    max_size=20,
+).map("".join)
 _CELLS = st.lists(
     st.sampled_from(
         ["n", "loss", "who", ",", "\n", "1", "-1", "1e999", "nan", '"', "9" * 400, " ", "\0", "²"]
@@ -378,5 +397,13 @@ FUZZERS = {
         (RefusedError,),
     ),
     "archive": Fuzzer(st.tuples(st.lists(_ENTRY, max_size=4), _CHANGES), _archive, (UploadRefusedError,)),
+    "notebook": Fuzzer(
+        st.tuples(
+            st.lists(st.tuples(st.sampled_from(["code", "code", "raw"]), _MAGICS), max_size=4),
+            st.just([]) | _CHANGES,
+        ),
+        _notebook,
+        (UsageError,),
+    ),
     "outputs": Fuzzer(st.lists(st.binary(min_size=1, max_size=12), max_size=8), _outputs),
 }

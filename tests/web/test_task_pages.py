@@ -131,7 +131,7 @@ def test_a_look_costs_nothing_and_keeps_nothing(school: School) -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"files": ("lab.ipynb", b"{}", "text/plain")}, "nbconvert"),
+        ({"files": ("lab.ipynb", b"{}", "text/plain")}, "Hand in the file that Jupyter saves"),
         ({"files": ("weights.pt", b"\x00", "text/plain")}, "does not end in .py"),
         ({"files": ("train.py", b"\xff\xfe", "text/plain")}, "UTF-8"),
         ({"files": ("train.py", b"", "text/plain")}, "empty"),

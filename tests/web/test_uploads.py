@@ -17,6 +17,7 @@ from grader.store.attempts import AttemptFilter, attempts
 from grader.store.submissions import source_of
 from grader.store.tables.api_token import Scope
 from grader.web.security import body_limits
+from tests.notebooks.notebook_files import notebook
 from tests.web import archives
 from tests.web.archives import SCRIPT
 from tests.web.conftest import School, Served
@@ -94,10 +95,33 @@ def test_pasted_text_is_a_submission(school: School) -> None:
     }
 
 
-def test_a_notebook_is_told_how_to_become_a_script(school: School) -> None:
-    _refused(school, _files(**{"lab.ipynb": b"{}"}), "notebook", "jupyter nbconvert --to script lab.ipynb")
-    packed = archives.packed({"work/lab.ipynb": b"{}"})
-    _refused(school, _files(**{"lab.zip": packed}), "jupyter nbconvert --to script lab.ipynb")
+LAB = notebook(("markdown", "# Lab"), "%%writefile train.py\nimport helper\n", "print('tried')")
+SCRIPT_OF_LAB = "# %% cell 2 of lab.ipynb\nimport helper\n"
+
+
+def test_a_notebook_is_the_scripts_that_it_holds(school: School) -> None:
+    assert _taken(school, _files(**{"lab.ipynb": LAB})) == {"train.py": SCRIPT_OF_LAB}
+    both = _taken(school, _files(**{"lab.ipynb": LAB, "helper.py": HELPER}))
+    assert both == {"train.py": SCRIPT_OF_LAB, "helper.py": HELPER.decode()}
+    packed = archives.packed({"work/lab.ipynb": LAB, "work/helper.py": HELPER})
+    assert _taken(school, _files(**{"lab.zip": packed})) == both
+    as_json = school.program(school.token("anna", Scope.SUBMIT)).post(
+        f"/api/v1/course-tasks/{school.task}/submissions",
+        json={"name": "lab", "files": [{"path": "lab.ipynb", "text": LAB.decode()}]},
+    )
+    assert as_json.status_code == 202
+
+
+def test_beside_the_script_a_notebook_in_an_archive_is_where_somebody_tried_things(school: School) -> None:
+    packed = archives.packed({"a/lab.ipynb": LAB, "a/train.py": SCRIPT, "a/old.ipynb": b"{}"})
+    assert _taken(school, _files(**{"a.zip": packed})) == {"train.py": SCRIPT.decode()}
+
+
+def test_a_notebook_that_cannot_be_told_is_refused(school: School) -> None:
+    _refused(school, _files(**{"lab.ipynb": b"{}"}), "lab.ipynb is no notebook")
+    _refused(school, _files(**{"lab.ipynb": LAB, "train.py": SCRIPT}), "train.py was sent twice")
+    packed = archives.packed({"a.ipynb": LAB, "b.ipynb": LAB})
+    _refused(school, _files(**{"labs.zip": packed}), "2 notebooks")
 
 
 @pytest.mark.parametrize(
