@@ -19,6 +19,8 @@ from rich.progress import (
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from grader.settings import in_notebook
+
 if TYPE_CHECKING:
     from grader.model.verify_case import VerifyCase
     from grader.promises.course_proof import SkeletonCase
@@ -30,7 +32,9 @@ class LiveView:
 
     def __init__(self, stream: TextIO, total: int | None = None) -> None:
         """`total`: cases and skeletons to come, where that is known: a bar shows how many are done."""
-        self.console = Console(file=stream, highlight=False)
+        self.console = Console(
+            file=stream, highlight=False, force_terminal=False if in_notebook() else None
+        )
         known: tuple[ProgressColumn, ...] = (
             (BarColumn(bar_width=20), MofNCompleteColumn()) if total is not None else ()
         )

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from grader.settings import draw_files
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -72,6 +74,7 @@ def draw_many(
     name: str, title: str, summary: str, size: tuple[int, int], paint: Callable[[Figure], None]
 ) -> str:
     """As `draw`, for a painter that places its own axes on the figure."""
+    draw_files()
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -33,6 +33,16 @@ def language() -> str:
     return found[0] if found else ""
 
 
+def in_notebook() -> bool:
+    """Whether a notebook's kernel started this process: what it prints is kept, so nothing is painted over."""
+    return "JPY_PARENT_PID" in os.environ
+
+
+def draw_files() -> None:
+    """Let matplotlib draw files and nothing else, whatever a notebook's kernel or a desktop chose for it."""
+    os.environ["MPLBACKEND"] = "agg"
+
+
 def tasks_dir() -> Path:
     """`settings().tasks_dir` alone: all settings need pydantic, which costs a linter more than reading a script."""
     if settings.cache_info().currsize or "GRADER_TASKS_DIR_FILE" in os.environ:

@@ -47,6 +47,19 @@ def test_codes_have_pages(name: str) -> None:
     assert codes <= known_codes()
 
 
+@pytest.mark.parametrize(
+    ("name", "language"), [(name, one.language) for name, task in TASKS.items() for one in task.translations]
+)
+def test_a_translation_tells_the_same(name: str, language: str) -> None:
+    """What is typed, the codes and the numbers are nobody's language; and the original is the one of today."""
+    task = TASKS[name]
+    told = task.told_in([language])
+    assert not told.stale, "see `grader course check`"
+    for what in (r"^ {4}.*(?:grader|torchrun|python|cp) .*$", r"\b[A-Z]{2,5}\d{3}\b", r"^#+ ", r"`[^`\n]+`"):
+        found, there = (sorted(re.findall(what, text, re.MULTILINE)) for text in (told.text, task.statement))
+        assert found == there
+
+
 @pytest.mark.parametrize(("name", "line"), COMMANDS)
 def test_a_command_is_understood(name: str, line: str, repository: Path) -> None:
     words = shlex.split(line)

@@ -1,4 +1,4 @@
-"""A notebook that is handed in is the scripts in its cells, line by line; what cannot be told is said with what to do."""
+"""A notebook that is handed in is the scripts in its cells; what cannot be told is said with what to do."""
 
 from __future__ import annotations
 

@@ -346,8 +346,10 @@ _ENTRY = st.tuples(
 )
 _MAGICS = st.lists(
     st.sampled_from(
-        ["%%writefile ", "# grader: ", "train.py", "a/b.py", "-a ", "../", "\n", "\r", "!", "%time ", "?"]
-        + ["x = ", "(", ")", "'", '"""', "\\", "#", "    ", "\ud800", "\0"]
+        [
+            *("%%writefile ", "# grader: ", "train.py", "a/b.py", "-a ", "../", "\n", "\r", "!", "%time ", "?"),
+            *("x = ", "(", ")", "'", '"""', "\\", "#", "    ", "\ud800", "\0"),
+        ]
     ),
     max_size=20,
 ).map("".join)
