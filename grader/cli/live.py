@@ -32,9 +32,7 @@ class LiveView:
 
     def __init__(self, stream: TextIO, total: int | None = None) -> None:
         """`total`: cases and skeletons to come, where that is known: a bar shows how many are done."""
-        self.console = Console(
-            file=stream, highlight=False, force_terminal=False if in_notebook() else None
-        )
+        self.console = Console(file=stream, highlight=False, force_terminal=False if in_notebook() else None)
         known: tuple[ProgressColumn, ...] = (
             (BarColumn(bar_width=20), MofNCompleteColumn()) if total is not None else ()
         )

@@ -21,6 +21,8 @@ from grader.readers import OverLimitError, ReadingLimits, read
 SUFFIX = ".ipynb"
 MAX_NOTEBOOK_BYTES = 32 << 20
 """Of a file, pictures in its outputs and all: none of them is kept."""
+CLEAR = "Clear its outputs (in JupyterLab: Edit, Clear Outputs of All Cells), save it, and hand it in again."
+"""What to do about one that is too large."""
 _LIMITS = ReadingLimits(cpu_s=3.0, wall_s=10.0)
 _MAX_NAME_BYTES = 200
 _FILE = re.compile(r"(?:[\w-][\w.-]*/){0,7}[\w-][\w.-]*\.py")
@@ -58,14 +60,11 @@ def scripts_in(content: bytes, name: str) -> tuple[SourceFile, ...]:
         BusyError: the machine has too much else to do to read it.
     """
     if len(content) > MAX_NOTEBOOK_BYTES:
-        raise UsageError(f"{name} is larger than a notebook may be, {MAX_NOTEBOOK_BYTES >> 20} MiB. {_CLEAR}")
+        raise UsageError(f"{name} is larger than a notebook may be, {MAX_NOTEBOOK_BYTES >> 20} MiB. {CLEAR}")
     try:
         return read(_scripts, content, name, limits=_LIMITS)
     except OverLimitError as error:
-        raise UsageError(f"{name} could not be read within {error.limit}. {_CLEAR}") from None
-
-
-_CLEAR = "Clear its outputs (in JupyterLab: Edit, Clear Outputs of All Cells), save it, and hand it in again."
+        raise UsageError(f"{name} could not be read within {error.limit}. {CLEAR}") from None
 
 
 def _scripts(content: bytes, name: str) -> tuple[SourceFile, ...]:
