@@ -86,7 +86,7 @@ def changes_since(revision: str) -> Changes:
         or (path.is_relative_to(PACKAGE) and path.suffix == ".py" and not path.exists())
         or any(map(path.is_relative_to, own_folders))
         or path.is_relative_to(top / "containers")
-        or (path.parent == top and path.suffix == ".lock")
+        or (path.parent == top and (path.suffix == ".lock" or path.name == "requirements.txt"))
         for path in paths
     )
     return Changes(paths, everything)

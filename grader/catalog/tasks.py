@@ -55,9 +55,16 @@ def load_task(name: str) -> Task:
         UsageError: there is no such task; the text lists those there are.
         TaskError: the task's author has to mend something; the text names every problem with its line.
     """
+    folder = task_folder(name)
+    return load_task_folder(folder, skeleton_folder(folder))
+
+
+def skeleton_folder(task: Path) -> Path:
+    """Where a task's skeleton lies: `skeleton` in its folder, or its name in the folder of skeletons."""
     from grader.settings import settings
 
-    return load_task_folder(task_folder(name), settings().skeletons_dir / name)
+    beside = task / "skeleton"
+    return beside if beside.is_dir() else settings().skeletons_dir / task.name
 
 
 def task_folder(name: str) -> Path:
@@ -141,7 +148,8 @@ def _folder_problems(folder: Path, skeleton: Path, entry_point: str, wanted: lis
     found += _evaluate_problems(folder / "evaluate.py", wanted)
     if not (skeleton / entry_point).is_file():
         found.append(
-            f"skeletons/{skeleton.name}/{entry_point}: is missing; the script that the learner starts from."
+            f"{skeleton / entry_point}: is missing; the script that the learner starts from. Put it into skeleton/ "
+            f"in the task's folder."
         )
     promises, problems = promises_in(folder / "submissions")
     found += problems
@@ -168,7 +176,7 @@ def _version(folder: Path, skeleton: Path) -> str:
         for path in sorted(p for p in root.rglob("*") if p.is_file()):
             parts = path.relative_to(root).parts
             hidden = any(p.startswith(".") or p == "__pycache__" for p in parts)
-            if hidden or (top == b"task" and parts[0] == "submissions"):
+            if hidden or (top == b"task" and parts[0] in ("submissions", "skeleton")):
                 continue
             name, content = "/".join(parts).encode(), path.read_bytes()
             sha.update(b"%s %d %d\n" % (top, len(name), len(content)) + name + content)

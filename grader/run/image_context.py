@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.errors import InfraError
-from grader.settings import settings
+from grader.settings import BUILT_IN, CHECKOUT, settings
 
-_CHECKOUT = Path(__file__).resolve().parent.parent.parent
 BASE_RECIPE = "base.sh"
 """Makes the base image where no registry can be reached; part of every tag, used or not."""
 SCORER = tuple(f"grader.evaluate.{name}" for name in ("container_server", "classifier", "small_convnet"))
@@ -75,12 +74,12 @@ def context_of(kind: str, extras: bool = False) -> Context:
     """What goes into an image of this kind; `extras` adds accelerate and lightning-fabric to `train`.
 
     Raises:
-        InfraError: the recipes are not beside the package, which is not a checkout then.
+        InfraError: there are no recipes where GRADER_CONTAINERS_DIR says.
     """
     files = {name: _recipe(name) for name in _BESIDE[kind]}
     files["Dockerfile"] = _recipe(f"{kind}.Dockerfile")
-    for path in sorted(_code(kind)):
-        files[f"code/{path.relative_to(_CHECKOUT).as_posix()}"] = path.read_bytes()
+    for root, path in _code(kind):
+        files[f"code/{path.relative_to(root).as_posix()}"] = path.read_bytes()
     return Context(kind, files, (("EXTRAS", "1"),) if extras and kind == "train" else ())
 
 
@@ -122,35 +121,40 @@ def _recipe(name: str) -> bytes:
         return recipe_path(name).read_bytes()
     except FileNotFoundError:
         raise InfraError(
-            f"Images are built from a checkout; {recipe_path(name)} is not here. "
-            "Run the grader from a clone of its repository."
+            f"The image recipe {recipe_path(name)} is not here. Unset GRADER_CONTAINERS_DIR, or name the folder "
+            "`containers` of the grader's repository."
         ) from None
 
 
-def _code(kind: str) -> Iterator[Path]:
-    package = _CHECKOUT / "grader"
+def _code(kind: str) -> Iterator[tuple[Path, Path]]:
+    """Our files for an image, each after the folder that its name in there counts from."""
+    package = CHECKOUT / "grader"
     if kind == "train":
-        yield package / "__init__.py"
-        yield from _files(package / "launch")
-        yield from _files(package / "probe")
+        yield CHECKOUT, package / "__init__.py"
+        for name in ("launch", "probe"):
+            yield from _files(CHECKOUT, package / name)
     elif kind == "evaluate":
         for start in SCORER:
-            yield from imported_modules(start).values()
+            yield from ((CHECKOUT, path) for path in imported_modules(start).values())
     elif kind == "service":
+        # An installed package has the other three inside it, and has them here as a clone has.
+        yield from (
+            pair for pair in _files(CHECKOUT, package) if not pair[1].is_relative_to(package / "builtin")
+        )
         # A worker computes the names of the other images, so their recipes go along.
-        for name in ("grader", "tasks", "skeletons", "containers"):
-            yield from _files(_CHECKOUT / name)
+        for name in ("tasks", "skeletons", "containers"):
+            yield from _files(BUILT_IN, BUILT_IN / name)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(root: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
     for path in folder.rglob("*"):
         inside = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in inside and not any(part[0] == "." for part in inside):
-            yield path
+            yield root, path
 
 
 def _module_path(name: str) -> Path | None:
-    path = _CHECKOUT.joinpath(*name.split("."))
+    path = CHECKOUT.joinpath(*name.split("."))
     for candidate in (path.with_suffix(".py"), path / "__init__.py"):
         if candidate.is_file():
             return candidate

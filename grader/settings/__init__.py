@@ -1,6 +1,7 @@
 """The one reader of the environment: `schema` says what every `GRADER_*` variable means, `settings` reads them once.
 
-Nothing else in the package reads `os.environ` for configuration.
+Nothing else in the package reads `os.environ` for configuration. Which course is meant says GRADER_TASKS_DIR, or else
+where one stands, as with git.
 """
 
 from __future__ import annotations
@@ -11,19 +12,40 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grader.errors import UsageError
+
 if TYPE_CHECKING:
     from grader.settings.schema import Settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 """Folder that the package lies in: a clone of the repository, or wherever it was installed."""
 
+_INSTALLED = CHECKOUT / "grader" / "builtin"
+BUILT_IN = _INSTALLED if _INSTALLED.is_dir() else CHECKOUT
+"""Folder of `tasks`, `skeletons`, `containers` and `docs` as they come with the grader: the clone, or inside an
+installed package."""
+
+COURSE_FILE = "course.toml"
+
 
 @cache
 def settings() -> Settings:
-    """The process's settings, read once."""
+    """The process's settings, read once.
+
+    Raises:
+        UsageError: a variable has a value that is none for it, or the course that one stands in is not to be trusted.
+    """
+    from pydantic import ValidationError
+
     from grader.settings.schema import Settings
 
-    return Settings()
+    try:
+        return Settings()
+    except ValidationError as error:
+        told = "; ".join(f"GRADER_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors())
+        raise UsageError(f"A setting is wrong; change it, or unset it. {told}") from None
+    except ValueError as error:  # a file that should hold one
+        raise UsageError(f"A setting is wrong; change it, or unset it. {error}") from None
 
 
 def language() -> str:
@@ -47,4 +69,47 @@ def tasks_dir() -> Path:
     """`settings().tasks_dir` alone: all settings need pydantic, which costs a linter more than reading a script."""
     if settings.cache_info().currsize or "GRADER_TASKS_DIR_FILE" in os.environ:
         return settings().tasks_dir
-    return Path(os.environ.get("GRADER_TASKS_DIR", CHECKOUT / "tasks"))
+    given = os.environ.get("GRADER_TASKS_DIR")
+    return Path(given) if given is not None else default_tasks_dir()
+
+
+def course_here() -> Path | None:
+    """The folder of tasks of the course that one stands in: the nearest upwards that holds `course.toml`.
+
+    A folder `tasks` that holds one counts for the folder above it. None: one stands in no course.
+    """
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was removed meanwhile
+        return None
+    for folder in (here, *here.parents):
+        for found in (folder, folder / "tasks"):
+            if (found / COURSE_FILE).is_file():
+                return found
+    return None
+
+
+def course_given() -> bool:
+    """Whether somebody said which course is meant: by GRADER_TASKS_DIR, or by where one stands."""
+    return (
+        "GRADER_TASKS_DIR" in os.environ or "GRADER_TASKS_DIR_FILE" in os.environ or course_here() is not None
+    )
+
+
+def default_tasks_dir() -> Path:
+    """The course that one stands in, or else the built-in one.
+
+    Raises:
+        UsageError: one stands in somebody else's course. Its rules are programs, which must not run because of where
+            one happens to be.
+    """
+    found = course_here()
+    if found is None:
+        return BUILT_IN / "tasks"
+    owner = (found / COURSE_FILE).stat().st_uid
+    if owner not in (os.getuid(), CHECKOUT.stat().st_uid) and found != BUILT_IN / "tasks":
+        raise UsageError(
+            f"The course in {found} belongs to somebody else, and its rules would run as you. "
+            f"If you trust it: export GRADER_TASKS_DIR={found}"
+        )
+    return found

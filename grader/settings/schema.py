@@ -6,14 +6,23 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from grader.settings import CHECKOUT
+from grader.settings import BUILT_IN, CHECKOUT, course_here, default_tasks_dir
 
 
-def _default_state_dir() -> Path:
-    # A checkout keeps its state beside itself, so that two clones never share calibrations by accident.
+def _default_skeletons_dir(found: dict[str, Any]) -> Path:
+    beside: Path = found["tasks_dir"].parent / "skeletons"
+    return beside if beside.is_dir() else BUILT_IN / "skeletons"
+
+
+def _default_state_dir(found: dict[str, Any]) -> Path:
+    # A course keeps its state beside itself, so that two never share calibrations by accident.
+    tasks: Path = found["tasks_dir"]
+    if tasks == course_here():
+        return (tasks.parent if tasks.name == "tasks" else tasks) / ".grader"
     if (CHECKOUT / "tasks").is_dir():
         return CHECKOUT / ".grader"
     return Path.home() / ".local" / "share" / "grader"
@@ -47,14 +56,16 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="GRADER_", frozen=True)
 
-    tasks_dir: Path = CHECKOUT / "tasks"
-    """Folder of task folders."""
-    skeletons_dir: Path = CHECKOUT / "skeletons"
-    """Folder of skeleton folders, one per task."""
-    containers_dir: Path = CHECKOUT / "containers"
+    tasks_dir: Path = Field(default_factory=default_tasks_dir)
+    """Folder of task folders; default: the nearest upwards that holds `course.toml`, or else the built-in course's."""
+    skeletons_dir: Path = Field(default_factory=_default_skeletons_dir)
+    """Folder of skeleton folders, one per task, for tasks that hold none themselves; default: `skeletons` beside
+    that of the tasks, or else the built-in course's."""
+    containers_dir: Path = BUILT_IN / "containers"
     """Folder of image recipes and the seccomp profile."""
-    state_dir: Path = _default_state_dir()
-    """Prepared data, calibrations and reports that were given no other place."""
+    state_dir: Path = Field(default_factory=_default_state_dir)
+    """Prepared data, calibrations and reports that were given no other place; default: `.grader` in the course that one
+    stands in or in the clone, or else in the home folder."""
     local_dir: Path | None = None
     """Leases of devices, and folders that workers judge in: on a disk of this host, where several hosts share the state
     folder; default: the state folder."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from grader.catalog.course_file import course_files, load_course
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks import load_task, skeleton_folder
 from grader.errors import TaskError, UsageError
 from grader.model.course import Course
 from grader.model.task import Task
@@ -22,8 +22,8 @@ _log = logging.getLogger("grader.web")
 
 def cached_task(name: str) -> Task | None:
     """The task of that name, or None."""
-    folder, skeleton = settings().tasks_dir / name, settings().skeletons_dir / name
-    return _load(name, _changed(folder), _changed(skeleton))
+    folder = settings().tasks_dir / name
+    return _load(name, _changed(folder), _changed(skeleton_folder(folder)))
 
 
 def cached_course(name: str) -> Course | None:
