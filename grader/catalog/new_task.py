@@ -1,75 +1,61 @@
 """A whole task to start from: small, complete, and proved by its own submissions before its author changes a line.
 
-Writes the files of `starter/` under a name; never overwrites anything, and leaves nothing half done.
+Writes the files of `starter/` under a name into a course; never overwrites anything, and leaves nothing half done.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-import tempfile
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from grader.errors import InfraError, UsageError
+from grader.catalog.starter_files import checked_title, copy_filled, written_whole
+from grader.errors import UsageError
 from grader.plugins.sources import COURSE_FOLDERS
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_SUFFIX = ".txt"
 _SKELETON = "skeleton.py"
 
 
-def write_new_task(name: str, title: str | None = None) -> tuple[Path, Path]:
-    """Write the example as a task of this name; returns its folder and its skeleton's.
+def new_task(name: str, title: str | None = None) -> Path:
+    """Write the example as a task of this name into the course that one stands in, or that GRADER_TASKS_DIR names.
 
     Args:
-        name: of both folders; title: what learners read first, the name in words by default.
+        name: of its folder; title: what learners read first, the name in words by default.
+
+    Returns:
+        The task's folder; its skeleton lies in there.
 
     Raises:
-        UsageError: the name is not spelled like a task's, the title holds a quote, or one of the folders is there.
+        UsageError: there is no such course, the name is not spelled like a task's, the title holds a quote, or the
+            folder is there.
         InfraError: the disk refuses.
     """
-    from grader.settings import settings
+    from grader.settings import course_given, settings
 
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} is no name for a task: use small letters, digits, - and _, beginning with a letter or a digit."
-        )
+    title = checked_title("task", name, title)
     if name in COURSE_FOLDERS:
         raise UsageError(
             f"{name!r} is no name for a task: {name}/ beside the tasks holds the course's own {name}."
         )
-    title = title or name.replace("-", " ").replace("_", " ").capitalize()
-    if not title.isprintable() or '"' in title or "\\" in title:
-        raise UsageError(f"{title!r} is no title: leave quotes, backslashes and line breaks out.")
-    folders = settings().tasks_dir / name, settings().skeletons_dir / name
-    for folder in folders:
-        if folder.exists():
-            raise UsageError(f"{folder} is there already. Choose another name, or remove it first.")
-    try:
-        for folder in folders:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside their places and then moved there: a task is there whole or not at all.
-        with tempfile.TemporaryDirectory(prefix=".new-task-", dir=folders[0].parent) as scratch:
-            task, skeleton = Path(scratch, "task"), Path(scratch, "skeleton")
-            _copy(resources.files("grader.catalog") / "starter", task, {"name": name, "title": title})
-            skeleton.mkdir()
-            (task / _SKELETON).rename(skeleton / "train.py")
-            shutil.move(skeleton, folders[1])
-            shutil.move(task, folders[0])
-    except OSError as error:
-        raise InfraError(f"The task could not be written below {folders[0].parent}: {error}") from error
-    return folders
+    if not course_given():
+        raise UsageError(
+            "A task belongs to a course, and there is none here: change to its folder (the one with course.toml), or "
+            "make one with `grader new course NAME`."
+        )
+    folder = settings().tasks_dir / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(folder) as scratch:
+        write_task(scratch, title, below=f"{folder.parent.name}/" if folder.parent.name == "tasks" else "")
+    return folder
 
 
-def _copy(source: Traversable, target: Path, words: dict[str, str]) -> None:
-    target.mkdir()
-    for entry in source.iterdir():
-        if entry.is_dir():
-            _copy(entry, target / entry.name, words)
-        elif entry.name.endswith(_SUFFIX):
-            text = entry.read_text(encoding="utf-8")
-            for word, meant in words.items():
-                text = text.replace("{{" + word + "}}", meant)
-            (target / entry.name.removesuffix(_SUFFIX)).write_text(text, encoding="utf-8")
+def write_task(folder: Path, title: str, *, below: str = "") -> None:
+    """Write the example into a folder that is not there yet, and whose name is the task's.
+
+    Args:
+        folder: of the task; title: what learners read first.
+        below: what stands before the folder's name, seen from the repository.
+    """
+    words = {"name": folder.name, "title": title, "skeleton": f"{below}{folder.name}/skeleton"}
+    copy_filled(resources.files("grader.catalog") / "starter", folder, words)
+    (folder / "skeleton").mkdir()
+    (folder / _SKELETON).rename(folder / "skeleton" / "train.py")

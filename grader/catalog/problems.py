@@ -106,27 +106,29 @@ def _owner(key: Key, schema: type[BaseModel]) -> tuple[type[BaseModel] | None, F
     owner: type[BaseModel] | None = schema
     for part in key[:-1]:
         if owner is not None and isinstance(part, str) and part in owner.model_fields:
-            inner = _table_in(owner.model_fields[part].annotation)
+            inner = table_in(owner.model_fields[part].annotation)
             owner = inner or owner
     field = owner.model_fields.get(str(key[-1])) if owner and key else None
     return owner, field
 
 
-def _table_in(annotation: Any) -> type[BaseModel] | None:
+def table_in(annotation: Any) -> type[BaseModel] | None:
+    """The table that a key's type holds, if it holds one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for arg in get_args(annotation) if (found := _table_in(arg))), None)
+    return next((found for arg in get_args(annotation) if (found := table_in(arg))), None)
 
 
 def _example(key: str, field: FieldInfo | None) -> str:
-    examples = _examples(field.annotation, field) if field else None
+    examples = examples_of(field.annotation, field) if field else None
     if not examples:
-        table = _table_in(field.annotation) if field else None
+        table = table_in(field.annotation) if field else None
         return f"Add a table: {(table.__doc__ or '').splitlines()[0]}" if table else ""
-    return f"Write `{key} = {_toml(examples[0])}`."
+    return f"Write `{key} = {as_toml(examples[0])}`."
 
 
-def _examples(annotation: Any, field: FieldInfo) -> list[Any] | None:
+def examples_of(annotation: Any, field: FieldInfo) -> list[Any] | None:
+    """How a key may be written."""
     if field.examples:
         return field.examples
     # `Annotated[int, Field(examples=…)] | None` keeps the inner field in the union's arguments.
@@ -137,13 +139,16 @@ def _examples(annotation: Any, field: FieldInfo) -> list[Any] | None:
     return None
 
 
-def _toml(value: Any) -> str:
+def as_toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, list):
-        return f"[{', '.join(_toml(v) for v in value)}]"
+        return f"[{', '.join(as_toml(v) for v in value)}]"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{k} = {_toml(v)}' for k, v in value.items())} }}"
+        return f"{{ {', '.join(f'{k} = {as_toml(v)}' for k, v in value.items())} }}"
     return str(value)
 
 

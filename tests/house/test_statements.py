@@ -82,7 +82,7 @@ def test_each_task_is_handed_in_and_started_as_its_statement_says() -> None:
     for name in TASKS:
         lines = [line for of, line in COMMANDS if of == name]
         for words in (
-            "cp skeletons/",
+            "/train.py .",
             f"grader lint --task {name} train.py",
             f"grader grade {name} train.py",
         ):

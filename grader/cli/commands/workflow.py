@@ -1,10 +1,11 @@
-"""Print a CI workflow that proves the tasks on every commit, to be copied into a repository of tasks.
+"""Print a CI workflow that proves a course on every commit, to be copied into the course's repository.
 
-    grader workflow github > .github/workflows/tasks.yml
+    grader workflow github > .github/workflows/course.yml
     grader workflow gitlab > .gitlab-ci.yml
 
-It installs what the lock file pins, verifies all reference solutions on several machines, keeps outcomes that are
-known, and shows findings, test results and a summary where the host shows them.
+It installs what requirements.txt pins, verifies all reference solutions on several machines, keeps outcomes that are
+known, proves the course as a whole, and shows findings, test results, a summary and the reports where the host shows
+them. `grader new course` writes both.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the workflow file."""
     import sys
-    from importlib import resources
 
+    from grader.catalog.new_course import workflow
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED
 
-    text = (resources.files("grader") / "workflows" / f"{args.host}.yml").read_text(encoding="utf-8")
+    text = workflow(args.host)
     if args.json:
         emit_json({"schema": 1, "host": args.host, "text": text})
     else:
