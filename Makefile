@@ -110,8 +110,8 @@ COMPILE = $(BIN)/uv pip compile pyproject.toml $(LOCKED)
 COMPILE_IMAGE = $(BIN)/uv pip compile $(LOCKED) --constraint requirements.lock
 
 lock: $(VENV)/.installed-dev
-	$(COMPILE) --group build --output-file requirements.lock
-	$(COMPILE) --group build --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(COMPILE) --group build --extra judge --extra service --output-file requirements.lock
+	$(COMPILE) --group build --extra judge --extra service --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(COMPILE_IMAGE) --group image-torch --output-file containers/torch.lock
 	$(COMPILE_IMAGE) --group image-train --output-file containers/train.lock
 	$(COMPILE_IMAGE) --group image-extras --constraint containers/train.lock --output-file containers/extras.lock

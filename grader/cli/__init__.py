@@ -55,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             pass  # what is still in the buffer
     except GraderError as error:
         return _complain(error, as_json=args.json)
+    except ModuleNotFoundError as error:
+        from grader.cli.extras import missing_extra
+
+        return _complain(missing_extra(error), as_json=args.json)
     except KeyboardInterrupt:
         print("\ninterrupted; nothing is left running", file=sys.stderr)
         return EXIT_INTERRUPTED

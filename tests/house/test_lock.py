@@ -7,10 +7,13 @@ import re
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from grader.cli.extras import OF_SERVICE
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 IMAGE_PARTS = ("torch", "train", "extras", "service")
@@ -77,18 +80,35 @@ def test_images_build_upon_each_other(repository: Path) -> None:
     assert torch < train < extras
 
 
+def project_of(repository: Path) -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    return project
+
+
+def dependencies(project: dict[str, Any], *extras: str) -> set[str]:
+    """Requirements of the package itself and of these extras."""
+    optional = project["project"]["optional-dependencies"]
+    return {*project["project"]["dependencies"], *(line for extra in extras for line in optional[extra])}
+
+
 def test_service_holds_all_dependencies_but_torch(repository: Path) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    project = project_of(repository)
     heavy = {"torch", "torchvision"}
-    wanted = {line for line in project["project"]["dependencies"] if Requirement(line).name not in heavy}
+    wanted = {
+        line for line in dependencies(project, "judge", "service") if Requirement(line).name not in heavy
+    }
     assert set(project["dependency-groups"]["image-service"]) == wanted
+    assert dependencies(project, "service") == wanted
     assert not heavy & set(pins(repository, "containers/service.lock"))
 
 
 def test_locked_versions_satisfy_pyproject(repository: Path) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    project = project_of(repository)
     wanted = {
-        "requirements.lock": project["project"]["dependencies"] + project["build-system"]["requires"],
+        "requirements.lock": [
+            *dependencies(project, "judge", "service"),
+            *project["build-system"]["requires"],
+        ],
         "requirements-dev.lock": project["project"]["optional-dependencies"]["dev"],
     }
     for lock, requirements in wanted.items():
@@ -103,8 +123,10 @@ def test_locked_versions_satisfy_pyproject(repository: Path) -> None:
 
 
 def test_every_dependency_is_imported(repository: Path) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
-    declared = {canonicalize_name(Requirement(line).name) for line in project["project"]["dependencies"]}
+    declared = {
+        canonicalize_name(Requirement(line).name)
+        for line in dependencies(project_of(repository), "judge", "service")
+    }
     modules: set[str] = set()
     for path in (repository / "grader").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -115,3 +137,15 @@ def test_every_dependency_is_imported(repository: Path) -> None:
     providers = packages_distributions()
     imported = {canonicalize_name(name) for module in modules for name in providers.get(module, ())}
     assert declared - imported == IMPORTED_BY_OTHERS, "declared and never imported, or imported after all"
+
+
+def test_a_missing_package_is_looked_for_in_the_extra_that_brings_it(repository: Path) -> None:
+    project = project_of(repository)
+    only = dependencies(project, "service") - dependencies(project, "judge")
+    names = {canonicalize_name(Requirement(line).name) for line in only} - IMPORTED_BY_OTHERS
+    brought = {
+        module
+        for module, providers in packages_distributions().items()
+        if names & {canonicalize_name(provider) for provider in providers}
+    }
+    assert {module for module in brought if not module.startswith("_")} <= OF_SERVICE
