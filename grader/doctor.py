@@ -9,22 +9,18 @@ import platform
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from grader.catalog.datasets import dataset_names, prepared
-from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError
-from grader.run.devices.allocation import read_allocation
-from grader.run.devices.hardware import cpu_list
-from grader.run.host_devices import host_devices
-from grader.run.registry import find_runtimes
 from grader.settings import settings
 
 OLDEST_TORCH = (2, 6)
 """The probe's hooks exist from here on."""
 ENOUGH_SHM_BYTES = 256 << 20
 """DataLoader workers and gloo share batches through /dev/shm; less than this and they fail oddly."""
+
+_INSTALL = "python -m pip install 'ddp-grader[judge]' (in a clone: make setup)"
 
 ENGINE_S = 5.0
 """A container engine that is slower than this is of no use."""
@@ -50,17 +46,46 @@ class Checkup:
 
 
 def diagnose() -> tuple[Checkup, ...]:
-    """Look at everything; quick, nothing is started for longer than a self-test, nothing is left."""
-    return (
-        *_python(),
-        *_machine(),
-        *_devices(),
-        *_runtimes(),
-        *_containers(),
-        *_data(),
-        *_tasks(),
-        *_extras(),
-    )
+    """Look at everything; quick, nothing is started for longer than a self-test, nothing is left.
+
+    What cannot even be looked at is told, too: whoever asks has a machine on which something does not work.
+    """
+    sections: dict[str, Callable[[], Iterator[Checkup]]] = {
+        "settings": _settings,
+        "Python": _python,
+        "machine": _machine,
+        "devices": _devices,
+        "runtimes": _runtimes,
+        "containers": _containers,
+        "data": _data,
+        "tasks": _tasks,
+        "extras": _extras,
+    }
+    found: list[Checkup] = []
+    for what, look in sections.items():
+        try:
+            found.extend(look())
+        except Exception as error:  # noqa: BLE001 - the others are to be told all the same
+            # What is wrong with a setting is told once, by whoever asks for it first.
+            if not any(str(error) in (one.found, one.remedy) for one in found):
+                found.append(Checkup(what, False, True, "cannot be looked at", _said(error)))
+    return tuple(found)
+
+
+def _said(error: Exception) -> str:
+    """What an error says to do."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed: {_INSTALL}"
+    return str(error) if isinstance(error, GraderError) else f"{type(error).__name__}: {error}"
+
+
+def _settings() -> Iterator[Checkup]:
+    try:
+        tasks = settings().tasks_dir
+    except GraderError as error:
+        yield Checkup("settings", False, True, "cannot be read", str(error))
+    else:
+        yield Checkup("settings", True, True, f"tasks in {tasks}")
 
 
 def _python() -> Iterator[Checkup]:
@@ -73,14 +98,15 @@ def _python() -> Iterator[Checkup]:
         "" if sys.version_info >= (3, 11) else "install 3.11 or newer",
     )
     # Where submissions run and are scored in containers, torch is in there and need not be here.
-    needed = settings().runtime == "process"
+    try:
+        needed = settings().runtime == "process"
+    except GraderError:
+        needed = True
     for name in ("torch", "torchvision"):
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            yield Checkup(
-                name, False, needed, "not installed", "run `make setup`, or install it into this environment"
-            )
+            yield Checkup(name, False, needed, "not installed", _INSTALL)
             continue
         old = name == "torch" and tuple(int(part) for part in found.split(".")[:2]) < OLDEST_TORCH
         yield Checkup(name, not old, needed, found, "the probe needs torch 2.6 or newer" if old else "")
@@ -109,6 +135,10 @@ def _machine() -> Iterator[Checkup]:
 
 
 def _devices() -> Iterator[Checkup]:
+    from grader.run.devices.allocation import read_allocation
+    from grader.run.devices.hardware import cpu_list
+    from grader.run.host_devices import host_devices
+
     devices = host_devices()
     inventory = devices.inventory()
     cores = len(inventory.cores)
@@ -147,6 +177,8 @@ def _devices() -> Iterator[Checkup]:
 
 
 def _runtimes() -> Iterator[Checkup]:
+    from grader.run.registry import find_runtimes
+
     # Of one name, the grader's own comes first, and a package's is refused.
     names = set[str]()
     for entry in find_runtimes():
@@ -155,8 +187,8 @@ def _runtimes() -> Iterator[Checkup]:
         names.add(entry.name)
         try:
             availability = entry.self_test()
-        except GraderError as error:
-            yield Checkup(what, False, needed, "refused", str(error))
+        except Exception as error:  # noqa: BLE001 - the other runtimes are to be told all the same
+            yield Checkup(what, False, needed, "refused", _said(error))
             continue
         remedy = "" if availability.usable else "see the reason"
         yield Checkup(what, availability.usable, needed, availability.reason, remedy)
@@ -165,6 +197,7 @@ def _runtimes() -> Iterator[Checkup]:
 def _containers() -> Iterator[Checkup]:
     from grader.run.engine.client import connect, engine_errors
     from grader.run.engine.gpu_access import gpu_access, why_no_gpus
+    from grader.run.host_devices import host_devices
     from grader.run.images import BUILD, image_states
 
     try:
@@ -197,6 +230,8 @@ def _containers() -> Iterator[Checkup]:
 
 
 def _data() -> Iterator[Checkup]:
+    from grader.catalog.datasets import dataset_names, prepared
+
     for name in dataset_names():
         found = prepared(name)
         if found is None:
@@ -207,7 +242,13 @@ def _data() -> Iterator[Checkup]:
 
 
 def _tasks() -> Iterator[Checkup]:
-    for name in find_tasks():
+    from grader.catalog.tasks import find_tasks, load_task
+
+    names = find_tasks()
+    if not names:
+        remedy = "`grader new course NAME` makes a course, `grader new task NAME` a task of one"
+        yield Checkup("tasks", False, True, f"none in {settings().tasks_dir}", remedy)
+    for name in names:
         try:
             task = load_task(name)
         except GraderError as error:
