@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
     )
     parser.add_argument(
+        "--no-time",
+        action="store_true",
+        help="leave time targets and their points out; nothing is calibrated",
+    )
+    parser.add_argument(
         "--cold", action="store_true", help="launch with the torchrun command, not from a warm process"
     )
     parser.add_argument(
@@ -66,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         nproc_per_node=args.nproc_per_node,
         nnodes=args.nnodes,
         dataset=args.dataset,
+        timed=not args.no_time,
         launcher="torchrun" if args.cold else None,
         on_cpu=args.on_cpu,
     )

@@ -10,9 +10,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader.cli.jobs import add_jobs_argument
 from grader.cli.on_cpu import add_on_cpu_argument
+
+if TYPE_CHECKING:
+    from grader.promises.course_proof import Proof
 
 NAME = "check"
 ORDER = 10
@@ -42,7 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_on_cpu_argument(parser)
     add_jobs_argument(parser)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the submissions' attempts here")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="keep the submissions' attempts here, with index.html over their reports",
+    )
     parser.add_argument(
         "--read-only", action="store_true", help="read the course and its tasks; run nothing, prove nothing"
     )
@@ -82,6 +91,26 @@ def run(args: argparse.Namespace) -> int:
             view.skeleton,
         )
     print_proof(proof, as_json=args.json)
+    if args.keep is not None:
+        _write_page(proof, args.keep)
     if not proof.ok:
         return EXIT_NOT_ACCEPTED
     return EXIT_INFRA_ERROR if proof.unproved else EXIT_ACCEPTED
+
+
+def _write_page(proof: Proof, folder: Path) -> None:
+    """A page over the reports that verifying left in folders of its own."""
+    from grader.files import write_whole
+    from grader.report.course_page import PageRow, course_page
+
+    def report(runtime: str, task: str, submission: str) -> str:
+        name = str(Path(submission).with_suffix("")).replace("/", "-")
+        found = folder.glob(f"{runtime}-*/*-{task}-{name}/report.html")
+        return next((path.relative_to(folder).as_posix() for path in found), "")
+
+    rows = [
+        PageRow(runtime, case, report(runtime, case.task, case.submission)) for runtime, case in proof.cases
+    ]
+    page = course_page(proof.course, rows, (*proof.problems, *proof.unproved))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "index.html", page)
