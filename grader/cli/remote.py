@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.cli.live import LiveView
 from grader.cli.printing import emit_json, stdout_console
 from grader.client import (
     AttemptAnswer,
@@ -26,7 +25,6 @@ from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
 from grader.model.finding import Severity
 from grader.model.submission import Submission
 from grader.report.safe_text import one_line
-from grader.run.runtime import Progress
 
 
 def service() -> Service:
@@ -136,6 +134,9 @@ def _reading_out(reading: ReadingAnswer) -> dict[str, Any]:
 
 def watch(service: Service, attempt_id: int) -> AttemptAnswer:
     """Follow an attempt to its end, with signs of life; how it ended."""
+    from grader.cli.live import LiveView
+    from grader.run.runtime import Progress
+
     with LiveView(sys.stderr) as view:
         last, line = None, ""
         for sign in follow(service, attempt_id):

@@ -12,13 +12,15 @@ from grader.model.attempt_result import AttemptResult
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.grade import Verdict
 from grader.model.task import RubricItem
-from grader.report.cards import COSTS
 
 _ENDED = ("judged", "failed", "cancelled")
 
 
 def findings_of(told: Sequence[Mapping[str, Any]]) -> tuple[Finding, ...]:
     """What reading the source showed."""
+    # Here and not above: most commands show no finding, and cards bring all that rules are read with.
+    from grader.report.cards import COSTS
+
     return tuple(
         Finding(
             code=str(one["code"]),

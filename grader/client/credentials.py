@@ -12,7 +12,6 @@ from pathlib import Path
 from grader.errors import UsageError
 from grader.files import write_whole
 from grader.http.address import service_address
-from grader.json_reader import read_json
 from grader.settings import settings
 
 _FILE = "login.json"
@@ -75,10 +74,14 @@ class _Kept:
 def _read() -> _Kept:
     path = settings().config_root / _FILE
     try:
-        return read_json(_Kept, path.read_text(encoding="utf-8"))
+        # Read by hand: what reads JSON into any dataclass takes longer to import than a command of a client may take.
+        kept = _Kept(**json.loads(path.read_text(encoding="utf-8")))
+        if not all(isinstance(text, str) for text in (kept.default, *kept.tokens, *kept.tokens.values())):
+            raise TypeError
+        return kept
     except FileNotFoundError:
         return _Kept("", {})
-    except (OSError, ValueError):
+    except (AttributeError, OSError, TypeError, ValueError):
         raise UsageError(f"{path} is not what `grader login` writes; remove it and sign in again") from None
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.errors import UsageError
+from grader.settings.environment import given
 
 if TYPE_CHECKING:
     from grader.settings.schema import Settings
@@ -35,16 +36,11 @@ def settings() -> Settings:
     Raises:
         UsageError: a variable has a value that is none for it, or the course that one stands in is not to be trusted.
     """
-    from pydantic import ValidationError
-
     from grader.settings.schema import Settings
 
     try:
-        return Settings()
-    except ValidationError as error:
-        told = "; ".join(f"GRADER_{str(one['loc'][0]).upper()}: {one['msg']}" for one in error.errors())
-        raise UsageError(f"A setting is wrong; change it, or unset it. {told}") from None
-    except ValueError as error:  # a file that should hold one
+        return Settings.read()
+    except ValueError as error:
         raise UsageError(f"A setting is wrong; change it, or unset it. {error}") from None
 
 
@@ -66,11 +62,32 @@ def draw_files() -> None:
 
 
 def tasks_dir() -> Path:
-    """`settings().tasks_dir` alone: all settings need pydantic, which costs a linter more than reading a script."""
-    if settings.cache_info().currsize or "GRADER_TASKS_DIR_FILE" in os.environ:
+    """The folder of tasks that the environment names, or that one stands in, or else the built-in one.
+
+    Raises:
+        UsageError: one stands in somebody else's course. Its rules are programs, which must not run because of where
+            one happens to be.
+    """
+    if settings.cache_info().currsize:
         return settings().tasks_dir
-    given = os.environ.get("GRADER_TASKS_DIR")
-    return Path(given) if given is not None else default_tasks_dir()
+    told = given("tasks_dir")
+    if told:
+        return Path(told)
+    found = course_here()
+    if found is None:
+        return BUILT_IN / "tasks"
+    owner = (found / COURSE_FILE).stat().st_uid
+    if owner not in (os.getuid(), CHECKOUT.stat().st_uid) and found != BUILT_IN / "tasks":
+        raise UsageError(
+            f"The course in {found} belongs to somebody else, and its rules would run as you. "
+            f"If you trust it: export GRADER_TASKS_DIR={found}"
+        )
+    return found
+
+
+def course_given() -> bool:
+    """Whether somebody said which course is meant: by GRADER_TASKS_DIR, or by where one stands."""
+    return bool(given("tasks_dir")) or course_here() is not None
 
 
 def course_here() -> Path | None:
@@ -87,29 +104,3 @@ def course_here() -> Path | None:
             if (found / COURSE_FILE).is_file():
                 return found
     return None
-
-
-def course_given() -> bool:
-    """Whether somebody said which course is meant: by GRADER_TASKS_DIR, or by where one stands."""
-    return (
-        "GRADER_TASKS_DIR" in os.environ or "GRADER_TASKS_DIR_FILE" in os.environ or course_here() is not None
-    )
-
-
-def default_tasks_dir() -> Path:
-    """The course that one stands in, or else the built-in one.
-
-    Raises:
-        UsageError: one stands in somebody else's course. Its rules are programs, which must not run because of where
-            one happens to be.
-    """
-    found = course_here()
-    if found is None:
-        return BUILT_IN / "tasks"
-    owner = (found / COURSE_FILE).stat().st_uid
-    if owner not in (os.getuid(), CHECKOUT.stat().st_uid) and found != BUILT_IN / "tasks":
-        raise UsageError(
-            f"The course in {found} belongs to somebody else, and its rules would run as you. "
-            f"If you trust it: export GRADER_TASKS_DIR={found}"
-        )
-    return found

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-
-from grader.settings import BUILT_IN, CHECKOUT, course_here, default_tasks_dir
+from grader.settings import BUILT_IN, CHECKOUT, course_here, tasks_dir
+from grader.settings.environment import given_values
 
 
-def _default_skeletons_dir(found: dict[str, Any]) -> Path:
-    beside: Path = found["tasks_dir"].parent / "skeletons"
+def _default_skeletons_dir() -> Path:
+    beside = tasks_dir().parent / "skeletons"
     return beside if beside.is_dir() else BUILT_IN / "skeletons"
 
 
-def _default_state_dir(found: dict[str, Any]) -> Path:
+def _default_state_dir() -> Path:
     # A course keeps its state beside itself, so that two never share calibrations by accident.
-    tasks: Path = found["tasks_dir"]
+    tasks = tasks_dir()
     if tasks == course_here():
         return (tasks.parent if tasks.name == "tasks" else tasks) / ".grader"
     if (CHECKOUT / "tasks").is_dir():
@@ -28,42 +26,21 @@ def _default_state_dir(found: dict[str, Any]) -> Path:
     return Path.home() / ".local" / "share" / "grader"
 
 
-class _Files(PydanticBaseSettingsSource):
-    """`GRADER_X_FILE` names a file that holds the value of `GRADER_X`: for secrets, as engines hand them in."""
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Configuration from `GRADER_*` variables; values that are none for their field are refused, unknown names ignored.
 
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """The file's text without the newline at its end, or None where no file is named."""
-        variable = f"GRADER_{field_name.upper()}_FILE"
-        path = os.environ.get(variable, "")
-        if not path:
-            return None, field_name, False
-        try:
-            return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{variable} names a file that cannot be read: {error}") from None
-
-    def __call__(self) -> dict[str, Any]:
-        fields = self.settings_cls.model_fields.items()
-        found = {name: self.get_field_value(field, name)[0] for name, field in fields}
-        return {name: value for name, value in found.items() if value is not None}
-
-
-class Settings(BaseSettings):
-    """Configuration from `GRADER_*` variables; unknown values are refused, unknown names ignored.
-
-    `GRADER_X_FILE` may name a file that holds the value of `GRADER_X`.
+    `GRADER_X_FILE` may name a file that holds the value of `GRADER_X`: for secrets, as engines hand them in.
     """
 
-    model_config = SettingsConfigDict(env_prefix="GRADER_", frozen=True)
-
-    tasks_dir: Path = Field(default_factory=default_tasks_dir)
+    tasks_dir: Path = field(default_factory=tasks_dir)
     """Folder of task folders; default: the nearest upwards that holds `course.toml`, or else the built-in course's."""
-    skeletons_dir: Path = Field(default_factory=_default_skeletons_dir)
+    skeletons_dir: Path = field(default_factory=_default_skeletons_dir)
     """Folder of skeleton folders, one per task, for tasks that hold none themselves; default: `skeletons` beside
     that of the tasks, or else the built-in course's."""
     containers_dir: Path = BUILT_IN / "containers"
     """Folder of image recipes and the seccomp profile."""
-    state_dir: Path = Field(default_factory=_default_state_dir)
+    state_dir: Path = field(default_factory=_default_state_dir)
     """Prepared data, calibrations and reports that were given no other place; default: `.grader` in the course that one
     stands in or in the clone, or else in the home folder."""
     local_dir: Path | None = None
@@ -153,16 +130,13 @@ class Settings(BaseSettings):
     """What `grader login` keeps, readable for its user alone; default: `grader` in the user's configuration folder."""
 
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names them
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Variables first, then the files that variables name."""
-        return init_settings, env_settings, _Files(settings_cls)
+    def read(cls) -> Settings:
+        """What the environment says.
+
+        Raises:
+            ValueError: it has values that are none for their fields.
+        """
+        return cls(**given_values(cls))
 
     @property
     def database(self) -> str:

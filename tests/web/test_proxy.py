@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -153,7 +153,7 @@ def test_a_remote_worker_trusts_the_named_authority_alone(
         pytest.raises(InfraError, match=r"(?i)certificate"),
     ):
         stranger.wait_until_ready()
-    trusting = settings().model_copy(update={"ca_file": site.certificate})
+    trusting = replace(settings(), ca_file=site.certificate)
     monkeypatch.setattr("grader.http.connection.settings", lambda: trusting)
     attempt_id = site.school.hand_in()
     with closing(HttpCoordinator(own, "node1", url)) as worker:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_a_token_is_sent_to_nobody_who_could_read_it_on_the_way(own: Settings) -
         with pytest.raises(UsageError, match=words):
             HttpCoordinator(own, "w1", server)
     with pytest.raises(UsageError, match="GRADER_WORKER_TOKEN_FILE"):
-        HttpCoordinator(own.model_copy(update={"worker_token": ""}), "w1", "https://grader.example.edu")
+        HttpCoordinator(replace(own, worker_token=""), "w1", "https://grader.example.edu")
 
 
 def test_a_busy_service_is_left_alone_for_as_long_as_it_asks(
