@@ -230,15 +230,19 @@ def _containers() -> Iterator[Checkup]:
 
 
 def _data() -> Iterator[Checkup]:
-    from grader.catalog.datasets import dataset_names, prepared
+    from grader.catalog import own_datasets
+    from grader.catalog.datasets import data_command, dataset_names, prepared
+    from grader.catalog.tasks import tasks_with_own_data
 
-    for name in dataset_names():
-        found = prepared(name)
+    sets = {name: (prepared(name), data_command(name)) for name in dataset_names()}
+    with contextlib.suppress(GraderError):
+        for task in tasks_with_own_data():
+            sets[task.datasets[0]] = own_datasets.prepared(task), own_datasets.own_command(task)
+    for name, (found, command) in sets.items():
         if found is None:
-            yield Checkup(f"data set {name}", False, False, "not prepared", f"`grader data prepare {name}`")
+            yield Checkup(f"data set {name}", False, False, "not prepared", f"`{command}`")
         else:
-            sizes = f"{found.num_train} training, {found.num_validation} validation, {found.num_hidden} hidden samples"
-            yield Checkup(f"data set {name}", True, False, sizes)
+            yield Checkup(f"data set {name}", True, False, found.sizes)
 
 
 def _tasks() -> Iterator[Checkup]:

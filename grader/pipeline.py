@@ -117,7 +117,10 @@ class Pipeline:
         return Setting(
             task=task,
             profile=profile,
-            dataset=find_dataset(task, options.dataset or settings().dataset, profile),
+            # The site's choice is among sets that everybody knows.
+            dataset=find_dataset(
+                task, options.dataset or (settings().dataset if task.own_data is None else None), profile
+            ),
             nproc_per_node=nproc or profile.nproc_per_node,
             nnodes=nnodes,
             launcher=options.launcher or task.launcher,

@@ -81,20 +81,45 @@ class LimitsChange(_Table):
     log_mib: Annotated[int, Field(ge=1, le=64, examples=[4])] | None = None
 
 
+class DataFileTable(_Table):
+    """`[data.files."<name>"]`: a file that the task's own data is made from, refused where its digest is another.
+
+    Without `url` it lies in the task's folder under that name, or a site gives it with `--from`.
+    """
+
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["…"])]
+    url: Annotated[str, Field(pattern=r"^https?://\S+$", examples=["https://example.org/corpus.txt"])] = ""
+
+
 class DataTable(_Table):
     """`[data]`: names of data sets in order of preference; the first prepared one is used unless told otherwise.
+
+    In the place of `datasets`, `prepare` says how the task's own data is made: a script beside `task.toml`, or one of
+    the kinds `images`, `arrays`, `table` and `text`, which divide what `--from` gives. The set is called as the task
+    is, or by `name`; `source` says in words what has to be given with `--from` where the script needs something that
+    is not among `files`.
 
     `scored = false` is for tasks whose scripts may make up their numbers: the data is there for those who want samples,
     no weights need be left, and `evaluate.py` only builds the network that weights have to fit if there are any.
     Every submission meets the classes under other numbers, script and scorer alike, so that weights and labels that a
     script brings along are worth nothing; `permute_labels = false` leaves them the numbers that they have elsewhere.
-    `samples` is what one sample is called, in the plural; speeds are told in it.
+    `samples` is what one sample is called, in the plural; speeds are told in it (left out: images, or samples where the
+    data is the task's own).
     """
 
-    datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])]
+    datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])] | None = None
+    prepare: Annotated[
+        str,
+        Field(pattern=r"^([\w-][\w.-]*/)*[\w-]+\.py$|^(images|arrays|table|text)$", examples=["prepare.py"]),
+    ] = ""
+    name: Annotated[Name, Field(examples=["tiny-text"])] = ""
+    source: Annotated[str, Field(max_length=2_000, examples=["the folder of recordings"])] = ""
+    files: dict[
+        Annotated[str, Field(pattern=r"^([\w-][\w.-]*/)*[\w-][\w.-]*$", max_length=200)], DataFileTable
+    ] = {}
     scored: bool = True
     permute_labels: bool = True
-    samples: Annotated[str, Field(pattern=r"^[a-z][a-z -]*$", max_length=32, examples=["tokens"])] = "images"
+    samples: Annotated[str, Field(pattern=r"^[a-z][a-z -]*$", max_length=32, examples=["tokens"])] = ""
 
 
 class QuotedTable(_Table):

@@ -1,4 +1,4 @@
-"""Where a data set's samples come from, and how they are dealt out to train, validation and hidden split.
+"""Where a set of images comes from, and how its samples are dealt out to train, validation and hidden split.
 
 Every choice hangs on a hash of the image and a fixed seed, never on a library's random numbers: the same samples give
 the same splits on every machine and version, and equal images always fall on the same side.
@@ -15,10 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.catalog.data_versions import SEED
 from grader.errors import InfraError, UsageError
-from grader.idx import read_split
+from grader.idx import images_bytes, labels_bytes
 
-SEED = "grader splits, 1"
+_RAW = Path("FashionMNIST") / "raw"
+_FEWEST = 10
 
 NUM_DIGITS_HIDDEN, NUM_DIGITS_VALIDATION = 359, 239
 """Of 1,797. Odd on purpose, as are all of our splits: a sampler's padding must be visible with two ranks."""
@@ -26,7 +28,7 @@ NUM_DIGITS_HIDDEN, NUM_DIGITS_VALIDATION = 359, 239
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Images, uint8 (N, 28, 28), and labels, int64 (N,)."""
+    """Images, uint8 (N, height, width), and labels, int64 (N,)."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
@@ -90,31 +92,67 @@ def enlarge(images: NDArray[np.int64]) -> NDArray[np.uint8]:
     return pixels
 
 
-def folder(source: Path) -> Splits:
-    """A folder in FashionMNIST's layout: its `t10k` becomes the hidden split, a fifth of `train` the validation split.
+def taken_from(source: Path) -> Splits:
+    """Images of one size with labels, taken from what `image_files` can read.
+
+    What is there for testing becomes the hidden split and a fifth of the rest the validation split; where nothing says
+    which is which, a fifth of all becomes the hidden split.
 
     Raises:
-        UsageError: the folder has no such files, or they are damaged.
+        UsageError: nothing there can be read, or it is damaged or too little.
     """
-    raw = next((p for p in (source / "FashionMNIST" / "raw", source / "raw", source) if _has_train(p)), None)
-    if raw is None:
+    from grader.catalog.image_files import read_images
+
+    found = read_images(source)
+    everything = Samples(*found.train)
+    if found.test is not None:
+        hidden = Samples(*found.test)
+    else:
+        everything, hidden = _deal(everything, len(everything) // 10 * 2 - 1)
+    if len(everything) < _FEWEST or not len(hidden):
         raise UsageError(
-            f"{source} is not in FashionMNIST's layout: no train-images-idx3-ubyte was found in {source}, in "
-            f"{source / 'raw'} or in {source / 'FashionMNIST' / 'raw'}."
+            f"The data in {source} cannot be used: {len(everything)} training and {len(hidden)} test images."
         )
-    try:
-        everything = Samples(*read_split(raw, "train"))
-        hidden = Samples(*read_split(raw, "t10k"))
-    except (OSError, ValueError, EOFError) as error:
-        raise UsageError(f"The data in {raw} cannot be used: {error}.") from None
-    if len(everything) < 10 or not len(hidden):
-        raise UsageError(
-            f"The data in {raw} cannot be used: {len(everything)} training and {len(hidden)} test images."
-        )
+    if everything.images.shape[1:] != hidden.images.shape[1:]:
+        raise UsageError(f"The data in {source} cannot be used: training and test images differ in size.")
     taken = set(hidden.keys())
     kept = [n for n, key in enumerate(everything.keys()) if key not in taken]
     train, validation = _deal(everything.take(kept), len(kept) // 10 * 2 - 1)
-    return Splits(train, validation, hidden, len(everything) - len(kept), "a folder in FashionMNIST's layout")
+    return Splits(train, validation, hidden, len(everything) - len(kept), found.what)
+
+
+def as_fashion_mnist(splits: Splits, source: Path) -> Splits:
+    """The same where it is as FashionMNIST is: ten classes, 28x28.
+
+    Raises:
+        UsageError: it is not; a task that brings its own images along says so with `prepare = "images"`.
+    """
+    for part in (splits.train, splits.validation, splits.hidden):
+        height, width = part.images.shape[1:]
+        if (height, width) != (28, 28):
+            raise UsageError(f"The images in {source} are {height}x{width}, not 28x28.")
+        if part.labels.max() > 9:
+            raise UsageError(f"{source} has the label {part.labels.max()}; labels are 0 to 9.")
+    return splits
+
+
+def write_splits(splits: Splits, folder: Path) -> list[str]:
+    """Write both sides below a folder in FashionMNIST's layout; returns the paths that were written, in this order."""
+    paths = []
+    for side, split, samples in (
+        ("visible", "train", splits.train),
+        ("visible", "t10k", splits.validation),
+        ("hidden", "t10k", splits.hidden),
+    ):
+        for name, content in (
+            (f"{split}-images-idx3-ubyte", images_bytes(samples.images)),
+            (f"{split}-labels-idx1-ubyte", labels_bytes(samples.labels)),
+        ):
+            path = Path(side) / _RAW / name
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+            paths.append(path.as_posix())
+    return paths
 
 
 def download(cache: Path) -> Splits:
@@ -135,14 +173,10 @@ def download(cache: Path) -> Splits:
             f"FashionMNIST could not be downloaded: {error}. Where there is no network, copy its four files from "
             "another machine and give their folder: grader data prepare fashion-mnist --from FOLDER"
         ) from error
-    splits = folder(cache)
+    splits = as_fashion_mnist(taken_from(cache), cache)
     return Splits(
         splits.train, splits.validation, splits.hidden, splits.num_dropped, "torchvision's FashionMNIST"
     )
-
-
-def _has_train(raw: Path) -> bool:
-    return any((raw / f"train-images-idx3-ubyte{suffix}").is_file() for suffix in ("", ".gz"))
 
 
 def _deal(samples: Samples, num: int) -> tuple[Samples, Samples]:

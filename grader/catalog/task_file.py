@@ -8,14 +8,14 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from grader.catalog import expected_optimisation, metric_tables
+from grader.catalog import data_table, expected_optimisation, metric_tables
 from grader.catalog.problems import Problem, close_to, not_toml, shaped, spelled
 from grader.catalog.schema import TaskFile
 from grader.catalog.toml_lines import Key, line_of, lines_of
 
 
 def parse(
-    text: str, codes: frozenset[str], datasets: tuple[str, ...]
+    text: str, codes: frozenset[str], datasets: tuple[str, ...], name: str
 ) -> tuple[TaskFile | None, list[Problem]]:
     """The parsed file, or None, and every problem in the order of lines.
 
@@ -23,6 +23,7 @@ def parse(
         text: content of `task.toml`.
         codes: codes of all rules.
         datasets: names of all data sets that can be prepared.
+        name: of the task, which its own data is called by.
     """
     try:
         raw = tomllib.loads(text)
@@ -30,11 +31,13 @@ def parse(
         return None, [not_toml(error, text)]
     lines = lines_of(text)
     parsed, problems = shaped(TaskFile, raw, lines)
-    problems += [Problem(line_of(lines, key), text) for key, text in _meaning(raw, codes, datasets)]
+    problems += [Problem(line_of(lines, key), text) for key, text in _meaning(raw, codes, datasets, name)]
     return parsed, sorted(problems, key=lambda p: p.line)
 
 
-def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ...]) -> list[tuple[Key, str]]:
+def _meaning(
+    raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ...], task: str
+) -> list[tuple[Key, str]]:
     """What no shape can say. Runs on the raw values, so that one wrong shape does not hide the rest."""
     found: list[tuple[Key, str]] = []
     for key, code in _codes_in(raw):
@@ -51,16 +54,8 @@ def _meaning(raw: dict[str, Any], codes: frozenset[str], datasets: tuple[str, ..
             found.append(
                 (key, f"{spelled(key)}: {code} is not in checks.apply, so nobody would look; add it there.")
             )
-    wanted = _strings(_table(raw, "data").get("datasets"))
-    for name in wanted:
-        if name not in datasets:
-            hint = close_to(name, frozenset(datasets))
-            found.append(
-                (
-                    ("data", "datasets"),
-                    f"data.datasets: there is no data set {name!r}{hint}. There are {', '.join(datasets)}.",
-                )
-            )
+    wanted, problems = data_table.names(raw, datasets, task)
+    found += problems
     profiles = _table(raw, "profiles")
     for name in profiles:
         place: Key = ("profiles", name, "datasets")

@@ -6,18 +6,20 @@ Nothing of a task is executed here: `evaluate.py` and the submissions are read a
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import hashlib
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.catalog import expected_optimisation, metric_tables
+from grader.catalog import data_table, expected_optimisation, metric_tables
 from grader.catalog.datasets import dataset_names
 from grader.catalog.promised_submissions import promises_in, submissions_of
 from grader.catalog.rule_codes import known_codes
+from grader.catalog.task_files import task_files
 from grader.catalog.translations import translations_in
-from grader.errors import TaskError, UsageError
+from grader.errors import GraderError, TaskError, UsageError
 from grader.model.precondition import Precondition
 from grader.model.promise import PromisedSubmission
 from grader.model.syntax_tree import parse_text
@@ -67,6 +69,15 @@ def skeleton_folder(task: Path) -> Path:
     return beside if beside.is_dir() else settings().skeletons_dir / task.name
 
 
+def tasks_with_own_data() -> tuple[Task, ...]:
+    """All tasks that bring their data along; those with mistakes, which say so elsewhere, are left out."""
+    found = []
+    for name in find_tasks():
+        with contextlib.suppress(GraderError):
+            found.append(load_task(name))
+    return tuple(task for task in found if task.own_data is not None)
+
+
 def task_folder(name: str) -> Path:
     """The folder of a task, whatever may be wrong with what lies in it.
 
@@ -94,9 +105,10 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
         text = (folder / "task.toml").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"The task {folder.name} has no readable task.toml: {error}") from None
-    parsed, problems = parse(text, known_codes(), dataset_names())
+    parsed, problems = parse(text, known_codes(), dataset_names(), folder.name)
     entry_point = parsed.launch.entry_point if parsed else "train.py"
-    wanted = ["build_model()", "evaluate(model, images, labels)"]
+    images = parsed is None or data_table.has_images(parsed)
+    wanted = ["build_model()", f"evaluate(model, {'images, labels' if images else 'folder'})"]
     examined = parsed is not None and (parsed.artifacts or any(item.answer for item in parsed.rubric))
     if parsed is not None and not parsed.data.scored:
         # Where nothing is scored, the network is all that weights can be held against, and there may be none.
@@ -104,6 +116,9 @@ def load_task_folder(folder: Path, skeleton: Path) -> Task:
     if examined:
         wanted.append("examine(left, run)")
     problems += [Problem(0, p) for p in _folder_problems(folder, skeleton, entry_point, wanted)]
+    if parsed is not None:
+        own = data_table.own_data(parsed, folder.name)
+        problems += [Problem(0, p) for p in data_table.folder_problems(folder, own)]
     named = _named_reference(text)
     if named is not None and not _exists(folder / "submissions" / named):
         problems.append(Problem(0, f"reference: there is no submissions/{named}."))
@@ -173,17 +188,15 @@ def _evaluate_problems(path: Path, wanted: list[str]) -> list[str]:
 def _version(folder: Path, skeleton: Path) -> str:
     sha = hashlib.sha256()
     for top, root in ((b"task", folder), (b"skeleton", skeleton)):
-        for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        for path in task_files(root):
             parts = path.relative_to(root).parts
-            hidden = any(p.startswith(".") or p == "__pycache__" for p in parts)
-            if hidden or (top == b"task" and parts[0] in ("submissions", "skeleton")):
-                continue
             name, content = "/".join(parts).encode(), path.read_bytes()
             sha.update(b"%s %d %d\n" % (top, len(name), len(content)) + name + content)
     return sha.hexdigest()
 
 
 def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
+    datasets = data_table.dataset_names_of(parsed, folder.name)
     return Task(
         name=folder.name,
         title=parsed.title,
@@ -195,16 +208,17 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         launcher=parsed.launch.launcher,
         second_look=parsed.launch.second_look,
         entry_point=parsed.launch.entry_point,
-        datasets=tuple(parsed.data.datasets),
+        datasets=datasets,
+        own_data=data_table.own_data(parsed, folder.name),
         checks=tuple(parsed.checks.apply),
         must=tuple(parsed.checks.must),
         costly=tuple(parsed.checks.costly),
         scored=parsed.data.scored,
-        permute_labels=parsed.data.permute_labels,
+        permute_labels=parsed.data.permute_labels and data_table.has_images(parsed),
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
         metrics=metric_tables.metrics(parsed),
-        samples=parsed.data.samples,
-        targets=metric_tables.targets(parsed, parsed.data.datasets),
+        samples=parsed.data.samples or ("images" if data_table.has_images(parsed) else "samples"),
+        targets=metric_tables.targets(parsed, datasets),
         artifacts=tuple(
             Artifact(name, tuple(table.columns.items())) for name, table in parsed.artifacts.items()
         ),

@@ -248,9 +248,13 @@ def print_diagnoses(diagnoses: Sequence[Checkup], *, as_json: bool) -> None:
 
 
 def print_datasets(
-    found: Sequence[PreparedDataset | None], *, as_json: bool, names: Sequence[str] = ()
+    found: Sequence[PreparedDataset | None],
+    *,
+    as_json: bool,
+    names: Sequence[str] = (),
+    commands: Sequence[str] = (),
 ) -> None:
-    """Prepared data sets; None stands for one that is not prepared, named in `names`."""
+    """Prepared data sets; None stands for one that is not, named in `names` with what prepares it in `commands`."""
     if as_json:
         emit_json(
             [
@@ -262,15 +266,9 @@ def print_datasets(
     console = stdout_console()
     for number, dataset in enumerate(found):
         if dataset is None:
-            console.print(
-                f"{names[number]}: not prepared (`grader data prepare {names[number]}`)", soft_wrap=True
-            )
+            console.print(f"{names[number]}: not prepared (`{commands[number]}`)", soft_wrap=True)
         else:
-            console.print(
-                f"{dataset.name}: {dataset.num_train} training, {dataset.num_validation} validation, "
-                f"{dataset.num_hidden} hidden samples in {dataset.visible_dir}",
-                soft_wrap=True,
-            )
+            console.print(f"{dataset.name}: {dataset.sizes} in {dataset.visible_dir}", soft_wrap=True)
 
 
 def print_demo(step: DemoStep) -> None:

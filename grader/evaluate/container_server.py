@@ -3,7 +3,7 @@
     python -u -m grader.evaluate.container_server [--hide-clone3]
 
 Sees the run's folders read-only, has no network and no rights. Messages as in `scorer`, with two differences: the
-task's `evaluate.py` comes as text, because the container shares no folder with the machine; and `{"op": "files",
+task's folder comes with the request, because the container shares none with the machine; and `{"op": "files",
 "output_bytes": …}` is answered with `{"file": …, "bytes": n, …}` and n bytes for each file, then `{"files": …}`. What
 is scored is the same copy that is handed out, taken once, after every process of the run was dead.
 """
@@ -11,12 +11,15 @@ is scored is the same copy that is handed out, taken once, after every process o
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import select
 import shutil
 import sys
+import tarfile
 import time
+from base64 import b64decode
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,7 +46,7 @@ class ScorerServer:
         self._requests = os.dup(0)
         self._replies: IO[bytes] = os.fdopen(os.dup(1), "wb", buffering=1 << 16)
         os.dup2(2, 1)
-        self._pending = b""
+        self._pending = bytearray()
         self._cache = ScoringCache()
 
     def serve(self) -> None:
@@ -62,8 +65,8 @@ class ScorerServer:
             if request.get("op") == "files":
                 self._hand_out(int(request["output_bytes"]))
             else:
-                text = request.pop("evaluate_text")
-                self._reply(answer_request(request | {"evaluate": _task_file(text)}, self._cache, parent))
+                evaluate = _unpacked(request.pop("task_files")) / "evaluate.py"
+                self._reply(answer_request(request | {"evaluate": str(evaluate)}, self._cache, parent))
 
     def _hand_out(self, output_bytes: int) -> None:
         """Every record and every acceptable output as frames, then what was refused."""
@@ -96,7 +99,7 @@ class ScorerServer:
             if os.getppid() != parent or time.monotonic() > deadline:
                 return None
             if readable:
-                chunk = os.read(self._requests, 1 << 16)
+                chunk = os.read(self._requests, _CHUNK_BYTES)
                 if not chunk:
                     return None
                 self._pending += chunk
@@ -109,13 +112,14 @@ class ScorerServer:
         self._replies.flush()
 
 
-def _task_file(text: str) -> str:
-    """The task's evaluate.py as a file of this container; one per content."""
-    path = _TASK / hashlib.sha256(text.encode()).hexdigest()[:16] / "evaluate.py"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="")
-    return str(path)
+def _unpacked(text: str) -> Path:
+    """The task's folder as one of this container, unpacked once per content."""
+    content = b64decode(text)
+    folder = _TASK / hashlib.sha256(content).hexdigest()[:16]
+    if not folder.exists():
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            archive.extractall(folder, filter="data")
+    return folder
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from grader.evaluate.local_scorer import LocalScorer
 from grader.evaluate.measurement_files import write_stored
 from grader.evaluate.run_accounts import read_account
 from grader.evaluate.run_scoring import ScoringRequest
+from grader.evaluate.task_archive import packed
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation
@@ -87,8 +88,7 @@ class Evaluator:
             request["run"] = asdict(read_account(workspace, dataset))
         if end is not None:
             seen = {"visible": end.folders.visible, "hidden": end.folders.hidden} if task.scored else {}
-            source = (task.folder / "evaluate.py").read_text(encoding="utf-8")
-            request |= seen | {"outputs": end.folders.outputs, "evaluate_text": source}
+            request |= seen | {"outputs": end.folders.outputs, "task_files": packed(task.folder)}
             answer = _checked(end.ask(request, self.wall_s + 10), task, "")
         elif self._local is not None:
             answer = _checked(self._local.ask(request, self.wall_s + 10), task, self._local.last_words())
@@ -120,5 +120,9 @@ def _request(
         outputs=str(outputs.absolute()) if outputs is not None else "",
         wall_s=wall_s,
         artifacts={artifact.name: dict(artifact.columns) for artifact in task.artifacts},
+        version=task.version,
+        reads_folder=not task.has_images,
+        num_hidden=dataset.num_hidden,
+        num_validation=dataset.num_validation,
         questions=[item.answer for item in task.rubric if item.answer],
     )

@@ -31,7 +31,7 @@ def prove_examination(
 ) -> dict[str, Any]:
     """Ask about a run that left nothing; what is wrong with the task's `examine()`, as `task_error`, or nothing."""
     try:
-        _examined(cache.module(request.evaluate), {}, RunAccount.silent())
+        _examined(cache.module(request), {}, RunAccount.silent())
     except TaskFaultError as error:
         return {"task_error": f"{error}. {_GUARD}"}
     return {}
@@ -41,7 +41,7 @@ def examine_run(
     request: ScoringRequest, cache: ScoringCache, mark: Callable[[bytes], object]
 ) -> dict[str, Any]:
     """What is known of a run by its files besides weights: `answers`, `unread` and `unexamined` of its evaluation."""
-    module = cache.module(request.evaluate)
+    module = cache.module(request)
     mark(READING)
     results, unread = read_results(Path(request.outputs), request.artifacts)
     mark(SCORING)

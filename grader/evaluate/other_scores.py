@@ -118,7 +118,7 @@ def other_scores(
     Args: as `run_scoring.score_run`. Nothing is marked: whatever fails here, the run keeps the score it has.
     """
     last_start = time.monotonic() + _LAST_START_S
-    module = cache.module(request.evaluate)
+    module = cache.module(request)
     images, labels = cache.split(request.visible, request)
     step = -(-len(labels) // NUM_SAMPLES)
     network = fresh_network(module, request.model_size)

@@ -6,17 +6,17 @@ Runs the task's `evaluate.py`, which is trusted; reads the run's files, which ar
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grader.evaluate import reported_metrics
 from grader.evaluate.author_faults import TaskFaultError, author_call
 from grader.evaluate.plain_files import RefusedError, read_plain_file
+from grader.evaluate.task_module import import_file
 from grader.evaluate.weight_files import fingerprint, fingerprints, load_weights, not_finite
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+Part: TypeAlias = "tuple[NDArray[np.uint8], NDArray[np.int64]] | Path"
+"""What a network is scored on: images and labels, or the folder of a part of the task's own data."""
 READING, SCORING = b"reading\n", b"scoring\n"
 """Marks of progress: what fails between them is the file's fault, what fails elsewhere is not."""
 
@@ -37,7 +39,9 @@ class ScoringRequest:
     are any. `class_labels`: label that each class has in this attempt, []: as prepared. `model_size`: what
     `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with the columns of a table and
     their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`: the account of the run that
-    it is told, as data; `target`: hidden accuracy that the task asks for.
+    it is told, as data; `target`: hidden accuracy that the task asks for; `version`: of the task's folder, which
+    `evaluate` lies in; `reads_folder`: `evaluate()` is given the folder of a part and not images, and `num_hidden` and
+    `num_validation` are all that is known of their sizes.
     """
 
     op: str
@@ -53,6 +57,10 @@ class ScoringRequest:
     questions: list[str] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
     target: float | None = None
+    version: str = ""
+    reads_folder: bool = False
+    num_hidden: int = 0
+    num_validation: int = 0
 
     @property
     def examined(self) -> bool:
@@ -62,29 +70,30 @@ class ScoringRequest:
 
 @dataclass(slots=True)
 class ScoringCache:
-    """What is kept between requests: modules by path and content, splits by folder and version.
+    """What is kept between requests: modules by path, content and task, splits by folder and version.
 
     `proved`: modules whose `examine()` has something to say of a run that left nothing.
     """
 
-    modules: dict[tuple[str, str], ModuleType] = field(default_factory=dict)
+    modules: dict[tuple[str, str, str], ModuleType] = field(default_factory=dict)
     splits: dict[tuple[str, str, str], tuple[NDArray[np.uint8], NDArray[np.int64]]] = field(
         default_factory=dict
     )
     proved: set[ModuleType] = field(default_factory=set)
 
-    def module(self, path: str) -> ModuleType:
-        """The task's evaluate.py, imported once per content."""
-        content = Path(path).read_bytes()
-        key = (path, hashlib.sha256(content).hexdigest())
+    def module(self, request: ScoringRequest) -> ModuleType:
+        """The task's evaluate.py, imported once per content of its folder; it may import modules that lie beside it."""
+        path = Path(request.evaluate)
+        key = (request.evaluate, hashlib.sha256(path.read_bytes()).hexdigest(), request.version)
         if key not in self.modules:
-            spec = importlib.util.spec_from_file_location(f"task_evaluate_{len(self.modules)}", path)
-            if spec is None or spec.loader is None:
-                raise TaskFaultError(f"{path} cannot be imported")
-            module = importlib.util.module_from_spec(spec)
-            author_call(lambda: spec.loader.exec_module(module), "importing it")  # type: ignore[union-attr]
-            self.modules[key] = module
+            self.modules[key] = import_file(path, f"task_evaluate_{len(self.modules)}")
         return self.modules[key]
+
+    def parts(self, request: ScoringRequest) -> tuple[Part, Part]:
+        """What the network is scored on: the hidden part, and the one that the script could validate on."""
+        if request.reads_folder:
+            return Path(request.hidden, "hidden"), Path(request.visible, "validation")
+        return self.split(request.hidden, request), self.split(request.visible, request)
 
     def split(self, folder: str, request: ScoringRequest) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden.
@@ -112,7 +121,7 @@ def score_run(
         request: what to score; cache: modules and splits.
         mark: called with `READING` before the run's files are touched and with `SCORING` after the last byte of them.
     """
-    module = cache.module(request.evaluate)
+    module = cache.module(request)
     model, expected = None, dict[str, "Tensor"]()
     try:
         # A task that is about tables alone may have no network.
@@ -135,7 +144,10 @@ def score_run(
             found = _scored(module, model, request, cache, found)
     except TaskFaultError as error:
         return {"task_error": str(error)}
-    return {"evaluation": asdict(found), "unexplained": found.unexplained(request.target)}
+    return {
+        "evaluation": asdict(found),
+        "unexplained": not request.reads_folder and found.unexplained(request.target),
+    }
 
 
 def fresh_network(module: ModuleType, size: str) -> Any:
@@ -174,43 +186,44 @@ def _scored(
     Raises:
         TaskFaultError: the task's `evaluate()` fails on a fresh network, too, so the weights are not to blame.
     """
-    splits = [cache.split(folder, request) for folder in (request.hidden, request.visible)]
+    parts = cache.parts(request)
     try:
-        (hidden, num_hidden), (validation, num_validation) = (
-            metrics_of(module, model, one) for one in splits
-        )
+        (hidden, num_hidden), (validation, num_validation) = (metrics_of(module, model, one) for one in parts)
     except TaskFaultError as error:
-        for split in splits:
-            metrics_of(module, fresh_network(module, request.model_size), split)
+        for part in parts:
+            metrics_of(module, fresh_network(module, request.model_size), part)
         detail = f"{found.artifact} cannot be scored: with these weights the task's {error}."
         return replace(found, problem=ArtifactProblem.REFUSED, detail=detail)
     return replace(
-        found, hidden=hidden, validation=validation, num_hidden=num_hidden, num_validation=num_validation
+        found,
+        hidden=hidden,
+        validation=validation,
+        num_hidden=num_hidden or request.num_hidden,
+        num_validation=num_validation or request.num_validation,
     )
 
 
-def metrics_of(
-    module: ModuleType, model: Any, split: tuple[NDArray[np.uint8], NDArray[np.int64]]
-) -> tuple[dict[str, float], int]:
-    """What the task's `evaluate()` says of a network, and the number of samples.
+def metrics_of(module: ModuleType, model: Any, part: Part) -> tuple[dict[str, float], int]:
+    """What the task's `evaluate()` says of a network, and the number of samples, 0 where only the task knows it.
 
     Args:
-        split: images (N, H, W) and labels (N,).
+        part: images (N, H, W) and labels (N,), or the folder that the task's own data lies in.
 
     Raises:
         TaskFaultError: it fails, or names no accuracy.
     """
     import torch
 
-    images, labels = torch.from_numpy(split[0].copy()), torch.from_numpy(split[1].copy())
+    given = (part,) if isinstance(part, Path) else tuple(torch.from_numpy(array.copy()) for array in part)
     model.eval()
     with torch.inference_mode():
-        metrics = author_call(lambda: module.evaluate(model, images, labels), "`evaluate()`")
+        metrics = author_call(lambda: module.evaluate(model, *given), "`evaluate()`")
     accuracy = metrics.get("accuracy") if isinstance(metrics, dict) else None
     if not isinstance(accuracy, float) or not 0 <= accuracy <= 1:
         raise TaskFaultError("`evaluate()` did not return a dictionary with an `accuracy` between 0 and 1")
     # Finite weights can still overflow: a loss that is no number is left out rather than written as one.
-    return {str(k): float(v) for k, v in metrics.items() if math.isfinite(v)}, len(labels)
+    num = 0 if isinstance(part, Path) else len(part[1])
+    return {str(k): float(v) for k, v in metrics.items() if math.isfinite(v)}, num
 
 
 def _reported(outputs: Path) -> tuple[ReportedMetrics | None, str]:

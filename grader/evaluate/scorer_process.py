@@ -79,14 +79,14 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
     try:
         names = {f.name for f in fields(ScoringRequest)}
         request = ScoringRequest(**{k: v for k, v in message.items() if k in names})
-        module = cache.module(request.evaluate)
+        module = cache.module(request)
         if request.examined and module not in cache.proved:
             told = _in_child(prove_examination, request, cache, parent)
             if fault := told.get("task_error") or told.get("infra_error"):
                 return {"task_error": fault}
             cache.proved.add(module)
-        for folder in filter(None, (request.visible, request.hidden)):
-            cache.split(folder, request)
+        if request.hidden:
+            cache.parts(request)
         if request.op == "warm":
             return {"warm": True}
         started = time.monotonic()
@@ -160,6 +160,8 @@ def _be_child(
     try:
         os.close(receiving)
         _limit(request.wall_s)
+        # This process scores one run and ends: what `evaluate()` imports on its way lies beside it, too.
+        sys.path.insert(0, str(Path(request.evaluate).parent))
 
         def mark(progress: bytes) -> None:
             os.write(sending, progress)

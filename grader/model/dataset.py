@@ -8,13 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class PreparedDataset:
-    """Splits in torchvision's FashionMNIST layout; no image is on two sides.
+    """Splits of images in torchvision's FashionMNIST layout, no image on two sides; or what a task made.
 
     Attributes:
         name: as tasks name it; version: hash of its content, short.
-        visible_dir: becomes $DATA_DIR; `train-*` is the training split, `t10k-*` the validation split.
-        hidden_dir: for the scorer only; `t10k-*` is the hidden split.
-        num_train, num_validation, num_hidden: samples.
+        visible_dir: becomes $DATA_DIR; of images `train-*` is the training split, `t10k-*` the validation split; of
+            what a task made `validation` is the part to validate on.
+        hidden_dir: for the scorer only; of images `t10k-*` is the hidden split; of what a task made `hidden` is.
+        num_train, num_validation, num_hidden: samples, 0 where nobody says.
         class_labels: label that each class has in one attempt, by its prepared one; empty: as prepared.
     """
 
@@ -26,3 +27,12 @@ class PreparedDataset:
     num_validation: int
     num_hidden: int
     class_labels: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> str:
+        """How many samples there are, in words."""
+        if not self.num_train:
+            return "prepared"
+        return (
+            f"{self.num_train} training, {self.num_validation} validation, {self.num_hidden} hidden samples"
+        )

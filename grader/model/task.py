@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.model.metric import Metric
+from grader.model.own_data import OwnData
 from grader.model.precondition import Precondition
 
 
@@ -154,6 +155,7 @@ class Task:
             held against the network alone, if there are any.
         permute_labels: classes have other numbers for every submission.
         metrics: what networks are measured by, the one that says most first.
+        own_data: the data that it brings along; None where it is judged on sets that everybody knows.
         samples: what one sample of its data is called, in the plural: images, sequences, tokens.
         artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
         second_look: a run that went wrong may be made again, line by line, to see which line is to blame.
@@ -185,6 +187,12 @@ class Task:
     metrics: tuple[Metric, ...] = ()
     samples: str = "samples"
     translations: tuple[Translation, ...] = ()
+    own_data: OwnData | None = None
+
+    @property
+    def has_images(self) -> bool:
+        """Whether scripts and scorer read images with labels in FashionMNIST's layout, and not what the task made."""
+        return self.own_data is None or self.own_data.is_images
 
     @property
     def examined(self) -> bool:

@@ -132,7 +132,7 @@ def train_container(
             "tmpfs": {
                 "/tmp": "rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=1777",
                 # The supervisor's: it lays out the run's own files in there, and links to what is shared.
-                DATA: "rw,nosuid,nodev,noexec,size=64m,nr_inodes=20k,mode=0755",
+                DATA: "rw,nosuid,nodev,noexec,size=64m,nr_inodes=1m,mode=0755",
                 WORK: f"rw,nosuid,nodev,noexec,size=256m,nr_inodes=20k,mode=0755,{own}",
                 # torch.compile loads what it has compiled.
                 SCRATCH: f"rw,nosuid,nodev,exec,size=512m,nr_inodes=40k,mode=0700,{own}",

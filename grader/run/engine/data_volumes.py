@@ -11,9 +11,11 @@ import hashlib
 import io
 import secrets
 import tarfile
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from docker import DockerClient
 from docker.errors import NotFound
@@ -70,7 +72,8 @@ class DataVolumes:
         )
         try:
             if not _is_complete(helper):
-                helper.put_archive(_AT, packed(folder, files))
+                with packed(folder, files) as archive:
+                    helper.put_archive(_AT, archive)
                 helper.put_archive(_AT, _mark())
         finally:
             with gone_is_fine():
@@ -102,9 +105,10 @@ def _content_digest(folder: Path, sizes: tuple[tuple[str, int, int], ...]) -> st
     return sha.hexdigest()[:16]
 
 
-def packed(folder: Path, files: Sequence[str]) -> bytes:
+def packed(folder: Path, files: Sequence[str]) -> IO[bytes]:
     """Files of a folder as a tar archive: owned by root, readable by everybody, writable by nobody."""
-    buffer = io.BytesIO()
+    # Data may be larger than memory.
+    buffer = tempfile.TemporaryFile()  # noqa: SIM115  whoever asked reads it
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         above = {folder / parent for name in files for parent in Path(name).parents[:-1]}
         for path in sorted({*above, *(folder / name for name in files)}):
@@ -119,7 +123,8 @@ def packed(folder: Path, files: Sequence[str]) -> bytes:
             else:
                 with path.open("rb") as file:
                     archive.addfile(info, file)
-    return buffer.getvalue()
+    buffer.seek(0)
+    return buffer
 
 
 def _mark() -> bytes:
