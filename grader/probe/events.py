@@ -68,7 +68,7 @@ FEED
     samples that no loader's known indices explain: step, hashes (one hex string per sample, at most 256, of the
     first tensor given to the model in training mode), size. On other devices than the CPU: the first 50 steps. With
     spot true: a look at samples that known indices do explain, at the first 4 steps and one in 16 drawn by lot (of a
-    long run one in 32 or 64).
+    long run one in 32 or 64). anchors: of rows of whole numbers one place each, see `fingerprints.anchors`; else empty.
 BYPASS
     a wrapped module's inner module was called in training mode with gradients on, not through the wrapper, and a
     backward pass followed: wrap, site, n (from 0); the first 8.

@@ -16,6 +16,14 @@ SMALL = 1 << 16
 
 MAX_HASHED = 256
 _ELEMENTS_PER_SAMPLE = 1024
+_GRAM = 16
+"""Neighbouring whole numbers that are looked at together."""
+_FEWEST_CHANGES = 4
+"""Of neighbours within a gram: padding and ruled lines are alike everywhere."""
+_SHORTEST = 2 * _GRAM
+_FACTOR, _MIX = 6364136223846793005, -7046029254386353131
+"""Odd numbers with well mixed bits: Knuth's for linear congruential generators, and 2^64 over the golden ratio."""
+_NOWHERE = (1 << 63) - 1
 _EVERY_61ST = slice(None, None, 61)
 
 
@@ -106,3 +114,36 @@ def sample_hashes(batch: Any) -> list[str]:
         hashlib.blake2b(ctypes.string_at(address + i * width, width), digest_size=8).hexdigest()
         for i in range(rows.shape[0])
     ]
+
+
+def anchors(batch: Any) -> list[str]:
+    """One place in each row of whole numbers, as `position:hash`, which moves with what the row was cut out of.
+
+    Of all grams of 16 neighbours it is the one with the smallest hash: rows that overlap mostly share it, at other
+    positions. "" for a row where all is too much alike. Empty for other batches than rows of at least 32 whole numbers,
+    such as images: samples whose bits are the same whenever they are drawn again are told by it, too.
+
+    The smallest of all hashes stands for a window in Schleimer, Wilkerson and Aiken's winnowing (SIGMOD 2003).
+    """
+    import torch
+
+    given = getattr(batch, "_local_tensor", batch).detach()
+    whole = not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool)
+    if not whole or given.dim() != 2 or given.shape[1] < _SHORTEST:
+        return []
+    rows = given[:MAX_HASHED, :_ELEMENTS_PER_SAMPLE].to("cpu", torch.int64)
+    width = rows.shape[1] - _GRAM + 1
+    hashes = torch.zeros(rows.shape[0], width, dtype=torch.int64)
+    changes = torch.zeros_like(hashes)
+    changed = torch.zeros_like(rows)
+    changed[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    for n in range(_GRAM):
+        # Overflow is part of it.
+        hashes.mul_(_FACTOR).add_(rows[:, n : n + width])
+        if n:
+            changes += changed[:, n : n + width]
+    hashes = ((hashes ^ (hashes >> 29)) * _MIX).bitwise_and_(_NOWHERE)
+    hashes[changes < _FEWEST_CHANGES] = _NOWHERE
+    values, places = hashes.min(1)
+    pairs = zip(places.tolist(), values.tolist(), strict=True)
+    return ["" if value == _NOWHERE else f"{place}:{value:016x}" for place, value in pairs]

@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.probe import code_locations, device_steps, evaluation_passes, events, sampling
 from grader.probe.counters import counters
-from grader.probe.fingerprints import sample_hashes
+from grader.probe.fingerprints import anchors, sample_hashes
 from grader.probe.model_inputs import first_tensor
 from grader.probe.patches import guarded, replace
 from grader.probe.used_weights import UsedWeights
@@ -186,7 +186,10 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         if not looked or not sampling.is_random():
             return size
     if batch is not None and size and (batch.device.type == "cpu" or now.steps < _MAX_DEVICE_FEED_STEPS):
-        writer.write(events.FEED, step=now.steps, hashes=sample_hashes(batch), size=size, spot=explained)
+        hashes = sample_hashes(batch)
+        writer.write(
+            events.FEED, step=now.steps, hashes=hashes, size=size, spot=explained, anchors=anchors(batch)
+        )
     return size
 
 

@@ -154,7 +154,10 @@ def batch(f: Fields, t: float, step: int) -> model.Batch:
 def feed(f: Fields, t: float, step: int) -> model.Feed:
     """FEED; `step`: optimizer steps before it."""
     spot = f.maybe("spot", f.flag) or False
-    return model.Feed(step=step, hashes=f.texts("hashes"), size=f.whole("size"), t=t, spot=spot)
+    anchors = f.maybe("anchors", f.texts) or ()
+    return model.Feed(
+        step=step, hashes=f.texts("hashes"), size=f.whole("size"), t=t, spot=spot, anchors=anchors
+    )
 
 
 def step(f: Fields, t: float) -> model.Step:

@@ -1,4 +1,4 @@
-"""One text: `text.txt` in `train`, `validation` and `hidden`; the last tenth is hidden, the one before to validate on."""
+"""One text: `text.txt` in each split; the last tenth is hidden, the tenth before is there to validate on."""
 
 from __future__ import annotations
 
