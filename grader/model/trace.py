@@ -148,8 +148,9 @@ class Pass:
 class Feed:
     """Hashes of samples fed to the model in training without known indices; `step` as in `Batch`.
 
-    `spot`: their indices are known, and this is a look at what came for them. `anchors`: of rows of whole numbers one
-    place each, `position:hash`, "" where a row has none; rows that overlap mostly share one. Empty for other samples.
+    `spot`: their indices are known, and this is a look at what came for them. `anchors`: of the first rows of whole
+    numbers one place each, `position:hash`, "" where a row has none; rows that overlap mostly share one. Empty for
+    other samples.
     """
 
     step: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 NUM_CHOSEN = 4
@@ -16,11 +17,12 @@ SMALL = 1 << 16
 
 MAX_HASHED = 256
 _ELEMENTS_PER_SAMPLE = 1024
-_GRAM = 16
-"""Neighbouring whole numbers that are looked at together."""
+_FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS = 16, 64
+"""Whole numbers that are looked at together: half a row, within these bounds. Texts repeat shorter phrases."""
 _FEWEST_CHANGES = 4
-"""Of neighbours within a gram: padding and ruled lines are alike everywhere."""
-_SHORTEST = 2 * _GRAM
+"""Of neighbours within a run: padding and ruled lines are alike everywhere."""
+_SHORTEST = 2 * _FEWEST_NEIGHBOURS
+_ANCHORED_ROWS, _ANCHORED_ELEMENTS = 16, 256
 _FACTOR, _MIX = 6364136223846793005, -7046029254386353131
 """Odd numbers with well mixed bits: Knuth's for linear congruential generators, and 2^64 over the golden ratio."""
 _NOWHERE = (1 << 63) - 1
@@ -117,11 +119,11 @@ def sample_hashes(batch: Any) -> list[str]:
 
 
 def anchors(batch: Any) -> list[str]:
-    """One place in each row of whole numbers, as `position:hash`, which moves with what the row was cut out of.
+    """One place in each of the first 16 rows, as `position:hash`, which moves with what the row was cut out of.
 
-    Of all grams of 16 neighbours it is the one with the smallest hash: rows that overlap mostly share it, at other
-    positions. "" for a row where all is too much alike. Empty for other batches than rows of at least 32 whole numbers,
-    such as images: samples whose bits are the same whenever they are drawn again are told by it, too.
+    Of all runs of neighbours half as long it is the one with the smallest hash: rows that overlap mostly share it, at
+    other positions. "" for a row where all is too much alike. Empty for other batches than rows of at least 32 whole
+    numbers, such as images: samples whose bits are the same whenever they are drawn again are told by it, too.
 
     The smallest of all hashes stands for a window in Schleimer, Wilkerson and Aiken's winnowing (SIGMOD 2003).
     """
@@ -131,19 +133,21 @@ def anchors(batch: Any) -> list[str]:
     whole = not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool)
     if not whole or given.dim() != 2 or given.shape[1] < _SHORTEST:
         return []
-    rows = given[:MAX_HASHED, :_ELEMENTS_PER_SAMPLE].to("cpu", torch.int64)
-    width = rows.shape[1] - _GRAM + 1
-    hashes = torch.zeros(rows.shape[0], width, dtype=torch.int64)
-    changes = torch.zeros_like(hashes)
-    changed = torch.zeros_like(rows)
-    changed[:, 1:] = rows[:, 1:] != rows[:, :-1]
-    for n in range(_GRAM):
-        # Overflow is part of it.
-        hashes.mul_(_FACTOR).add_(rows[:, n : n + width])
-        if n:
-            changes += changed[:, n : n + width]
+    rows = given[:_ANCHORED_ROWS, :_ANCHORED_ELEMENTS].to("cpu", torch.int64)
+    grams = rows.unfold(1, min(rows.shape[1] // 2, _MOST_NEIGHBOURS), 1)
+    changes = (grams[:, :, 1:] != grams[:, :, :-1]).sum(2)
+    # Overflow is part of it.
+    hashes = (grams * _factors(grams.shape[2])).sum(2)
     hashes = ((hashes ^ (hashes >> 29)) * _MIX).bitwise_and_(_NOWHERE)
     hashes[changes < _FEWEST_CHANGES] = _NOWHERE
     values, places = hashes.min(1)
     pairs = zip(places.tolist(), values.tolist(), strict=True)
     return ["" if value == _NOWHERE else f"{place}:{value:016x}" for place, value in pairs]
+
+
+@cache
+def _factors(num: int) -> Any:
+    import torch
+
+    powers = [pow(_FACTOR, n + 1, 1 << 64) for n in range(num)]
+    return torch.tensor([p - (1 << 64) if p >> 63 else p for p in powers])

@@ -96,6 +96,13 @@ _DIVIDE_STREAM = (
 )
 
 
+_DIVIDE_BY_HAND = (
+    "Let each rank read a part of its own: `start = (step * world_size + rank) * batch_size` in the place of "
+    "`step * batch_size`, or every `world_size`-th sample from its rank on; where batches are drawn at random, seed "
+    "the generator with `seed + rank`."
+)
+
+
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag training loaders whose data nothing in the text divides among ranks."""
     training = script.training
@@ -280,7 +287,7 @@ def _hit(stream: Stream, whole: list[EpochPartition], layout: Layout, *, streams
     )
     return Hit(
         message=message,
-        hint=_DIVIDE_STREAM if streams else _DIVIDE,
+        hint=_DIVIDE_STREAM if streams else _DIVIDE_BY_HAND if stream.hashed else _DIVIDE,
         where=place(stream.site),
         ranks=everyone,
         details={

@@ -87,6 +87,10 @@ _MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
 
 _TELL = "Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader."
+_DRAW = (
+    "Draw a new order in each epoch, the same on every rank, and let each rank take its share of it: "
+    "`torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))[rank::world_size]`."
+)
 _MIN_EPOCHS = 2
 _PADDING = 0.02
 _WHOLE = 0.9
@@ -274,7 +278,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         if seeds
         else missed[0].hint
         if missed
-        else untold(script, loader) or _TELL,
+        else untold(script, loader) or (_DRAW if stream.hashed else _TELL),
         where=(
             *(said[0].where if said else seeds),
             *lines(script, [n for m in missed for n in (m.call, *m.tests)]),

@@ -56,6 +56,7 @@ from grader.model.precondition import Precondition
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.checks.run.epoch_partition import EpochPartition
+    from grader.checks.run.row_overlaps import RowOverlaps
     from grader.checks.run.sample_ledger import Stream
 
 SEVERITY = Severity.ERROR
@@ -90,6 +91,8 @@ def check_run(evidence: Evidence) -> Observation:
                 "Every rank drew the whole set (DATA001), so there are no shards to compare."
             )
         overlapping = [d for d in found if d.kind is PartitionKind.OVERLAP]
+        if overlapping and evidence.ledger.rows.shifted and stream.hashed:
+            return flagged(_shifted_hit(evidence.ledger.rows, stream))
         if overlapping:
             return flagged(_hit(evidence.script, stream, overlapping))
         judged += found
@@ -127,6 +130,20 @@ def _worker_copies(evidence: Evidence) -> Hit | None:
                     details={"samples": len(times), "drawn": total, "workers": loader.num_workers},
                 )
     return None
+
+
+def _shifted_hit(rows: RowOverlaps, stream: Stream) -> Hit:
+    return Hit(
+        message=f"{ranks(rows.ranks)} read the same text, cut at other places: of {count(rows.num_rows, 'row')} that "
+        f"were looked at, {rows.shifted} overlap a row of another rank, all shifted alike. "
+        f"{at(stream.site, 'The training loop')} feeds these shards. Shared text is learned twice, and other text less "
+        "or not at all.",
+        hint="Let ranks begin a whole batch apart, `start = (step * world_size + rank) * batch_size * block_size`, or "
+        "divide the blocks with a `DistributedSampler`.",
+        where=place(stream.site),
+        ranks=rows.ranks,
+        details={"rows": rows.num_rows, "overlapping": rows.shifted},
+    )
 
 
 def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> Hit:

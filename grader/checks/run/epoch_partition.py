@@ -15,6 +15,7 @@ from grader.checks.phrases import count
 from grader.checks.run.epoch_shards import EpochShards, Shard
 from grader.checks.run.sample_ledger import Ledger, Stream
 
+_OWN_SETS = "each rank holds a data set of its own, whose numbering can't be compared"
 PLAIN_SAMPLERS = frozenset({"RandomSampler", "SequentialSampler"})
 
 
@@ -150,6 +151,11 @@ def _own_slices(ledger: Ledger, epoch: EpochShards) -> bool:
 def _kind(ledger: Ledger, stream: Stream, epoch: EpochShards, overlaps: bool) -> tuple[PartitionKind, str]:
     if not epoch.known:
         return PartitionKind.UNKNOWN, "the loader does not tell which samples it drew"
+    if stream.hashed and ledger.rows.at_random and not _same_sequence(epoch):
+        return (
+            PartitionKind.UNKNOWN,
+            "ranks read windows that overlap each other, so shares are not a division",
+        )
     if _same_sequence(epoch) and _comparable(ledger, stream, epoch):
         return (
             PartitionKind.WHOLE if _every_rank_whole(ledger, stream, epoch) else PartitionKind.OVERLAP
@@ -157,15 +163,15 @@ def _kind(ledger: Ledger, stream: Stream, epoch: EpochShards, overlaps: bool) ->
     if epoch.replacement:
         return PartitionKind.UNKNOWN, "ranks draw at random with replacement, so shards are not a division"
     if not _comparable(ledger, stream, epoch):
-        return (
-            PartitionKind.UNKNOWN,
-            "each rank holds a data set of its own, whose numbering can't be compared",
-        )
+        told = "an index stands for another sample on each rank" if ledger.alike is False else _OWN_SETS
+        return PartitionKind.UNKNOWN, told
     if overlaps:
         return (
             PartitionKind.WHOLE if _every_rank_whole(ledger, stream, epoch) else PartitionKind.OVERLAP
         ), ""
-    if stream.hashed and not _hashes_repeat(stream):
+    if stream.hashed and ledger.rows.shifted:
+        return PartitionKind.OVERLAP, ""
+    if stream.hashed and not ledger.rows.num_rows and not _hashes_repeat(stream):
         # Random augmentation makes two views of one sample differ.
         return PartitionKind.UNKNOWN, "no fed sample came up twice, so equal samples could not be recognised"
     if not epoch.complete and _plain_whole(epoch) and _expected_shared(epoch) < 10:
@@ -221,8 +227,8 @@ def _comparable(ledger: Ledger, stream: Stream, epoch: EpochShards) -> bool:
     It need not be: a rank may build a data set out of its own slice and number it from 0.
     """
     loaders = [s.loader for s in epoch.shards]
-    if stream.hashed:
-        return True
+    if stream.hashed or ledger.alike is not None:
+        return stream.hashed or bool(ledger.alike)
     if any(loader is None or loader.hides for loader in loaders) or stream.root_size is None:
         return False
     digests = {loader.digest for loader in loaders if loader}

@@ -125,8 +125,11 @@ def cut(shard: Shard) -> list[Shard]:
     ]
 
 
-def as_epoch(number: int, shards: tuple[Shard, ...], own: bool) -> EpochShards:
-    """Count what the ranks' shards of one epoch have in common; `own` as in `EpochShards`."""
+def as_epoch(number: int, shards: tuple[Shard, ...], own: bool, *, replacement: bool = False) -> EpochShards:
+    """Count what the ranks' shards of one epoch have in common; `own` as in `EpochShards`.
+
+    `replacement`: known already to be drawn again and again; else a rank's own samples tell.
+    """
     union: set[int | str] = set().union(*(s.samples or () for s in shards))
     shared: set[int | str] = set()
     if len(union) < sum(s.num_distinct for s in shards):
@@ -138,7 +141,7 @@ def as_epoch(number: int, shards: tuple[Shard, ...], own: bool) -> EpochShards:
         number=number,
         shards=shards,
         own=own,
-        replacement=own and any(_repeats(s) for s in shards),
+        replacement=replacement or (own and any(_repeats(s) for s in shards)),
         num_drawn=sum(s.num_samples for s in shards),
         num_distinct=len(union),
         num_shared=len(shared),

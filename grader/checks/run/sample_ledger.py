@@ -11,15 +11,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
 from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch, cut
+from grader.checks.run.index_contents import numbered_alike
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
+from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
 from grader.model.call_site import Site
 from grader.model.trace import Trace
+
+_AGAIN = 0.5
+"""Share of an epoch's samples that have to be the last one's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class Ledger:
         streams: training first, each kind in order of first use.
         num_ranks: ranks in the trace. layout: which of them hold parts of one model.
         num_train, num_validation: sizes of the mounted splits, None unknown.
+        alike: whether an index means the same sample on every rank, as far as looks at samples tell; None unknown.
+        rows: what is known of rows that no loader explains.
     """
 
     streams: tuple[Stream, ...]
@@ -71,6 +78,8 @@ class Ledger:
     layout: Layout
     num_train: int | None = None
     num_validation: int | None = None
+    alike: bool | None = None
+    rows: RowOverlaps = field(default_factory=RowOverlaps)
 
     @classmethod
     def of(cls, trace: Trace, num_train: int | None = None, num_validation: int | None = None) -> Ledger:
@@ -84,7 +93,15 @@ class Ledger:
         ]
         if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):
             streams[:0] = _feed_streams(trace, layout, num_train)
-        return cls(tuple(streams), len(trace.ranks), layout, num_train, num_validation)
+        return cls(
+            tuple(streams),
+            len(trace.ranks),
+            layout,
+            num_train,
+            num_validation,
+            numbered_alike(trace),
+            row_overlaps(trace, layout),
+        )
 
     @property
     def num_shares(self) -> int:
@@ -161,25 +178,41 @@ def _epochs(members: list[RankPass], root_size: int | None) -> tuple[EpochShards
     if all(len(shards) == 1 for shards in per_rank.values()):
         # One endless pass may hold many epochs: cut it where a rank starts to see its samples again.
         cuts = {rank: cut(shards[0]) for rank, shards in per_rank.items()}
-        if any(len(pieces) > 1 for pieces in cuts.values()) and not _replaces(cuts, root_size):
-            return _rows(cuts, own=False)
+        if any(len(pieces) > 1 for pieces in cuts.values()):
+            return _cut_or_replaced(per_rank, cuts, root_size)
     return _rows(per_rank, own=True)
+
+
+def _cut_or_replaced(
+    per_rank: Mapping[int, Sequence[Shard]], cuts: dict[int, list[Shard]], root_size: int | None
+) -> tuple[EpochShards, ...]:
+    """Epochs as they were cut, or one that is drawn with replacement."""
+    replaced = any(len(pieces) > 1 for pieces in cuts.values()) and _replaces(cuts, root_size)
+    return _rows(per_rank, own=True, replacement=True) if replaced else _rows(cuts, own=False)
 
 
 def _replaces(cuts: dict[int, list[Shard]], root_size: int | None) -> bool:
     """True where samples repeat long before a shard is through.
 
     By the birthday rule a draw with replacement from n samples repeats after about 1.25 √n draws; half a shard of
-    n / k separates the two for every n above a few dozen.
+    n / k separates the two for every n above a few dozen. Where n is not known, epochs of all ranks bring the same
+    samples again, and such draws bring others.
     """
-    complete = [piece.num_samples for pieces in cuts.values() for piece in pieces if piece.exhausted]
-    return root_size is not None and 2 * len(cuts) * max(complete, default=0) < root_size
+    if root_size is not None:
+        complete = [piece.num_samples for pieces in cuts.values() for piece in pieces if piece.exhausted]
+        return 2 * len(cuts) * max(complete, default=0) < root_size
+    first, second = (
+        {s for pieces in cuts.values() for p in pieces[n : n + 1] for s in p.samples or ()} for n in (0, 1)
+    )
+    return len(first & second) < _AGAIN * len(second)
 
 
-def _rows(per_rank: Mapping[int, Sequence[Shard]], *, own: bool) -> tuple[EpochShards, ...]:
+def _rows(
+    per_rank: Mapping[int, Sequence[Shard]], *, own: bool, replacement: bool = False
+) -> tuple[EpochShards, ...]:
     count = max((len(shards) for shards in per_rank.values()), default=0)
     rows = (tuple(per_rank[r][n] for r in sorted(per_rank) if n < len(per_rank[r])) for n in range(count))
-    return tuple(as_epoch(n, shards, own) for n, shards in enumerate(rows))
+    return tuple(as_epoch(n, shards, own, replacement=replacement) for n, shards in enumerate(rows))
 
 
 def _all_known(stream: Stream) -> bool:
@@ -214,5 +247,5 @@ def _feed_streams(trace: Trace, layout: Layout, num_train: int | None) -> list[S
         )
         per_rank[rank.rank] = [whole]
     cuts = {rank: cut(shards[0]) for rank, shards in per_rank.items()}
-    epochs = _rows(per_rank, own=True) if _replaces(cuts, num_train) else _rows(cuts, own=False)
+    epochs = _cut_or_replaced(per_rank, cuts, num_train)
     return [Stream("training", "train", "", num_train, True, epochs)] if epochs else []

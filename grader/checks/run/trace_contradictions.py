@@ -130,7 +130,9 @@ def _flood(trace: RankTrace, record: RankRecord) -> list[Contradiction]:
     """A trace that was filled to its cap by something else than events; after it nothing was seen any more."""
     if not record.trace_cut:
         return []
-    numbers = sum(len(b.indices or ()) for b in trace.batches) + 3 * sum(len(f.hashes + f.anchors) for f in trace.feeds)
+    numbers = sum(len(b.indices or ()) for b in trace.batches) + 3 * sum(
+        len(f.hashes + f.anchors) for f in trace.feeds
+    )
     frequent = (trace.steps, trace.batches, trace.passes, trace.feeds, trace.params, trace.collectives)
     events = sum(map(len, frequent)) + len(trace.events("evaluation"))
     explained = EVENT_BYTES * (events + RARE_EVENTS) + 8 * numbers
