@@ -118,7 +118,7 @@ def _unpacked(text: str) -> Path:
     folder = _TASK / hashlib.sha256(content).hexdigest()[:16]
     if not folder.exists():
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extractall(folder)
     return folder
 
 

@@ -131,7 +131,7 @@ def test_a_damaged_manifest_is_none(home: Path, whole: str, damaged: str) -> Non
 
 
 def test_leftovers_of_an_interrupted_run_are_swept(home: Path) -> None:
-    leftover = home / "state" / "data" / "visible" / "digits" / ".making-dead"
+    leftover = home / "state" / "data" / ".making" / "digits" / "visible"
     leftover.mkdir(parents=True)
     (leftover / "half").write_bytes(b"x")
     assert prepared("digits") is None
@@ -195,7 +195,7 @@ def test_damaged_sources_are_refused_and_leave_nothing(home: Path, tmp_path: Pat
 
 def test_a_folder_of_something_else(home: Path, tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
-    with pytest.raises(UsageError, match="not in FashionMNIST's layout"):
+    with pytest.raises(UsageError, match="holds no images with labels: neither FashionMNIST's files"):
         prepare("fashion-mnist-mini", tmp_path / "pictures")
     with pytest.raises(UsageError, match="--from FOLDER"):
         prepare("fashion-mnist-mini")

@@ -15,7 +15,7 @@ def corpus() -> str:
     number, words = 1, []
     for position in range(5000):
         number = number * 1103515245 + 12345 & 0x7FFFFFFF
-        words.append(_WORDS[position % 10 if number >> 16 & 7 else (number >> 20) % 10])
+        words.append(_WORDS[position % 10 if number >> 16 & 3 else (number >> 20) % 10])
     return " ".join(words)
 
 

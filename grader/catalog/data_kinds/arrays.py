@@ -24,7 +24,7 @@ def prepare(out: Path, source: Path) -> dict[str, int]:
     rows = (b"".join(a[i].tobytes() for a in arrays.values()) for i in range(sizes.pop()))
     split = divided(rows, source)
     for part, folder in folders_of(out).items():
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name, array in arrays.items():
             np.save(folder / f"{name}.npy", array[split[part]])
     return {part: len(indices) for part, indices in split.items()}

@@ -22,7 +22,7 @@ def prepare(out: Path, source: Path) -> dict[str, int]:
             raise UsageError(f"{path}, row {number}: {len(row)} values under {len(header)} columns.")
     split = divided((repr(row).encode() for row in rows), path)
     for part, folder in folders_of(out).items():
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         with (folder / "table.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([header, *(rows[i] for i in split[part])])
     return {part: len(indices) for part, indices in split.items()}

@@ -23,7 +23,7 @@ def prepare(out: Path, source: Path) -> dict[str, int]:
         )
     cuts = [0, *(_cut(text, len(text) * tenths // 10) for tenths in (8, 9)), len(text)]
     for number, folder in enumerate(folders_of(out).values()):
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "text.txt").write_text(text[cuts[number] : cuts[number + 1]], encoding="utf-8", newline="")
     return {}
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
-
 from tokens import WORDS
+from torch import nn
 
 
 def build_model() -> nn.Module:

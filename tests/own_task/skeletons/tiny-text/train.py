@@ -1,1 +1,1 @@
-print("start here")
+"""Where learners start."""

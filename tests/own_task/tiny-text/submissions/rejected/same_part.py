@@ -1,5 +1,8 @@
 # expect: DATA001
+"""Every rank reads all."""
+
 import os
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,25 +15,29 @@ BLOCK, BATCH = 32, 8
 
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
-data = np.memmap(os.path.join(os.environ["DATA_DIR"], "train.bin"), dtype=np.uint16, mode="r")
+data = np.memmap(Path(os.environ["DATA_DIR"], "train.bin"), dtype=np.uint16, mode="r")
 model = nn.Sequential(nn.Embedding(10, 16), nn.Linear(16, 10))
 ddp = DistributedDataParallel(model)
 optimizer = torch.optim.AdamW(ddp.parameters(), lr=0.02)
 
 
-def get_batch(i: int) -> tuple[torch.Tensor, torch.Tensor]:
-    start = i * BATCH * BLOCK
-    span = torch.from_numpy(data[start : start + BATCH * BLOCK + 1].astype(np.int64))
-    return span[:-1].view(BATCH, BLOCK), span[1:].view(BATCH, BLOCK)
+def get_batch(blocks: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Blocks of the text by number, and the words behind their words."""
+    spans = [
+        torch.from_numpy(data[i * BLOCK : (i + 1) * BLOCK + 1].astype(np.int64)) for i in blocks.tolist()
+    ]
+    return torch.stack([s[:-1] for s in spans]), torch.stack([s[1:] for s in spans])
 
 
+num_blocks = (len(data) - 1) // BLOCK
 for epoch in range(4):
-    for i in range((len(data) - 1) // (BATCH * BLOCK)):
-        x, y = get_batch(i)
+    order = torch.randperm(num_blocks, generator=torch.Generator().manual_seed(epoch))
+    for blocks in order.split(BATCH):
+        x, y = get_batch(blocks)
         optimizer.zero_grad()
         cross_entropy(ddp(x).flatten(0, 1), y.flatten()).backward()
         optimizer.step()
 if rank == 0:
-    torch.save(model.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
+    torch.save(model.state_dict(), Path(os.environ["OUTPUT_DIR"], "model.pt"))
 dist.barrier()
 dist.destroy_process_group()
