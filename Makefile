@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Thousands of interpreters start below, and each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Newer engines bring it as a plug-in, older ones as a program of its own.
 COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 

@@ -347,7 +347,19 @@ _ENTRY = st.tuples(
 _MAGICS = st.lists(
     st.sampled_from(
         [
-            *("%%writefile ", "# grader: ", "train.py", "a/b.py", "-a ", "../", "\n", "\r", "!", "%time ", "?"),
+            *(
+                "%%writefile ",
+                "# grader: ",
+                "train.py",
+                "a/b.py",
+                "-a ",
+                "../",
+                "\n",
+                "\r",
+                "!",
+                "%time ",
+                "?",
+            ),
             *("x = ", "(", ")", "'", '"""', "\\", "#", "    ", "\ud800", "\0"),
         ]
     ),
