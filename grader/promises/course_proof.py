@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,9 @@ from pathlib import Path
 from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.submission_selection import select
 from grader.catalog.submissions import read_submission
-from grader.catalog.tasks import load_task
+from grader.catalog.tasks import find_tasks, load_task
 from grader.catalog.translations import translation_notes
+from grader.checks.policy import applicable
 from grader.errors import InfraError, TaskError
 from grader.model.course import Course
 from grader.model.grade import Verdict
@@ -151,6 +153,7 @@ def prove(
             *(f"{c.task}/{c.submission} in {r}: {c.message}" for r, c in cases if not c.ok),
             *(text for name in tasks for text in _out_of_reach(tasks[name], cases)),
             *(f"skeletons/{s.task} in {s.runtime}: {s.problem}" for s in skeletons if s.problem),
+            *_unpromised(tasks.values()),
         ),
         unproved=tuple(
             dict.fromkeys(
@@ -197,6 +200,18 @@ def _out_of_reach(task: Task, cases: Sequence[tuple[str, VerifyCase]]) -> list[s
         for item in task.rubric
         if item.id in never
     ]
+
+
+def _unpromised(tasks: Iterable[Task]) -> Iterator[str]:
+    """Rules of the course's own that judge here, and that no submission shows at work."""
+    own = {rule.code: rule.file.path for task in tasks for rule in applicable(task) if rule.file.of_course}
+    # Tasks that are not this course's may show it: several courses share a folder.
+    for name in find_tasks() if own else ():
+        with suppress(TaskError):
+            for promise in submissions_of(load_task(name)):
+                own = {code: path for code, path in own.items() if code not in promise.codes}
+    for code, path in sorted(own.items()):
+        yield f"{path}: no submission shows what it finds; add one with `# expect: {code}` in its first lines."
 
 
 def _skeleton(options: Options, pipeline: Pipeline, task: Task, on_progress: OnProgress) -> SkeletonCase:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 
 from grader.checks.rule import load_rules
 from grader.checks.source.script import SYNTAX
 from grader.checks.syntax_page import PAGE
+from grader.plugins.sources import RULES, Stamp, stamp
 from grader.report.cards import title_of
 
 
@@ -16,7 +17,11 @@ def rule_pages() -> dict[str, str]:
     return {SYNTAX: PAGE, **{rule.code: rule.page for rule in load_rules()}}
 
 
-@cache
 def rule_titles() -> Mapping[str, str]:
-    """A name for people by code, of all that has a page."""
+    """A name for people by code, of all that has a page; read anew where a rule of the course has changed."""
+    return _titles(stamp(RULES))
+
+
+@lru_cache(maxsize=4)
+def _titles(_stamp: Stamp) -> Mapping[str, str]:
     return {code: title_of(code, page) for code, page in rule_pages().items()}

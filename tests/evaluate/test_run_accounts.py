@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +94,25 @@ def test_what_an_author_writes_for_a_test_is_an_account() -> None:
     assert (run.world_size, run.get("steps_of_8"), run.get("steps_of_9", 0.0)) == (4, 2.0, 0.0)
     assert "wall_s" not in run
     assert run.messages == run.collectives() == ()
+
+
+def test_the_documented_examination_tells_by_hand_from_a_collective(noise_data: PreparedDataset) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "task-authors.md").read_text(encoding="utf-8")
+    (example,) = re.findall(
+        r"^```python\n(from grader.model.run_account.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    module: dict[str, Any] = {}
+    exec(example, module)
+    examine = module["examine"]
+    assert examine({}, RunAccount.silent()) == {}
+    sends = [Traffic("isend", AT, None, 1 - n, 5, 1000) for n in (0, 1)]
+    assert examine({}, account(noise_data, rank(0, sends[0]), rank(1, sends[1]))) == {
+        "by-hand": (1.0, "The ranks sent 2,000 bytes.")
+    }
+    called = account(
+        noise_data, rank(0, sends[0]), rank(1, sends[1], Traffic("all_reduce", AT, None, None, 1, 8))
+    )
+    assert examine({}, called)["by-hand"] == (0.0, "Rank 1 calls `all_reduce` at train.py:41.")
+    assert examine({}, account(noise_data, rank(0, sends[0]), rank(1)))["by-hand"][0] == 0.0
+    unheard = account(noise_data, rank(0, sends[0]), RankTrace(1, None, False))
+    assert examine({}, unheard)["by-hand"] == (None, "Rank 1 told nothing.")
