@@ -99,7 +99,7 @@ def test_what_is_its_own_and_fails_costs_no_learner_anything(course: Path, told:
 
 
 @pytest.mark.usefixtures("docker_images")
-def test_the_same_in_containers(course: Path, told: Told) -> None:
-    code, proof = told("verify", "sum-by-hand", "--runtime", "docker")
-    assert code == 0, [case["message"] for case in proof["cases"]]
-    assert len(proof["cases"]) == 5
+def test_the_account_of_a_run_crosses_into_the_scorers_container(course: Path, told: Told) -> None:
+    code, proof = told("verify", "sum-by-hand", "--only", "ring", "--runtime", "docker")
+    assert code == 0, proof["cases"]
+    assert [case["verdict"] for case in proof["cases"]] == ["accepted"]
