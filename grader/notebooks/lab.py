@@ -35,8 +35,9 @@ def lab_notebook(task: Task, statement: str, service: str = "") -> str:
             f"## Work here\n\nRun the next cell (Shift+Enter): it writes `{script}` and trains nothing yet. Ranks are "
             "processes of their own, started by `torchrun`, so the script runs from the cells further below. After "
             "each change, run its cell again first.\n\n"
-            f"A report says *cell 3, line 12* for the third cell from the top, cells with text counted; its first "
-            "line is the one with `%%writefile`.",
+            f"What a report calls `{script}:12` is line 13 of that cell: its first line is the one with "
+            "`%%writefile`. Of a notebook that you hand in itself it tells *cell 3, line 13*; cells are counted from "
+            "the top, those with text among them.",
         ),
         *(
             _code(f"script-{number}", f"%%writefile {path.relative_to(task.skeleton).as_posix()}", path)
