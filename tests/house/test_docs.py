@@ -39,6 +39,7 @@ RUN_ELSEWHERE = {
     "grader serve": "tests/serve/test_embedded.py",
     "grader slurm feed": "tests/cluster/slurm_site.py",
     "grader status": "tests/client/test_commands.py",
+    "grader tasks ddp-toy --notebook": "tests/acceptance/test_notebooks.py",
     "grader submit": "tests/client/test_commands.py",
     "grader tokens": "tests/worker/test_commands.py",
     "grader worker": "tests/worker/test_commands.py",
