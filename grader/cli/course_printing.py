@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from grader.cli.printing import emit_json, stdout_console
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from grader.model.course import Course, CourseItem
@@ -50,10 +51,10 @@ def place_to_json(course: Course | None, task: str) -> dict[str, Any] | None:
     return {"name": course.name, "position": course.items.index(item) + 1, **_item_to_json(item)}
 
 
-def print_course(course: Course, *, as_json: bool) -> None:
-    """The order of a course, and its terms."""
+def print_course(course: Course, notes: Sequence[str], *, as_json: bool) -> None:
+    """The order of a course, its terms, and what its author should know."""
     if as_json:
-        emit_json({"schema": 1, **course_to_json(course)})
+        emit_json({"schema": 1, **course_to_json(course), "notes": list(notes)})
         return
     console = stdout_console()
     console.print(f"[bold]{course.title}[/bold]  ({course.path.name})", soft_wrap=True)
@@ -70,6 +71,7 @@ def print_course(course: Course, *, as_json: bool) -> None:
             span(item.due) if item.due is not None else "never",
         )
     console.print(table)
+    _print_notes(notes, console)
 
 
 def course_to_json(course: Course) -> dict[str, Any]:
@@ -135,9 +137,7 @@ def print_proof(proof: Proof, *, as_json: bool) -> None:
     for problem in proof.problems:
         console.print("[red]✗[/red] ", end="")
         console.print(problem, markup=False, soft_wrap=True)
-    for text in (*proof.unproved, *proof.notes):
-        console.print("[yellow]–[/yellow] ", end="")
-        console.print(text, markup=False, soft_wrap=True)
+    _print_notes((*proof.unproved, *proof.notes), console)
     total = sum(proof.seconds.values())
     if not proof.ok:
         said = f"{len(proof.problems)} thing{'s' * (len(proof.problems) != 1)} to mend in {proof.course.path.name}"
@@ -146,6 +146,12 @@ def print_proof(proof: Proof, *, as_json: bool) -> None:
     else:
         said = f"{proof.course.path.name} is proved"
     console.print(f"{said} ({total / 60:.1f} minutes of runs)", soft_wrap=True)
+
+
+def _print_notes(notes: Sequence[str], console: Console) -> None:
+    for text in notes:
+        console.print("[yellow]–[/yellow] ", end="")
+        console.print(text, markup=False, soft_wrap=True)
 
 
 def _table(*headings: str) -> Table:

@@ -31,7 +31,7 @@ def test_no_learner_sees_a_draft_by_any_way(school: School, draft: int) -> None:
     assert name not in anna.get(f"/courses/{school.course}").text
     assert name not in anna.get("/").text
     page = f"/courses/{school.course}/tasks/{draft}"
-    for address in (page, f"{page}/skeleton"):
+    for address in (page, f"{page}/skeleton", f"{page}/notebook"):
         assert anna.get(address).status_code == 404
     assert anna.post(f"{page}/check", files={"files": ("train.py", b"pass\n")}).status_code == 404
     assert not isinstance(submissions.submit(school.store, school.people["anna"], draft, script()), Receipt)

@@ -16,6 +16,7 @@ from grader.store import courses, enrolments
 from grader.store.attempts import AttemptFilter, attempts
 from grader.store.courses import TaskTerms
 from grader.store.submissions import source_of
+from tests.notebooks.notebook_files import notebook
 from tests.promised import CHECKOUT
 from tests.report.factory import SOURCE
 from tests.store.campus import verdict_of
@@ -26,6 +27,9 @@ HOSTILE = (
     'X = "</code></pre><script>alert(1)</script>"  # \x1b[31m \u202egnp.exe {{ 7*7 }}\n'
     '"""</textarea><img src=x onerror=alert(2)>"""\n'
 )
+
+
+SOURCE_CELL = "# grader: train.py\nimport torch.distributed as dist\n\ndist.init_process_group('gloo')"
 
 
 def terms(school: School, name: str = "ddp-toy", **more: Any) -> str:
@@ -126,6 +130,45 @@ def test_a_look_costs_nothing_and_keeps_nothing(school: School) -> None:
     assert "<html" not in piece.text
     assert "What to do" in whole.text
     assert handed_in(school) == 0
+
+
+def test_the_statement_is_told_in_the_language_that_is_chosen_or_else_the_browsers(school: School) -> None:
+    browser, page = school.client("anna"), terms(school)
+
+    def told(languages: str, chosen: str = "") -> str:
+        return browser.get(page + chosen, headers={"Accept-Language": languages}).text
+
+    for languages, chosen in (("de-AT,de;q=0.9,en;q=0.5", ""), ("fr, de;q=0.3", ""), ("en", "?language=de")):
+        text = told(languages, chosen)
+        assert "Du bekommst ein Skript" in text
+        assert 'aria-label="What to do" lang="de"' in text
+        assert f'href="{page}?language=en#statement"' in text
+    for languages, chosen in (
+        ("en-GB,de;q=0.9", ""),
+        ("fr", ""),
+        ("de;q=2,;;q=,*", ""),
+        ("de", "?language=en"),
+    ):
+        text = told(languages, chosen)
+        assert "You get a script" in text
+        assert f'href="{page}?language=de#statement"' in text
+    assert "Told in" not in browser.get(terms(school, "ddp-fashion")).text, "there is one language alone"
+
+
+def test_the_task_is_a_notebook_too(school: School) -> None:
+    browser, page = school.client("anna"), terms(school)
+    assert f'href="{page}/notebook?language=en"' in browser.get(page).text
+    lab = browser.get(f"{page}/notebook?language=de")
+    assert 'filename="ddp-toy.ipynb"' in lab.headers["content-disposition"]
+    first, *_, last = lab.json()["cells"]
+    assert "Du bekommst ein Skript" in "".join(first["source"])
+    assert last["source"] == ["!grader submit ddp-toy train.py --wait"]
+    taken = browser.post(
+        f"{page}/submit", files={"files": ("ddp-toy.ipynb", lab.content)}, data={"action": "check"}
+    )
+    assert "not found in the text" in taken.text
+    found = browser.post(f"{page}/check", files={"files": ("a.ipynb", notebook("x = 1", SOURCE_CELL))}).text
+    assert "cell 2, line 4" in found
 
 
 @pytest.mark.parametrize(

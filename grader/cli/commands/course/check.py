@@ -60,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prove, print, and return 0 when nothing is wrong."""
     from grader.catalog.course_file import load_course
+    from grader.catalog.tasks import load_task
+    from grader.catalog.translations import translation_notes
     from grader.cli.course_printing import print_course, print_proof
     from grader.cli.live import LiveView
     from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED
@@ -74,7 +76,8 @@ def run(args: argparse.Namespace) -> int:
     runtimes = tuple(args.runtime or (settings().runtime,))
     total = num_runs(course, runtimes)
     if args.read_only:
-        print_course(course, as_json=args.json)
+        notes = translation_notes(load_task(item.task) for item in course.items)
+        print_course(course, notes, as_json=args.json)
         return EXIT_ACCEPTED
     with LiveView(sys.stderr, total=total) as view:
         proof = prove(
