@@ -1,6 +1,6 @@
-"""The workflow files that instructors copy: they parse, and every line that calls `grader` works as it stands there.
+"""The workflow files that courses have: they parse, and every line that calls `grader` works as it stands there.
 
-Each line runs in a repository of its own with the checkout's code and a few of its submissions, machine by machine.
+Each line runs in a repository that `grader new course` made, with a few of its submissions, machine by machine.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from grader import cli
+from grader import __version__, cli
+from grader.catalog.new_course import FIRST_TASK, WORKFLOWS
 from tests.acceptance.conftest import CHECKOUT
 
-WORKFLOWS = CHECKOUT / "grader" / "workflows"
 KEPT = (
-    "accepted/launcher_variables.py",
-    "rejected/never_wrapped_same_seed.py",
-    "rejected/no_process_group.py",
+    "accepted/distributed_sampler.py",
+    "rejected/every_rank_saves.patch",
+    "rejected/no_set_epoch.patch",
 )
-NUM_MACHINES = 4
+NUM_MACHINES = 2
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -40,34 +40,30 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with one task of few and quick submissions, and `grader` on the path of its shell."""
-    folder = tmp_path_factory.mktemp("clone")
-    shutil.copytree(CHECKOUT / "grader", folder / "grader", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(CHECKOUT / "requirements.lock", folder)
-    shutil.copytree(CHECKOUT / "skeletons" / "ddp-toy", folder / "skeletons" / "ddp-toy")
-    task = folder / "tasks" / "ddp-toy"
-    shutil.copytree(CHECKOUT / "tasks" / "ddp-toy", task)
-    for verdict in (task / "submissions").iterdir():
-        for path in verdict.iterdir():
-            if path.relative_to(task / "submissions").as_posix() not in KEPT:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if not any(verdict.iterdir()):
-            verdict.rmdir()
-    (folder / ".gitignore").write_text(".grader/\nbuild/\n__pycache__/\nbin/\n")
-    (folder / "bin").mkdir()
-    program = folder / "bin" / "grader"
+    """A new course with few and quick submissions, and `grader` on the path of its shell."""
+    folder = tmp_path_factory.mktemp("repository") / "course"
+    bin_folder = folder.parent / "bin"
+    bin_folder.mkdir()
+    program = bin_folder / "grader"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m grader "$@"\n')
     program.chmod(0o755)
+    succeed(folder.parent, "grader new course course")
+    submissions = folder / FIRST_TASK / "submissions"
+    for path in submissions.glob("*/*"):
+        if path.relative_to(submissions).as_posix() not in KEPT:
+            path.unlink()
+    shutil.rmtree(submissions / "crashed")
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message=tasks")
+    git(folder, "commit", "--quiet", "--message=course")
     return folder
 
 
 def shell(clone: Path, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a line as CI's shell does."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GRADER_", "CI_"))}
-    env |= {"PATH": f"{clone / 'bin'}:{env['PATH']}", "PYTHONPATH": str(clone), "COLUMNS": "120", **variables}
+    places = f"{clone / 'bin'}:{clone.parent / 'bin'}:{env['PATH']}"
+    env |= {"PATH": places, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "120", **variables}
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", line],
         cwd=clone,
@@ -99,10 +95,11 @@ def options(line: str) -> None:
 class GitHub:
     """`github.yml`, with the few expressions that it uses."""
 
-    def __init__(self) -> None:
-        self.text = (WORKFLOWS / "github.yml").read_text(encoding="utf-8")
+    def __init__(self, clone: Path) -> None:
+        self.clone = clone
+        self.text = (clone / WORKFLOWS["github"]).read_text(encoding="utf-8")
         self.document: dict[Any, Any] = yaml.safe_load(self.text)
-        (self.job,) = self.document["jobs"].values()
+        self.job, self.course = self.document["jobs"]["verify"], self.document["jobs"]["course"]
         self.shards: list[int] = self.job["strategy"]["matrix"]["shard"]
 
     def lines(self, shard: int, base: str) -> list[tuple[str, dict[str, str]]]:
@@ -111,13 +108,15 @@ class GitHub:
             "matrix.shard": str(shard),
             "strategy.job-total": str(len(self.shards)),
             "github.event.pull_request.base.sha": base,
+            "github.workspace": str(self.clone),
         }
 
         def filled(text: str) -> str:
             return re.sub(r"\$\{\{ *(.*?) *\}\}", lambda m: values[m[1]], text)
 
+        everywhere = {k: filled(v) for k, v in self.document["env"].items()}
         return [
-            (filled(step["run"]), {k: filled(v) for k, v in step.get("env", {}).items()})
+            (filled(step["run"]), everywhere | {k: filled(v) for k, v in step.get("env", {}).items()})
             for step in self.job["steps"]
             if "run" in step
             and "pip install" not in step["run"]
@@ -126,7 +125,7 @@ class GitHub:
 
 
 def test_github_runs_every_line_and_its_machines_cover_all_submissions_once(clone: Path) -> None:
-    github, summary = GitHub(), clone / "build" / "summary.md"
+    github, summary = GitHub(clone), clone / "build" / "summary.md"
     assert github.shards == list(range(1, NUM_MACHINES + 1))
     seen: Counter[str] = Counter()
     for shard in github.shards:
@@ -138,10 +137,16 @@ def test_github_runs_every_line_and_its_machines_cover_all_submissions_once(clon
     assert json.loads((clone / "build" / "lint.sarif").read_text())["version"] == "2.1.0"
     assert list((clone / ".grader" / "evidence").rglob("*.tar.gz")), "what the workflow keeps lies elsewhere"
 
+    # All evidence has come together: only the skeleton is run.
+    (line,) = (step["run"] for step in github.course["steps"] if "grader" in step.get("run", ""))
+    succeed(clone, line, **github.lines(1, base="")[0][1])
+    shown = github.course["steps"][-1]["with"]["path"]
+    assert len(list(clone.glob(shown))) == len(KEPT) + 1
+
     # A second commit: what is known is known, and a merge request looks at what it changed.
     base = git(clone, "rev-parse", "HEAD")
-    flawed = clone / "tasks" / "ddp-toy" / "submissions" / "rejected" / "never_wrapped_same_seed.py"
-    flawed.write_text(flawed.read_text() + "\n# one more line\n")
+    flawed = clone / FIRST_TASK / "submissions" / "rejected" / "no_set_epoch.patch"
+    flawed.write_text(flawed.read_text().replace("Sound but for one line", "All is right but for one line"))
     git(clone, "commit", "--quiet", "--all", "--message=change")
     known: dict[str, bool] = {}
     looked_at: Counter[str] = Counter()
@@ -153,13 +158,23 @@ def test_github_runs_every_line_and_its_machines_cover_all_submissions_once(clon
         (line, variables) = next(x for x in github.lines(shard, base) if "verify" in x[0])
         succeed(clone, line, **variables)
         looked_at.update(list(cases(clone)))
-    assert known == {name: name != "rejected/never_wrapped_same_seed.py" for name in KEPT}
-    assert looked_at == Counter(["rejected/never_wrapped_same_seed.py"])
+    assert known == {name: name != "rejected/no_set_epoch.patch" for name in KEPT}
+    assert looked_at == Counter(["rejected/no_set_epoch.patch"])
 
 
-def test_github_shows_and_keeps_what_the_lines_write() -> None:
-    github = GitHub()
+def test_github_shows_and_keeps_what_the_lines_write(clone: Path) -> None:
+    github = GitHub(clone)
     uses = {step["uses"].split("@")[0]: step for step in github.job["steps"] if "uses" in step}
+    evidence, handed_on = (
+        uses["actions/cache/save"]["with"]["path"],
+        github.document["env"]["GRADER_STATE_DIR"],
+    )
+    assert handed_on.endswith(f"/{evidence.partition('/')[0]}")
+    (given,) = (step for step in github.job["steps"] if step.get("name") == "Hand evidence on")
+    (taken,) = (step for step in github.course["steps"] if "download-artifact" in step.get("uses", ""))
+    # Folders that begin with a dot are left out where nobody asks for them.
+    assert (given["with"]["path"], given["with"]["include-hidden-files"]) == (evidence, True)
+    assert (taken["with"]["path"], taken["with"]["merge-multiple"]) == (evidence, True)
     lines = "\n".join(line for line, _ in github.lines(1, base=""))
     assert uses["actions/checkout"]["with"]["fetch-depth"] == 0
     assert uses["github/codeql-action/upload-sarif"]["with"]["sarif_file"] in lines
@@ -173,29 +188,37 @@ def test_github_shows_and_keeps_what_the_lines_write() -> None:
     for line, _ in github.lines(1, base="abc"):
         if line.startswith("grader"):
             options(line.replace('${BASE:+--changed-since="$BASE"}', "--changed-since abc"))
-    assert "--require-hashes --requirement requirements.lock" in github.text
+    assert github.text.count("pip install --requirement requirements.txt") == 2
+    assert f"ddp-grader[judge]=={__version__}" in (clone / "requirements.txt").read_text().splitlines()
 
 
 def test_gitlab_runs_every_line_and_its_machines_cover_all_submissions_once(clone: Path) -> None:
-    text = (WORKFLOWS / "gitlab.yml").read_text(encoding="utf-8")
-    document = yaml.safe_load(text)
-    verify, lint = document["verify"], document["lint"]
-    assert "--require-hashes --requirement requirements.lock" in "\n".join(
-        document[".installed"]["before_script"]
-    )
+    document = yaml.safe_load((clone / WORKFLOWS["gitlab"]).read_text(encoding="utf-8"))
+    verify, lint, course = document["verify"], document["lint"], document["course"]
+    assert "--requirement requirements.txt" in "\n".join(document[".installed"]["before_script"])
+    project = {"CI_PROJECT_DIR": str(clone)}
+    project |= {
+        name: text.replace("$CI_PROJECT_DIR", str(clone))
+        for name, text in document["variables"].items()
+        if name.startswith("GRADER_")
+    }
     for line in lint["script"]:
         options(line)
-        succeed(clone, line)
+        succeed(clone, line, **project)
     assert (clone / lint["artifacts"]["paths"][0]).is_file()
     count, seen = verify["parallel"], Counter[str]()
     for number in range(1, count + 1):
-        node = {"CI_NODE_INDEX": str(number), "CI_NODE_TOTAL": str(count)}
+        node = {"CI_NODE_INDEX": str(number), "CI_NODE_TOTAL": str(count), **project}
         for line in (*verify["script"], *verify["after_script"]):
             succeed(clone, line, **node)
         seen.update(list(cases(clone)))
         assert (clone / verify["artifacts"]["reports"]["junit"]).is_file()
         assert (clone / verify["artifacts"]["paths"][0]).is_file()
     assert seen == Counter(KEPT)
+    (line,) = course["script"]
+    succeed(clone, line, **project)
+    assert len(list(clone.glob(course["artifacts"]["paths"][0]))) == len(KEPT) + 1
+    assert set(verify["artifacts"]["paths"]) >= {".grader/evidence"}
     (line,) = verify["script"]
     succeed(
         clone,
@@ -203,6 +226,7 @@ def test_gitlab_runs_every_line_and_its_machines_cover_all_submissions_once(clon
         CI_NODE_INDEX="1",
         CI_NODE_TOTAL="1",
         CI_MERGE_REQUEST_DIFF_BASE_SHA=git(clone, "rev-parse", "HEAD"),
+        **project,
     )
     assert cases(clone) == {}
     kept = {path for entry in verify["cache"] for path in entry["paths"]}
@@ -211,9 +235,9 @@ def test_gitlab_runs_every_line_and_its_machines_cover_all_submissions_once(clon
 
 
 @pytest.mark.parametrize("host", ["github", "gitlab"])
-def test_the_command_prints_the_file(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_file(host: str, clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["workflow", host]) == 0
-    text = (WORKFLOWS / f"{host}.yml").read_text(encoding="utf-8")
+    text = (clone / WORKFLOWS[host]).read_text(encoding="utf-8")
     assert capsys.readouterr().out == text
     assert f"grader workflow {host}" in text
     assert cli.main(["workflow", host, "--json"]) == 0
