@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grader.catalog.problems import close_to, spelled
 from grader.catalog.toml_lines import Key
 from grader.model.metric import ACCURACY, Direction, Metric
-from grader.model.task import Target
+from grader.model.task import TIME, Target
 
 if TYPE_CHECKING:
     # Not for real: pydantic takes its time, and `grader lint` starts without it.
@@ -24,7 +24,7 @@ STEP_DIGITS = 5
 """Of the last decimal that people are shown, in one step that learners read."""
 _SIDES = {"at_least": Direction.MAX, "at_most": Direction.MIN}
 _MEASURED_ANYWAY = (
-    "time", "cpu_s", "wall_s", "time_s", "speedup", "efficiency", "num_epochs", "num_steps",
+    TIME, "cpu_s", "wall_s", "time_s", "speedup", "efficiency", "num_epochs", "num_steps",
     "samples_per_s", "samples_per_s_one_rank", "images_per_s", "images_per_s_one_rank",
 )  # fmt: skip
 
@@ -43,7 +43,7 @@ def targets(parsed: TaskFile, datasets: Sequence[str]) -> tuple[Target, ...]:
         levels[ACCURACY.name] = parsed.targets.accuracy.at_least
     found = [Target(name, levels=_by_dataset(level, datasets)) for name, level in levels.items() if level]
     if parsed.targets.time is not None:
-        found.append(Target("time", factor=parsed.targets.time.factor))
+        found.append(Target(TIME, factor=parsed.targets.time.factor))
     return tuple(found)
 
 
@@ -139,8 +139,8 @@ def item_problems(key: Key, item: dict[str, Any], raw: dict[str, Any]) -> list[t
         )
         return [((*key, "partial"), text)] if partial else []
     asked = {str(place[-1]): next((s for s in _SIDES if s in t), "") for place, t in _places(raw)}
-    timed = "time" in _table(raw, "targets")
-    if not isinstance(name, str) or (name == "time" and timed):
+    timed = TIME in _table(raw, "targets")
+    if not isinstance(name, str) or (name == TIME and timed):
         side = "above"
     elif asked.get(name):
         side = "below" if asked[name] == "at_least" else "above"
@@ -155,8 +155,8 @@ def item_problems(key: Key, item: dict[str, Any], raw: dict[str, Any]) -> list[t
 def _no_target(name: str, asked: dict[str, str]) -> str:
     if name in asked:
         return f"[metrics.{name}] sets no target; add `at_least` or `at_most` there."
-    table = "targets.time" if name == "time" else f"metrics.{name}"
-    return f"there is no [{table}]{close_to(name, frozenset(asked) | {'time'})}; add the table."
+    table = "targets.time" if name == TIME else f"metrics.{name}"
+    return f"there is no [{table}]{close_to(name, frozenset(asked))}; add the table."
 
 
 def _partial(name: object, partial: object, side: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.finding import Location, family_of
+from grader.model.metric import Metric
 from grader.model.precondition import Precondition
 from grader.model.run import RunRecord
 from grader.model.task import Expected, Task
@@ -56,7 +57,7 @@ class Evidence:
             None where none was made. Only says where: what is wrong, the first run has shown.
         expected: what the task asks of the optimisation.
         scored: whether networks are scored on the data; else nothing is known of samples that a script makes up.
-        accuracy_target: what the task asks for on this data set, 0–1; None where it sets none.
+        metrics: what the task measures networks by; levels: what of them it asks for on this data set, by name.
     """
 
     facts: AttemptFacts
@@ -70,7 +71,8 @@ class Evidence:
     second_look: Trace | None = None
     expected: Expected = field(default_factory=Expected)
     scored: bool = True
-    accuracy_target: float | None = None
+    metrics: tuple[Metric, ...] = ()
+    levels: dict[str, float] = field(default_factory=dict)
 
     def of_task(self, task: Task) -> Evidence:
         """The same evidence as this task sees it."""
@@ -82,7 +84,8 @@ class Evidence:
             self,
             expected=task.expected,
             scored=task.scored,
-            accuracy_target=task.levels(self.facts.dataset).get("accuracy"),
+            metrics=task.metrics,
+            levels=task.levels(self.facts.dataset),
             calibration=calibration,
         )
 

@@ -10,5 +10,5 @@ def add_on_cpu_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-cpu",
         action="store_true",
-        help="run a profile that needs GPUs on the CPU, under gloo: accuracy is judged, time is left out",
+        help="run a profile that needs GPUs on the CPU, under gloo: what it has learned is judged, time is left out",
     )

@@ -197,20 +197,20 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
     console.print(f"{kept} of {len(cases)} kept their promise{known}")
 
 
-def print_calibration(calibration: Calibration, path: Path, *, as_json: bool) -> None:
-    """A calibration, style by style."""
+def print_calibration(calibration: Calibration, task: Task, path: Path, *, as_json: bool) -> None:
+    """A calibration of a task, style by style."""
     if as_json:
         emit_json({"schema": 1, "file": str(path), **asdict(calibration)})
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("style", "median", "runs", "accuracy"):
+    for heading in ("style", "median", "runs", *(metric.title for metric in task.metrics)):
         table.add_column(heading)
     for style in calibration.styles:
         runs = " ".join(f"{s:.2f}" for s in style.seconds)
-        accuracies = " ".join(f"{a:.3f}" for a in style.accuracies)
-        table.add_row(style.submission, f"{style.median_s:.2f} s", runs, accuracies)
+        scores = (" ".join(map(m.text, style.scores.get(m.name, ()))) for m in task.metrics)
+        table.add_row(style.submission, f"{style.median_s:.2f} s", runs, *scores)
     console = stdout_console()
     console.print(table)
     console.print(

@@ -145,7 +145,7 @@ def _calibration(
     setting: Setting, runs: Mapping[str, Sequence[MeasuredRun]], load: float, *, provisional: bool, busy: bool
 ) -> Calibration:
     profile, single = setting.profile, runs[_ALONE]
-    speeds = sorted(m.images_per_s for m in single if m.images_per_s)
+    speeds = sorted(m.samples_per_s for m in single if m.samples_per_s)
     return Calibration(
         task=setting.task.name,
         task_version=setting.task.version,
@@ -157,13 +157,13 @@ def _calibration(
             StyleTiming(
                 name,
                 tuple(m.seconds(profile) for m in measured),
-                tuple(m.accuracy for m in measured if m.accuracy is not None),
+                _scores(setting.task, measured),
             )
             for name, measured in sorted(runs.items())
             if name not in (_ALONE, _FIRST)
         ),
-        one_rank_images_per_s=speeds[len(speeds) // 2] if speeds else None,
-        one_rank_s=StyleTiming(_ALONE, tuple(m.seconds(profile) for m in single), ()).median_s,
+        one_rank_samples_per_s=speeds[len(speeds) // 2] if speeds else None,
+        one_rank_s=StyleTiming(_ALONE, tuple(m.seconds(profile) for m in single)).median_s,
         provisional=provisional,
         load=load,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -172,6 +172,11 @@ def _calibration(
         busy=busy,
         first_run_s=next((run.seconds(profile) for run in runs.get(_FIRST, ())), None),
     )
+
+
+def _scores(task: Task, measured: Sequence[MeasuredRun]) -> dict[str, tuple[float, ...]]:
+    names = [m.name for m in task.metrics if any(m.name in run.scores for run in measured)]
+    return {name: tuple(run.scores[name] for run in measured if name in run.scores) for name in names}
 
 
 def load(setting: Setting) -> Calibration | None:

@@ -83,7 +83,7 @@ class Evaluator:
             TaskError: the task's evaluate.py failed.
         """
         request = asdict(_request("score", task, dataset, self.wall_s, workspace.outputs))
-        request["model_size"], request["target"] = model_size, task.levels(dataset.name).get("accuracy")
+        request["model_size"], request["levels"] = model_size, task.levels(dataset.name)
         if task.examined:
             request["run"] = asdict(read_account(workspace, dataset))
         if end is not None:
@@ -124,5 +124,6 @@ def _request(
         reads_folder=not task.has_images,
         num_hidden=dataset.num_hidden,
         num_validation=dataset.num_validation,
+        metrics=[asdict(metric) for metric in task.metrics],
         questions=[item.answer for item in task.rubric if item.answer],
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from grader.errors import InfraError
 from grader.evaluate.machine_watch import MachineWatch, undisturbed
 from grader.evaluate.measurement_files import read_stored
-from grader.evaluate.throughput import images_per_s
+from grader.evaluate.throughput import samples_per_s
 from grader.model.evaluation import Evaluation
 from grader.model.run import Ending
 from grader.model.task import Profile
@@ -17,16 +17,16 @@ from grader.run.workspace import Workspace
 
 
 class MeasuredRun(NamedTuple):
-    """CPU seconds of the slowest rank, wall seconds, accuracy 0–1 on the hidden split, images/s.
+    """CPU seconds of the slowest rank, wall seconds, what was measured on the hidden split by name, samples/s.
 
-    `accuracy` is None where the task scores no network; `num_samples` counts what all ranks trained on; `disturbed` is
+    `scores` is empty where the task scores no network; `num_samples` counts what all ranks trained on; `disturbed` is
     True where other processes left the ranks too little of the machine.
     """
 
     cpu_s: float
     wall_s: float
-    accuracy: float | None
-    images_per_s: float | None
+    scores: dict[str, float]
+    samples_per_s: float | None
     num_samples: int = 0
     disturbed: bool = False
 
@@ -51,8 +51,8 @@ def read_measured(workspace: Workspace, watch: MachineWatch) -> MeasuredRun:
     return MeasuredRun(
         record.slowest_cpu_s,
         record.wall_s,
-        evaluation.hidden.get("accuracy"),
-        images_per_s(trace),
+        evaluation.hidden,
+        samples_per_s(trace),
         sum(step.samples for rank in trace.ranks for step in rank.steps),
         disturbed=not undisturbed(watch.free_cores(record), record.world_size),
     )

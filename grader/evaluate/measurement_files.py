@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from grader.errors import InfraError
 from grader.files import write_whole
-from grader.json_reader import read_json
+from grader.json_reader import read_value
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
+from grader.model.metric import ACCURACY
 
 Stored = TypeVar("Stored", bound=Evaluation | Calibration)
 
@@ -33,7 +34,27 @@ def read_stored(path: Path, kind: type[Stored]) -> Stored | None:
     except FileNotFoundError:
         return None
     try:
-        return read_json(kind, text)
-    except ValueError as error:
+        return read_value(kind, _renamed(json.loads(text)))
+    except (ValueError, RecursionError) as error:
         cure = " Remove it; the next run makes another." if kind is Calibration else ""
         raise InfraError(f"{path} is damaged: {error}.{cure}") from error
+
+
+def _renamed(found: Any) -> Any:
+    """What was stored when accuracy was the only metric and every sample an image, by the names of today."""
+    if not isinstance(found, dict):
+        return found
+    if "one_rank_images_per_s" in found:
+        found["one_rank_samples_per_s"] = found.pop("one_rank_images_per_s")
+    for style in _objects(found.get("styles")):
+        if "accuracies" in style:
+            told = style.pop("accuracies")
+            style["scores"] = {ACCURACY.name: told} if told else {}
+    for other in _objects(found.get("others")):
+        if "accuracy" in other:
+            other["value"] = other.pop("accuracy")
+    return found
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -7,19 +7,21 @@ which of the saved weights are meant. Nothing of it counts for points; what it m
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grader.evaluate.plain_files import RefusedError, read_plain_file
-from grader.evaluate.run_scoring import ScoringCache, ScoringRequest, fresh_network, metrics_of
+from grader.evaluate.run_scoring import Part, ScoringCache, ScoringRequest, fresh_network, metrics_of
 from grader.evaluate.weight_files import ARTIFACTS, load_checkpoint, load_weights
 from grader.model.evaluation import Change, OtherScore
+from grader.model.metric import Metric
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,16 +63,17 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The task's network on one sample; weights are loaded anew for each score."""
+    """The task's network on one sample, of a task's own data on all; weights are loaded anew for each score."""
 
     module: ModuleType
     network: Any
-    split: tuple[NDArray[np.uint8], NDArray[np.int64]]
+    part: Part
+    metric: Metric
 
     def score(
         self, weights: dict[str, Tensor], way: Prepared | None = None, *, trains: bool = False
     ) -> float:
-        """Accuracy, 0–1, of these weights with what the network is given changed on the way, or in training mode."""
+        """The metric of these weights with what the network is given changed on the way, or in training mode."""
         import torch
 
         def changed(network: Any, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -83,7 +86,7 @@ class _Trial:
         self.network.load_state_dict(weights)
         hook = self.network.register_forward_pre_hook(changed)
         try:
-            return metrics_of(self.module, self.network, self.split)[0]["accuracy"]
+            return metrics_of(self.module, self.network, self.part, (self.metric,))[0][self.metric.name]
         finally:
             hook.remove()
 
@@ -91,10 +94,12 @@ class _Trial:
         """What `evaluate()` makes of images; None where it is not one factor and one offset for all pixels."""
         import numpy as np
 
-        images = np.zeros((_PROBED, *self.split[0].shape[1:]), np.uint8)
+        if isinstance(self.part, Path):
+            return None
+        images = np.zeros((_PROBED, *self.part[0].shape[1:]), np.uint8)
         images.reshape(-1)[:] = np.arange(images.size) % 256
         given: list[Any] = []
-        probe = _Trial(self.module, self.network, (images, self.split[1][:1].repeat(_PROBED)))
+        probe = replace(self, part=(images, self.part[1][:1].repeat(_PROBED)))
 
         def keep(prepared: Tensor) -> Tensor:
             given.append(prepared.clone())
@@ -119,15 +124,21 @@ def other_scores(
     """
     last_start = time.monotonic() + _LAST_START_S
     module = cache.module(request)
-    images, labels = cache.split(request.visible, request)
-    step = -(-len(labels) // NUM_SAMPLES)
+    _, part = cache.parts(request)
+    if not isinstance(part, Path):
+        images, labels = part
+        step = -(-len(labels) // NUM_SAMPLES)
+        part = images[::step], labels[::step]
     network = fresh_network(module, request.model_size)
     expected, outputs = network.state_dict(), Path(request.outputs)
     weights = load_weights(outputs, expected).tensors
-    trial = _Trial(module, network, (images[::step], labels[::step]))
+    metric = next(metric for metric in request.measured if metric.name == request.explain)
+    trial = _Trial(module, network, part, metric)
+    num_samples = request.num_validation if isinstance(part, Path) else len(part[1])
     found = []
     for one in _tried(trial, weights, outputs, expected):
-        found.append(asdict(one))
+        if math.isfinite(one.value):
+            found.append(asdict(replace(one, num_samples=num_samples)))
         if time.monotonic() > last_start:
             break
     return {"others": found}
@@ -139,19 +150,20 @@ def _tried(
     """The task's own way, then what goes wrong most often: time may end before all is tried."""
     scored = trial.range(weights)
 
-    def other(change: Change, way: str, accuracy: float, given: _Range | None = scored) -> OtherScore:
+    def other(change: Change, way: str, value: float, given: _Range | None = scored) -> OtherScore:
         black, white = (given.black, given.white) if given is not None else (None, None)
-        return OtherScore(change, way, accuracy, len(trial.split[1]), black, white)
+        return OtherScore(change, way, value, 0, black, white, trial.metric.name)
 
     yield other(Change.NOTHING, "the task's own way", trial.score(weights))
     yield other(Change.MODE, "training mode", trial.score(weights, trains=True))
-    if scored is not None:
-        for name, given in _ranges(trial.split[0], scored):
+    images = trial.part[0] if not isinstance(trial.part, Path) else None
+    if scored is not None and images is not None:
+        for name, given in _ranges(images, scored):
             yield other(Change.RANGE, name, trial.score(weights, scored.into(given)), given)
     for path, others in _saved(outputs, expected):
         yield other(Change.WEIGHTS, path, trial.score(others))
-    if scored is not None:
-        for name, way in _layouts(trial.split[0], scored):
+    if scored is not None and images is not None:
+        for name, way in _layouts(images, scored):
             yield other(Change.LAYOUT, name, trial.score(weights, way))
 
 

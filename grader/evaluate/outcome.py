@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.phrases import listed
 from grader.checks.run.replica_comparison import compare_finals, incomparable
 from grader.checks.run.score_reasons import reason_of
 from grader.checks.source.script import Script
@@ -16,6 +17,7 @@ from grader.evaluate.timing import Timing
 from grader.model.evaluation import ArtifactProblem, Evaluation
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import CheckResult, ItemState, State
+from grader.model.metric import Metric
 from grader.model.run import Ending
 from grader.model.task import RubricItem, Task
 
@@ -31,7 +33,7 @@ TRAINED = "trained"
 
 PREPARED_OTHERWISE = "EVAL011"
 NOT_SCORED = "EVAL012"
-"""What explains a missed accuracy costs the points for the accuracy, and no others."""
+"""What explains a missed target costs the points for its metric, and no others."""
 NO_GROUP = "DIST001"
 """Ranks that form no process group are training runs of their own: everything between ranks comes after it."""
 OPTIMISATION = "OPT"
@@ -85,7 +87,7 @@ class Outcome:
 
     @property
     def dataset(self) -> str:
-        """Decides which accuracy target applies."""
+        """Decides which targets apply."""
         return self.evidence.facts.dataset
 
     @property
@@ -101,7 +103,7 @@ class Outcome:
         # Steps that the ranks told of are none where what they told is doubted: only what was left behind speaks then.
         doubted = any(f.holds and family_of(f.code) == "TRUST" for f in self.findings)
         stepped = self.evidence.trained and not doubted
-        return stepped or self.accuracy_share > 0 or any(answer.share for answer in shown)
+        return stepped or any(self.metric_shares.values()) or any(answer.share for answer in shown)
 
     @cached_property
     def first_step(self) -> str:
@@ -121,10 +123,15 @@ class Outcome:
         return Part(0.0, ItemState.NOT_REACHED, f"{reason} {self.first_step}".rstrip())
 
     @cached_property
-    def accuracy_share(self) -> float:
-        """Largest share that an accuracy item earns; 0 where the task has none."""
-        items = [item for item in self.task.rubric if item.metric == "accuracy"]
-        return max((accuracy(item, self).earned for item in items), default=0.0)
+    def metric_shares(self) -> dict[str, float]:
+        """Largest share that an item about a metric earns, by the metric's title."""
+        shares: dict[str, float] = {}
+        for item in self.task.rubric:
+            metric = self.task.metric(item.metric) if item.metric is not None else None
+            if metric is not None:
+                earned = network(item, metric, self).earned
+                shares[metric.title] = max(earned, shares.get(metric.title, 0.0))
+        return shares
 
     @cached_property
     def vouched(self) -> str:
@@ -132,17 +139,16 @@ class Outcome:
         run = self.evidence
         if not isinstance(run, Evidence) or not self.completed or not self.trained:
             return ""
-        asked = any(item.metric == "accuracy" for item in self.task.rubric)
-        if asked and self.accuracy_share < 1:
+        if any(share < 1 for share in self.metric_shares.values()):
             return ""
-        seen = ["the accuracy was reached"] if asked else []
+        seen = [f"the {title} was reached" for title in self.metric_shares]
         if run.world_size > 1 and not incomparable(run.trace):
             if not self._replicas_equal:
                 return ""
             seen.append("all ranks ended with the same weights")
         elif run.world_size > 1:
             seen.append("the ranks held one network in parts")
-        return " and ".join(seen)
+        return listed(seen)
 
     @property
     def _replicas_equal(self) -> bool:
@@ -174,35 +180,35 @@ def pay(outcome: Outcome, what: str = "It") -> str:
     return f"{what} earns nothing by itself, and the outcome of the run does not speak for it."
 
 
-def accuracy(item: RubricItem, outcome: Outcome) -> Part:
-    """The hidden accuracy against its target."""
-    target, evaluation = outcome.task.levels(outcome.dataset).get("accuracy"), outcome.evaluation
+def network(item: RubricItem, metric: Metric, outcome: Outcome) -> Part:
+    """A metric on hidden data against its target."""
+    target, evaluation = outcome.task.levels(outcome.dataset).get(metric.name), outcome.evaluation
     if evaluation is None or target is None:
         if outcome.completed:
             return Part(0.0, ItemState.NOT_SEEN, "The weights were not scored.", not_seen=1.0)
         return outcome.not_reached("The run ended before it left weights to be scored.")
     evidence = (EvidenceKind.EVALUATION,)
-    value = evaluation.hidden.get("accuracy")
+    value = evaluation.hidden.get(metric.name)
     if not outcome.completed and evaluation.problem is ArtifactProblem.MISSING:
         return outcome.not_reached("The run ended before it left weights to be scored.")
     if evaluation.problem is not None or value is None:
         unscored = evaluation.problem is not None and outcome.completed
         codes: tuple[str, ...] = (NOT_SCORED,) if unscored else ()
         return _measured(0.0, evaluation.detail or "The weights could not be scored.", evidence, *codes)
-    seen = f"{value:.3f} on {evaluation.num_hidden:,} hidden samples"
-    if value >= target:
-        return _measured(1.0, f"{seen}; at least {target:.3f} was asked for.", evidence)
-    # A hair of tolerance: 0.9 × 0.8 is a little more than 0.72.
-    share = max((s for factor, s in item.steps if value >= factor * target - 1e-9), default=0.0)
-    why = reason_of(evaluation, outcome.script)
+    on = f"{evaluation.num_hidden:,} hidden samples" if evaluation.num_hidden else "hidden data"
+    seen = f"{metric.heading} {metric.text(value)} on {on}"
+    if metric.reached(value, target):
+        return _measured(1.0, f"{seen}; {metric.asked(target)} was asked for.", evidence)
+    share = max((s for factor, s in item.steps if metric.nearly(value, target, factor)), default=0.0)
+    why = reason_of(evaluation, (metric,), outcome.script)
     because = f" {why.sentence}" if why is not None and why.gain > 0 else ""
     about_images = why is not None and why.about_images
     codes = (PREPARED_OTHERWISE,) if about_images else _slowed(outcome)
-    return _measured(share, f"{seen}; at least {target:.3f} is asked for.{because}", evidence, *codes)
+    return _measured(share, f"{seen}; {metric.asked(target)} is asked for.{because}", evidence, *codes)
 
 
 def _slowed(outcome: Outcome) -> tuple[str, ...]:
-    """What was seen of batches and rates that may have cost accuracy, where no item asks for them."""
+    """What was seen of batches and rates that may have cost learning, where no item asks for them."""
     if any(family_of(code) == OPTIMISATION for item in outcome.task.rubric for code in item.requires):
         return ()
     seen = (f for f in outcome.findings if f.evidence is not EvidenceKind.SOURCE and not f.refuted)
@@ -235,11 +241,10 @@ def time(item: RubricItem, outcome: Outcome) -> Part:
     seen = f"{timing.seconds:.1f} s {timing.clock}"
     if timing.num_repeats:
         seen += f", the better of the first and the median of {timing.num_repeats + 1} runs"
-    learns = any(one.metric == "accuracy" for one in outcome.task.rubric)
-    if learns and outcome.accuracy_share <= 0:
+    if far := [f"the {title}" for title, share in outcome.metric_shares.items() if share <= 0]:
         allowed = f"up to {timing.target_s:.1f} s {'was' if timing.met else 'is'} allowed"
         joined = "but" if timing.met else "and"
-        rule = "a time counts only for a run whose network comes near the accuracy asked for"
+        rule = f"a time counts only for a run whose network comes near {listed(far)} asked for"
         decided = (EvidenceKind.EVALUATION,)
         return _measured(
             0.0, f"{seen}; {allowed}, {joined} {rule}.", decided if timing.met else evidence + decided

@@ -9,21 +9,32 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from grader.model.evaluation import ReportedMetrics
+from grader.model.metric import ACCURACY, Metric
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
 MAX_EPOCHS = 10_000
-KEYS = ("train_loss", "train_accuracy", "val_accuracy", "val_loss", "seconds")
+KEYS = ("train_loss", "val_loss", "seconds")
+"""Known in any task, beside what its metrics are reported as."""
+MAX_UNKNOWN, MAX_KEY = 20, 40
+"""Other keys that are told of, and letters of one."""
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """Gives nothing back and takes one that never ends to the end: no text makes it look twice at the same letters."""
 
 
-def parse(content: bytes) -> ReportedMetrics:
-    """The epochs as reported; keys other than `KEYS` are left out.
+def known_keys(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """What an epoch may report in a task with these metrics, each once."""
+    named = (key for metric in metrics for key in (metric.reported_as, metric.trained_as))
+    return tuple(dict.fromkeys((*named, *KEYS)))
+
+
+def parse(content: bytes, metrics: Iterable[Metric] = (ACCURACY,)) -> ReportedMetrics:
+    """The epochs as reported, with what these metrics are reported as and `KEYS`; other keys are named alone.
 
     Raises:
         ValueError: it is not `{"schema": 1, "epochs": [{…}, …]}` with finite numbers; the text says where.
@@ -40,7 +51,10 @@ def parse(content: bytes) -> ReportedMetrics:
         raise ValueError('metrics.json has no list "epochs"')
     if len(epochs) > MAX_EPOCHS:
         raise ValueError(f"metrics.json reports {len(epochs):,} epochs; at most {MAX_EPOCHS:,} are read")
-    return ReportedMetrics(tuple(_epoch(number, epoch) for number, epoch in enumerate(epochs, start=1)))
+    keys = known_keys(metrics)
+    found = tuple(_epoch(number, epoch, keys) for number, epoch in enumerate(epochs, start=1))
+    others = sorted({_shown(key) for epoch in epochs for key in epoch if key not in keys})
+    return ReportedMetrics(found, tuple(others[:MAX_UNKNOWN]))
 
 
 def strict_json(content: bytes, name: str) -> Any:
@@ -79,10 +93,14 @@ def strict_json(content: bytes, name: str) -> Any:
         ) from None
 
 
-def _epoch(number: int, epoch: Any) -> dict[str, float]:
+def _epoch(number: int, epoch: Any, keys: Iterable[str]) -> dict[str, float]:
     if not isinstance(epoch, dict):
         raise ValueError(f"metrics.json: epoch {number} is no object")
-    return {key: _number(f"epoch {number}, {key}", epoch[key]) for key in KEYS if key in epoch}
+    return {key: _number(f"epoch {number}, {key}", epoch[key]) for key in keys if key in epoch}
+
+
+def _shown(key: str) -> str:
+    return re.sub(r"[^!-_a-~]", "?", key)[:MAX_KEY]
 
 
 def _number(where: str, value: Any) -> float:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from grader.checks.rule import in_words, load_rules
-from grader.evaluate.outcome import NOT_SCORED, PREPARED_OTHERWISE, Outcome, Part, accuracy, answer, pay, time
+from grader.evaluate.outcome import NOT_SCORED, PREPARED_OTHERWISE, Outcome, Part, answer, network, pay, time
 from grader.evaluate.scale import ScaledItem
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import CheckResult, ItemState, RubricResult, State
-from grader.model.task import RubricItem
+from grader.model.task import TIME, RubricItem
 
 _ENDED = "The run ended before this could be seen."
 _TEXT_ALONE = "Only the text speaks of it, and the run did nothing of the kind."
@@ -33,7 +33,7 @@ def charges(
     (not `completed`), it has cost what was not reached.
     """
     shown = [scaled for scaled in items if not scaled.left_out]
-    came_to = next((one for one in shown if one.item.metric == "accuracy" or one.item.answer), None)
+    came_to = next((one for one in shown if one.item.about_network or one.item.answer), None)
     only_read = {rule.code for rule in load_rules() if rule.check_run is None}
     named = {NOT_SCORED, PREPARED_OTHERWISE, *(code for scaled in items for code in scaled.item.requires)}
     charged: dict[str, set[str]] = {}
@@ -119,9 +119,10 @@ def _takes_all(found: Iterable[Finding], folded: Iterable[str]) -> bool:
 
 def _parts(item: RubricItem, charged: tuple[str, ...], outcome: Outcome) -> list[Part]:
     parts = []
-    if item.metric == "accuracy":
-        parts.append(accuracy(item, outcome))
-    elif item.metric == "time":
+    metric = outcome.task.metric(item.metric) if item.metric is not None else None
+    if metric is not None:
+        parts.append(network(item, metric, outcome))
+    elif item.metric == TIME:
         parts.append(time(item, outcome))
     if item.answer:
         parts.append(answer(item.answer, outcome))

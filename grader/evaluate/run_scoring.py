@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grader.evaluate import reported_metrics
+from grader.evaluate import reported_metrics, returned_metrics
 from grader.evaluate.author_faults import TaskFaultError, author_call
 from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.evaluate.task_module import import_file
 from grader.evaluate.weight_files import fingerprint, fingerprints, load_weights, not_finite
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
+from grader.model.metric import Direction, Metric
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,9 +40,10 @@ class ScoringRequest:
     are any. `class_labels`: label that each class has in this attempt, []: as prepared. `model_size`: what
     `build_model()` is given, "": nothing. `artifacts`: files besides weights by name, with the columns of a table and
     their kinds; `questions`: names of answers that the rubric asks `examine()` for; `run`: the account of the run that
-    it is told, as data; `target`: hidden accuracy that the task asks for; `version`: of the task's folder, which
-    `evaluate` lies in; `reads_folder`: `evaluate()` is given the folder of a part and not images, and `num_hidden` and
-    `num_validation` are all that is known of their sizes.
+    it is told, as data; `version`: of the task's folder, which `evaluate` lies in; `reads_folder`: `evaluate()` gets
+    the folder of a part and not images, and `num_hidden` and `num_validation` are all that is known of their sizes;
+    `metrics`: what networks are measured by, each with the fields of `Metric`; `levels`: what of them has to be reached
+    on hidden data, by name; `explain`: the one whose value has to be explained.
     """
 
     op: str
@@ -56,11 +58,18 @@ class ScoringRequest:
     artifacts: dict[str, dict[str, str]] = field(default_factory=dict)
     questions: list[str] = field(default_factory=list)
     run: dict[str, Any] = field(default_factory=dict)
-    target: float | None = None
     version: str = ""
     reads_folder: bool = False
     num_hidden: int = 0
     num_validation: int = 0
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    levels: dict[str, float] = field(default_factory=dict)
+    explain: str = ""
+
+    @property
+    def measured(self) -> tuple[Metric, ...]:
+        """The task's metrics."""
+        return tuple(Metric(**{**m, "direction": Direction(m["direction"])}) for m in self.metrics)
 
     @property
     def examined(self) -> bool:
@@ -115,7 +124,7 @@ class ScoringCache:
 def score_run(
     request: ScoringRequest, cache: ScoringCache, mark: Callable[[bytes], object]
 ) -> dict[str, Any]:
-    """Score one run and return the answer to its request, and whether the score has to be explained.
+    """Score one run and return the answer to its request, and the name of the metric that has to be explained, or "".
 
     Args:
         request: what to score; cache: modules and splits.
@@ -132,7 +141,7 @@ def score_run(
         return {"task_error": str(error)}
     mark(READING)
     outputs = Path(request.outputs)
-    metrics, metrics_problem = _reported(outputs)
+    metrics, metrics_problem = _reported(outputs, request.measured)
     found = Evaluation(None, reported=metrics, reported_problem=metrics_problem)
     weights = None
     if model is not None:
@@ -144,10 +153,8 @@ def score_run(
             found = _scored(module, model, request, cache, found)
     except TaskFaultError as error:
         return {"task_error": str(error)}
-    return {
-        "evaluation": asdict(found),
-        "unexplained": not request.reads_folder and found.unexplained(request.target),
-    }
+    unexplained = found.unexplained(request.measured, request.levels)
+    return {"evaluation": asdict(found), "unexplained": unexplained.name if unexplained is not None else ""}
 
 
 def fresh_network(module: ModuleType, size: str) -> Any:
@@ -187,13 +194,34 @@ def _scored(
         TaskFaultError: the task's `evaluate()` fails on a fresh network, too, so the weights are not to blame.
     """
     parts = cache.parts(request)
+
+    def measured(network: Any) -> list[tuple[dict[str, float], int]]:
+        return [metrics_of(module, network, part, request.measured) for part in parts]
+
+    def fresh() -> Any:
+        return fresh_network(module, request.model_size)
+
     try:
-        (hidden, num_hidden), (validation, num_validation) = (metrics_of(module, model, one) for one in parts)
+        (hidden, num_hidden), (validation, num_validation) = measured(model)
     except TaskFaultError as error:
-        for part in parts:
-            metrics_of(module, fresh_network(module, request.model_size), part)
+        measured(fresh())
         detail = f"{found.artifact} cannot be scored: with these weights the task's {error}."
         return replace(found, problem=ArtifactProblem.REFUSED, detail=detail)
+    if lost := returned_metrics.not_finite(request.measured, (hidden, validation)):
+        metric, value = lost
+        if again := returned_metrics.not_finite(
+            request.measured, [values for values, _ in measured(fresh())]
+        ):
+            raise TaskFaultError(
+                f"`evaluate()` returns {again[1]} for {again[0].name!r} of a fresh network, too"
+            )
+        detail = f"With the weights in {found.artifact} {metric.title} is {value}, no number: the training diverged."
+        return replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail)
+    # Finite weights can still overflow: what is no number is left out rather than written as one.
+    hidden, validation = (
+        {name: value for name, value in values.items() if math.isfinite(value)}
+        for values in (hidden, validation)
+    )
     return replace(
         found,
         hidden=hidden,
@@ -203,33 +231,34 @@ def _scored(
     )
 
 
-def metrics_of(module: ModuleType, model: Any, part: Part) -> tuple[dict[str, float], int]:
+def metrics_of(
+    module: ModuleType, model: Any, part: Part, metrics: Sequence[Metric]
+) -> tuple[dict[str, float], int]:
     """What the task's `evaluate()` says of a network, and the number of samples, 0 where only the task knows it.
 
     Args:
         part: images (N, H, W) and labels (N,), or the folder that the task's own data lies in.
+        metrics: what has to be among it.
 
     Raises:
-        TaskFaultError: it fails, or names no accuracy.
+        TaskFaultError: it fails, or says nothing of a metric.
     """
     import torch
 
     given = (part,) if isinstance(part, Path) else tuple(torch.from_numpy(array.copy()) for array in part)
     model.eval()
     with torch.inference_mode():
-        metrics = author_call(lambda: module.evaluate(model, *given), "`evaluate()`")
-    accuracy = metrics.get("accuracy") if isinstance(metrics, dict) else None
-    if not isinstance(accuracy, float) or not 0 <= accuracy <= 1:
-        raise TaskFaultError("`evaluate()` did not return a dictionary with an `accuracy` between 0 and 1")
-    # Finite weights can still overflow: a loss that is no number is left out rather than written as one.
-    num = 0 if isinstance(part, Path) else len(part[1])
-    return {str(k): float(v) for k, v in metrics.items() if math.isfinite(v)}, num
+        said = author_call(lambda: module.evaluate(model, *given), "`evaluate()`")
+    try:
+        return returned_metrics.checked(said, metrics), 0 if isinstance(part, Path) else len(part[1])
+    except ValueError as error:
+        raise TaskFaultError(str(error)) from None
 
 
-def _reported(outputs: Path) -> tuple[ReportedMetrics | None, str]:
+def _reported(outputs: Path, metrics: Sequence[Metric]) -> tuple[ReportedMetrics | None, str]:
     try:
         content = read_plain_file(outputs, "metrics.json", reported_metrics.MAX_BYTES)
-        return (None, "") if content is None else (reported_metrics.parse(content), "")
+        return (None, "") if content is None else (reported_metrics.parse(content, metrics), "")
     except RefusedError as refused:
         return None, refused.detail.rstrip(".")
     except (ValueError, RecursionError) as error:

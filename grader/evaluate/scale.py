@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from grader.checks.evidence import Evidence, SourceEvidence
 from grader.checks.rule import load_rules
 from grader.model.precondition import Precondition
-from grader.model.task import Profile, RubricItem, Task
+from grader.model.task import TIME, Profile, RubricItem, Task
 
 FULL = 100.0
 _STEPS_PER_POINT = 10
@@ -23,7 +23,7 @@ class ScaleConditions:
 
     Attributes:
         num_ranks, num_machines: that are started; gpus: whether ranks have GPUs.
-        dataset: name; a task may set an accuracy for some only.
+        dataset: name; a task may set targets for some only.
         clock: whether there is a reference time to hold a run against.
     """
 
@@ -103,7 +103,7 @@ def _showable(item: RubricItem, task: Task, conditions: ScaleConditions) -> tupl
 
 
 def _no_target(item: RubricItem, task: Task, conditions: ScaleConditions) -> str:
-    if item.metric == "time":
+    if item.metric == TIME:
         return "" if conditions.clock else "There is no reference time here to hold a run against."
     metric = task.metric(item.metric) if item.metric is not None else None
     if metric is None or metric.name in task.levels(conditions.dataset):

@@ -15,10 +15,11 @@ from grader.checks.rule import in_words
 from grader.evaluate.outcome import Outcome
 from grader.evaluate.rubric import charges, costs, judge_item
 from grader.evaluate.scale import ScaleConditions, scale
-from grader.evaluate.throughput import images_per_s, num_epochs, num_steps
+from grader.evaluate.throughput import num_epochs, num_steps, samples_per_s
 from grader.evaluate.timing import COLD, Timing, timing, too_fast
 from grader.model.finding import Finding, Severity
 from grader.model.grade import CheckResult, ItemState, RubricResult, Verdict
+from grader.model.metric import target_of, validation_of
 from grader.model.run import Ending
 from grader.model.task import Task
 
@@ -239,25 +240,28 @@ def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> di
     evaluation, calibration = (run.evaluation, run.calibration) if run is not None else (None, None)
     hidden = evaluation.hidden if evaluation is not None else {}
     validation = evaluation.validation if evaluation is not None else {}
-    speed, alone = images_per_s(trace), calibration.one_rank_images_per_s if calibration is not None else None
+    speed = samples_per_s(trace)
+    alone = calibration.one_rank_samples_per_s if calibration is not None else None
     # A run that stopped early shows its start, which is no measure of its speed.
     whole = record is not None and record.ending is Ending.COMPLETED
     speedup = speed / alone if whole and speed and alone else None
     if speedup is not None and record is not None and speedup > record.world_size * MAX_EFFICIENCY:
         # Ranks together are not that much faster than alone: the one rank was measured while the machine was busy.
         speedup, alone = None, None
-    return {
-        "accuracy": hidden.get("accuracy"),
-        "accuracy_target": task.levels(dataset).get("accuracy"),
-        "loss": hidden.get("loss"),
-        "validation_accuracy": validation.get("accuracy"),
-        "validation_loss": validation.get("loss"),
+    levels, measured = task.levels(dataset), dict[str, float | None]()
+    # What evaluate() says beside the task's metrics, such as a loss, comes after them.
+    for name in dict.fromkeys((*(metric.name for metric in task.metrics), *hidden)):
+        measured[name] = hidden.get(name)
+        if name in levels:
+            measured[target_of(name)] = levels[name]
+        measured[validation_of(name)] = validation.get(name)
+    return measured | {
         "cpu_s": record.slowest_cpu_s if record is not None else None,
         "wall_s": record.wall_s if record is not None else None,
         "time_s": time.seconds,
         "time_target_s": time.target_s,
-        "images_per_s": speed,
-        "images_per_s_one_rank": alone,
+        "samples_per_s": speed,
+        "samples_per_s_one_rank": alone,
         "speedup": speedup,
         "efficiency": speedup / record.world_size if speedup is not None and record is not None else None,
         "num_epochs": num_epochs(trace),

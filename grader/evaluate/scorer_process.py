@@ -92,7 +92,8 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         started = time.monotonic()
         answer = _in_child(score_run, request, cache, parent)
         left_s = request.wall_s - (time.monotonic() - started)
-        if answer.pop("unexplained", False):
+        request = replace(request, explain=answer.pop("unexplained", ""))
+        if request.explain:
             answer = _explained(answer, request, cache, parent)
         if request.examined and "evaluation" in answer:
             return _examined(answer, replace(request, wall_s=left_s), cache, parent)

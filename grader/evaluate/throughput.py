@@ -9,7 +9,7 @@ from grader.checks.run.step_times import step_times
 from grader.model.trace import RankTrace, Trace
 
 
-def images_per_s(trace: Trace | None) -> float | None:
+def samples_per_s(trace: Trace | None) -> float | None:
     """Samples per second in training steps, all ranks together; None where too little was told.
 
     Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,

@@ -11,8 +11,10 @@ from dataclasses import asdict, dataclass
 from grader.catalog.tasks import load_task
 from grader.checks.diagnosis import diagnose
 from grader.checks.evidence import Evidence, SourceEvidence
+from grader.checks.phrases import listed
 from grader.checks.policy import apply_rules, apply_source_rules
 from grader.errors import UsageError
+from grader.evaluate.reported_metrics import known_keys
 from grader.evaluate.score import Score, score
 from grader.evaluate.timing import reference_notes
 from grader.judging.attempt import Attempt
@@ -104,6 +106,7 @@ class _Judged:
             review=self.score.review,
             gating=self.score.gating,
             diagnosis=self.diagnosis,
+            measures=task.metrics,
         )
         return by_cell(grade, facts.submission)
 
@@ -148,10 +151,16 @@ def _notes(evidence: Evidence) -> tuple[str, ...]:
     if evidence.facts.on_cpu:
         notes.append(
             f"The {evidence.facts.profile} profile was run on the CPU, under gloo, because that was asked for "
-            "(--on-cpu). Accuracy is judged; how fast it is, and what only GPUs show, is not."
+            "(--on-cpu). What it has learned is judged; how fast it is, and what only GPUs show, is not."
         )
     if not evidence.facts.timed:
         notes.append("Time targets were left out of this judging, and the other items share their points.")
     if not evidence.scored and evaluation is not None and evaluation.problem is not None:
         notes.append(f"{evaluation.detail} No points depend on it: this task scores no weights.")
+    if evaluation is not None and evaluation.reported is not None and evaluation.reported.unknown:
+        others = listed(f"`{key}`" for key in evaluation.reported.unknown)
+        known = listed(f"`{key}`" for key in known_keys(evidence.metrics))
+        notes.append(
+            f"metrics.json reports {others}, which nobody reads here. Known to this task are {known}."
+        )
     return tuple(notes)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class StyleTiming:
-    """One accepted style's measured runs: CPU seconds of the slowest rank (cpu profile) or wall seconds (gpu)."""
+    """One accepted style's measured runs: CPU seconds of the slowest rank (cpu profile) or wall seconds (gpu).
+
+    `scores`: what the runs reached on hidden data, by metric; without metrics that nothing was measured by.
+    """
 
     submission: str
     seconds: tuple[float, ...]
-    accuracies: tuple[float, ...]
+    scores: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def median_s(self) -> float:
@@ -28,7 +31,7 @@ class Calibration:
     Attributes:
         task, task_version, profile, dataset, world_size, node_class: what it is valid for.
         styles: timings by accepted style.
-        one_rank_images_per_s: training throughput of the skeleton on one rank, None if not measured.
+        one_rank_samples_per_s: training throughput of the skeleton on one rank, None if not measured.
         one_rank_s: CPU seconds of the skeleton's whole run on one rank; one_rank_samples: samples it trained on.
         provisional: True for the one-run calibration made on the fly.
         load: machine load average when it was made.
@@ -46,7 +49,7 @@ class Calibration:
     world_size: int
     node_class: str
     styles: tuple[StyleTiming, ...]
-    one_rank_images_per_s: float | None
+    one_rank_samples_per_s: float | None
     one_rank_s: float | None
     provisional: bool
     load: float

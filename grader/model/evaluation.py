@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from grader.model.metric import ACCURACY, Metric
 
 
 class ArtifactProblem(StrEnum):
@@ -15,6 +18,7 @@ class ArtifactProblem(StrEnum):
     MISMATCH = "mismatch"
     """Names or shapes are not the task network's."""
     NOT_FINITE = "not_finite"
+    """Of the weights, or of a metric that they come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +57,19 @@ class OtherScore:
 
     Attributes:
         change: the one thing; way: which change it was, in a few words, or the other file's path in the output folder.
-        accuracy: 0–1; num_samples: of how many samples.
+        value: of the metric that has to be explained; num_samples: of how many samples, 0: it is not known.
         black, white: what the darkest and the brightest pixel become before the network sees them; None where the
             task's `evaluate()` does not prepare images by one factor and one offset.
+        metric: the name of that metric.
     """
 
     change: Change
     way: str
-    accuracy: float
+    value: float
     num_samples: int
     black: float | None = None
     white: float | None = None
+    metric: str = ACCURACY.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +82,9 @@ class Evaluation:
         artifact: file name below the output folder, "" when missing.
         artifact_bytes: its size.
         prefix: `module.` (or another wrapper's) when every name carried it and it was stripped, else "".
-        hidden: metrics on the hidden split, such as `accuracy` (0–1) and `loss`.
+        hidden: what the task's `evaluate()` says of the hidden split, by name.
         validation: the same on the validation split that the script saw.
-        num_hidden, num_validation: samples scored, each once.
+        num_hidden, num_validation: samples scored, each once; 0: it is not known how many.
         sums: fingerprint of the weights, floats only, by sorted name without prefix, at most 512 tensors: comparable to
             the SAVE event's.
         fingerprints: of single weights by name, comparable to those of the PARAMS event; empty in older evaluations.
@@ -111,20 +117,21 @@ class Evaluation:
     others: tuple[OtherScore, ...] = ()
     class_labels: tuple[int, ...] = ()
 
-    @property
-    def tolerance(self) -> float:
-        """How far a reported accuracy may lie from the measured one: two samples, or a percentage point (rounding)."""
-        return max(2 / max(1, self.num_validation), 0.01)
+    def unexplained(self, metrics: Iterable[Metric], levels: Mapping[str, float]) -> Metric | None:
+        """The first metric that is not what the script reports or, where it reports none, below its level."""
+        return next(
+            (metric for metric in metrics if self._unexplained(metric, levels.get(metric.name))), None
+        )
 
-    def unexplained(self, target: float | None) -> bool:
-        """Whether the score is not what the script reports or, where it reports none, below the target, 0–1."""
-        measured, hidden = self.validation.get("accuracy"), self.hidden.get("accuracy")
+    def _unexplained(self, metric: Metric, level: float | None) -> bool:
+        measured, hidden = self.validation.get(metric.name), self.hidden.get(metric.name)
         if measured is None or hidden is None:
             return False
-        claims = self.reported.claims if self.reported is not None else ()
+        claims = self.reported.claims(metric) if self.reported is not None else ()
         if claims:
-            return all(abs(claim - measured) > self.tolerance for claim in claims)
-        return target is not None and hidden < target
+            tolerance = metric.tolerance(self.num_validation)
+            return all(abs(claim - measured) > tolerance for claim in claims)
+        return level is not None and not metric.reached(hidden, level)
 
 
 _MOST_TIMES = 16
@@ -133,23 +140,29 @@ _MOST_TIMES = 16
 
 @dataclass(frozen=True, slots=True)
 class ReportedMetrics:
-    """`metrics.json` as the script wrote it; for display and cross-checks only. Values are finite floats."""
+    """`metrics.json` as the script wrote it; for display and cross-checks only. Values are finite floats.
+
+    Attributes:
+        epochs: figures that are known here by key, epoch by epoch.
+        unknown: other keys of the epochs, sorted.
+    """
 
     epochs: tuple[dict[str, float], ...]
+    unknown: tuple[str, ...] = ()
 
-    @property
-    def accuracies(self) -> tuple[float, ...]:
-        """Validation accuracies, 0–1, of the epochs that have one; a curve that rises above 1 was written in percent.
+    def values(self, metric: Metric) -> tuple[float, ...]:
+        """Of the epochs that report this metric for the validation data.
 
-        One that rises from below 1 to a few times 1 is a fraction that was counted more than once, and stays as it is.
+        A curve of shares that rises above 1 was written in percent, and becomes one from 0 to 1. One that rises from
+        below 1 to a few times 1 is a fraction that was counted more than once, and stays as it is.
         """
-        values = tuple(epoch["val_accuracy"] for epoch in self.epochs if "val_accuracy" in epoch)
+        key = metric.reported_as
+        values = tuple(epoch[key] for epoch in self.epochs if key in epoch)
         highest, lowest = max(values, default=0.0), min(values, default=0.0)
-        percent = highest > (_MOST_TIMES if lowest <= 1 else 1)
+        percent = metric.share and highest > (_MOST_TIMES if lowest <= 1 else 1)
         return tuple(value / 100 for value in values) if percent else values
 
-    @property
-    def claims(self) -> tuple[float, ...]:
-        """Accuracies that speak for the saved weights: that of the last epoch and the best one, 0–1."""
-        found = self.accuracies
-        return tuple(dict.fromkeys((found[-1], max(found)))) if found else ()
+    def claims(self, metric: Metric) -> tuple[float, ...]:
+        """Values that speak for the saved weights: that of the last epoch and the best one."""
+        found = self.values(metric)
+        return tuple(dict.fromkeys((found[-1], metric.best(found)))) if found else ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding
+from grader.model.metric import Metric
 
 SCHEMA = 2
 """Of stored grades. Those of schema 1 had a scale of their own: what was not observable left their total."""
@@ -112,8 +113,9 @@ class Grade:
         rubric: item results in the task's order.
         findings: sorted by severity, then code, then place.
         checks: one result per applicable rule, sorted by code.
-        metrics: name → number or None: `accuracy`, `accuracy_target`, `validation_accuracy`, `cpu_s`, `time_target_s`,
-            `wall_s`, `images_per_s`, `images_per_s_one_rank`, `speedup`, `efficiency`, ….
+        metrics: name → number or None: of each of `measures` its value on hidden data, `<name>_target` and
+            `validation_<name>`; `cpu_s`, `time_target_s`, `wall_s`, `samples_per_s`, `samples_per_s_one_rank`,
+            `speedup`, `efficiency`, ….
         phases: name → seconds.
         environment: versions and machine facts.
     """
@@ -146,6 +148,8 @@ class Grade:
     """Codes of the findings that stand between this attempt and acceptance."""
     schema: int = SCHEMA
     """Of the judge that made it; what was stored by an earlier one keeps its own scale."""
+    measures: tuple[Metric, ...] = ()
+    """What the task measures networks by: how the numbers of `metrics` are called, written and told to learners."""
 
     @property
     def earlier_scale(self) -> bool:

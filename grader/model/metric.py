@@ -49,6 +49,11 @@ class Metric:
         """The title as it begins a line: `Accuracy`, but `mAP`."""
         return self.title if self.title[1:2].isupper() else self.title[:1].upper() + self.title[1:]
 
+    @property
+    def trained_as(self) -> str:
+        """Key of `metrics.json` under which scripts report it for the training data."""
+        return f"train_{self.reported_as.removeprefix('val_')}"
+
     def text(self, value: float) -> str:
         """`0.834`, `1.92 bits`."""
         return f"{value:.{self.decimals}f}" + (f" {self.unit}" if self.unit else "")
@@ -81,6 +86,16 @@ class Metric:
         """
         apart = 2 * self.readable_step
         return max(apart, 2 / num_samples) if self.share and num_samples else apart
+
+
+def target_of(name: str) -> str:
+    """Key of a metric's target among the metrics of a grade."""
+    return f"{name}_target"
+
+
+def validation_of(name: str) -> str:
+    """Key of what a metric is on the validation data, among the metrics of a grade."""
+    return f"validation_{name}"
 
 
 ACCURACY = Metric("accuracy", "accuracy", "", 3, Direction.MAX, 0.005, share=True, reported_as="val_accuracy")

@@ -10,6 +10,9 @@ from grader.model.metric import Metric
 from grader.model.own_data import OwnData
 from grader.model.precondition import Precondition
 
+TIME = "time"
+"""What the target for the time of a run goes by, beside the task's metrics."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -58,7 +61,7 @@ class Target:
     """What a metric has to reach.
 
     Attributes:
-        metric: name of one of the task's metrics, or `time`.
+        metric: name of one of the task's metrics, or `TIME`.
         levels: what a metric has to reach on hidden data, by data set name.
         factor: for `time`: allowed multiple of the slowest accepted style's calibrated median.
     """
@@ -122,6 +125,11 @@ class RubricItem:
     steps: tuple[tuple[float, float], ...] = ()
     answer: str = ""
     needs: Precondition | None = None
+
+    @property
+    def about_network(self) -> bool:
+        """Whether a metric decides it, and not the time."""
+        return self.metric not in (None, TIME)
 
 
 @dataclass(frozen=True, slots=True)

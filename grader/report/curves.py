@@ -1,4 +1,4 @@
-"""Line plots of a report: loss, accuracy, images per second, learning rate and memory.
+"""Line plots of a report: loss, the task's metrics, samples per second, learning rate and memory.
 
 Each function gives (SVG or "", sentence, legend); an empty drawing comes with the sentence that says why.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from grader.judging.attempt import Attempt
+from grader.model.metric import Metric, target_of
 from grader.report import series
 from grader.report.canvas import colour, draw, rank_colour
 from grader.report.score_rounding import coarse
@@ -56,15 +57,16 @@ def loss(attempt: Attempt) -> Drawing:
     return draw("plot-loss", "Loss", summary, SIZE, paint), summary, legend
 
 
-def accuracy(attempt: Attempt) -> Drawing:
-    """Reported accuracy by epoch, on training data too where it was reported, beside what the judge measured."""
-    told, trained = series.reported(attempt, "val_accuracy"), series.reported(attempt, "train_accuracy")
+def network(attempt: Attempt, metric: Metric) -> Drawing:
+    """A metric as reported by epoch, on training data too where it was reported, beside what the judge measured."""
+    told, trained = series.reported(attempt, metric.reported_as), series.reported(attempt, metric.trained_as)
     metrics = attempt.grade.metrics
-    hidden, target = metrics.get("accuracy"), metrics.get("accuracy_target")
+    hidden, target = metrics.get(metric.name), metrics.get(target_of(metric.name))
     # One drawing serves every audience, so it is the learner's.
-    hidden = None if hidden is None else coarse(hidden, target)
+    hidden = None if hidden is None else coarse(metric, hidden, target)
     if not told[0] and hidden is None:
-        return "", "Not drawn: the script reported no accuracy and left no weights that could be scored.", ()
+        left = "left no weights that could be scored"
+        return "", f"Not drawn: the script reported no {metric.title} and {left}.", ()
 
     def paint(axes: Axes) -> None:
         last = max(series.num_epochs(attempt), 1)
@@ -76,21 +78,24 @@ def accuracy(attempt: Attempt) -> Drawing:
             axes.plot([last], [hidden], marker="D", markersize=7, linestyle="none", color=colour("ink"))
         _epochs(axes, attempt, by_epoch=True)
         lowest = min([*told[1], *trained[1], *(v for v in (hidden, target) if v is not None)])
-        axes.set_ylim(max(0.0, lowest - 0.1), 1.0)
-        axes.set_ylabel("accuracy")
+        if metric.share:
+            axes.set_ylim(max(0.0, lowest - 0.1), 1.0)
+        elif lowest >= 0:
+            axes.set_ylim(bottom=0)
+        axes.set_ylabel(f"{metric.title} ({metric.unit})" if metric.unit else metric.title)
 
     parts = []
     if hidden is not None:
-        against = f", against a target of {target:.3f}" if target is not None else ""
-        parts.append(
-            f"The judge measured {hidden:.3f}, or a little more, on data that the script never saw{against}."
-        )
+        against = f", against a target of {metric.text(target)}" if target is not None else ""
+        seen = f"The judge measured {metric.text(hidden)}, or a little better"
+        parts.append(f"{seen}, on data that the script never saw{against}.")
     if told[0]:
-        parts.append(f"The script's own last report for its validation data is {told[1][-1]:.3f}.")
+        parts.append(f"The script's own last report for its validation data is {metric.text(told[1][-1])}.")
     if told[0] and trained[0] and trained[0][-1] == told[0][-1]:
-        gap = trained[1][-1] - told[1][-1]
+        gap = metric.gain(trained[1][-1], told[1][-1])
         parts.append(
-            f"On what it trained on it reports {trained[1][-1]:.3f}: a generalisation gap of {gap:+.3f}."
+            f"On what it trained on it reports {metric.text(trained[1][-1])}: a generalisation gap of "
+            f"{gap:+.{metric.decimals}f}."
         )
     summary = " ".join(parts)
     legend = (
@@ -99,15 +104,20 @@ def accuracy(attempt: Attempt) -> Drawing:
         *((("ink", "unseen data, by the judge"),) if hidden is not None else ()),
         *((("good", "target"),) if target is not None else ()),
     )
-    return draw("plot-accuracy", "Accuracy", summary, SIZE, paint), summary, legend
+    return draw(f"plot-metric-{metric.name}", metric.heading, summary, SIZE, paint), summary, legend
+
+
+def per_second(attempt: Attempt) -> str:
+    """What the speed of training is told in: `images per second`."""
+    return f"{attempt.task.samples} per second"
 
 
 def throughput(attempt: Attempt) -> Drawing:
-    """Images per second of training, rank by rank, beside one rank alone."""
+    """Samples per second of training, rank by rank, beside one rank alone."""
     lines = series.throughput(attempt)
     if not lines:
         return "", "Not drawn: the probe saw no training steps.", ()
-    alone = attempt.grade.metrics.get("images_per_s_one_rank")
+    alone, what = attempt.grade.metrics.get("samples_per_s_one_rank"), per_second(attempt)
 
     def paint(axes: Axes) -> None:
         for rank, (xs, ys) in lines:
@@ -115,15 +125,15 @@ def throughput(attempt: Attempt) -> Drawing:
         if alone:
             axes.axhline(alone, color=colour("muted"), linewidth=1.2, linestyle=(0, (2, 2)))
         axes.set_xlabel("seconds since the start")
-        axes.set_ylabel("images per second")
+        axes.set_ylabel(what)
         axes.set_ylim(bottom=0)
 
-    together = attempt.grade.metrics.get("images_per_s")
-    summary = f"All ranks together train on {together:,.0f} images per second; v" if together else "V"
+    together = attempt.grade.metrics.get("samples_per_s")
+    summary = f"All ranks together train on {together:,.0f} {what}; v" if together else "V"
     summary += "alidation and saving are not counted."
     summary += f" One rank alone reaches {alone:,.0f}." if alone else ""
     legend = (*_rank_legend(lines), *((("muted", "one rank alone"),) if alone else ()))
-    return draw("plot-throughput", "Images per second", summary, SIZE, paint), summary, legend
+    return draw("plot-throughput", what.capitalize(), summary, SIZE, paint), summary, legend
 
 
 def learning_rate(attempt: Attempt) -> Drawing:

@@ -1,4 +1,4 @@
-"""Measured numbers against their targets, in words: accuracy, time and scaling."""
+"""Measured numbers against their targets, in words: the task's metrics, time and scaling."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from grader.judging.attempt import Attempt
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.grade import ItemState, RubricResult
+from grader.model.metric import Metric, target_of, validation_of
 from grader.report.wording import plural, points_text, seconds_text
 
 
@@ -45,8 +46,8 @@ class Gauge:
 
 
 def gauges(attempt: Attempt) -> tuple[Gauge, ...]:
-    """Accuracy, time and scaling, those of them of which anything is known."""
-    found = (_accuracy(attempt), _time(attempt), _scaling(attempt))
+    """Metrics, time and scaling, those of them of which anything is known."""
+    found = (*(_network(attempt, m) for m in attempt.grade.measures), _time(attempt), _scaling(attempt))
     return tuple(gauge for gauge in found if gauge is not None)
 
 
@@ -63,23 +64,30 @@ def _on_cpu(attempt: Attempt) -> bool:
     return profile is None or profile.backend == "gloo"
 
 
-def _accuracy(attempt: Attempt) -> Gauge | None:
+def _network(attempt: Attempt, metric: Metric) -> Gauge | None:
+    """A metric of the weights that were left."""
     metrics = attempt.grade.metrics
-    value, target = metrics.get("accuracy"), metrics.get("accuracy_target")
+    value, target = metrics.get(metric.name), metrics.get(target_of(metric.name))
     if value is None and target is None:
         return None
+    scale = 1.0 if metric.share else _scale(value, target)
     return Gauge(
-        name="Accuracy on unseen data",
-        value=f"{value:.3f}" if value is not None else "–",
-        target=f"at least {target:.3f}" if target is not None else "–",
-        met=None if target is None or value is None else value >= target,
-        share=value,
-        mark=target,
-        note=_accuracy_note(attempt.evaluation, metrics.get("validation_accuracy")),
+        name=f"{metric.heading} on unseen data",
+        value=metric.text(value) if value is not None else "–",
+        target=metric.asked(target) if target is not None else "–",
+        met=None if target is None or value is None else metric.reached(value, target),
+        share=None if value is None or not scale else max(0.0, value / scale),
+        mark=None if target is None or not scale else max(0.0, target / scale),
+        note=_network_note(attempt.evaluation, metric, metrics.get(validation_of(metric.name))),
     )
 
 
-def _accuracy_note(evaluation: Evaluation | None, validation: float | None) -> str:
+def _scale(value: float | None, target: float | None) -> float:
+    """What a bar from 0 on stands for as a whole; 0 where there is nothing to compare, and so no bar."""
+    return 1.25 * max(value, target) if value is not None and target is not None else 0.0
+
+
+def _network_note(evaluation: Evaluation | None, metric: Metric, validation: float | None) -> str:
     if evaluation is None:
         return "No weights were scored."
     if evaluation.problem is not None:
@@ -88,12 +96,14 @@ def _accuracy_note(evaluation: Evaluation | None, validation: float | None) -> s
             if evaluation.detail
             else "No weights to score."
         )
-    note = (
-        f"The judge loaded {evaluation.artifact} and scored {plural(evaluation.num_hidden, 'sample')} that your script "
-        "never saw, each once. What the script prints does not count."
+    seen = (
+        f"{plural(evaluation.num_hidden, 'sample')} that your script never saw, each once"
+        if evaluation.num_hidden
+        else "data that your script never saw"
     )
+    note = f"The judge loaded {evaluation.artifact} and scored {seen}. What the script prints does not count."
     if validation is not None:
-        note += f" On the validation data the same weights reach {validation:.3f}."
+        note += f" On the validation data the same weights reach {metric.text(validation)}."
     return note
 
 
@@ -102,7 +112,7 @@ def _time(attempt: Attempt) -> Gauge | None:
     value, target = measured_s(attempt), metrics.get("time_target_s")
     if value is None and target is None:
         return None
-    scale = max(value or 0.0, target or 0.0) * 1.25 or 1.0
+    scale = _scale(value, target)
     on_cpu = _on_cpu(attempt)
     what = (
         "CPU time of the slowest rank with its children, from the operating system; waiting for others is not counted."
@@ -118,8 +128,8 @@ def _time(attempt: Attempt) -> Gauge | None:
         value="–" if value is None else seconds_text(value),
         target=f"at most {seconds_text(target)}" if target is not None else "–",
         met=met and not refused,
-        share=None if value is None or target is None else value / scale,
-        mark=None if target is None else target / scale,
+        share=None if value is None or not scale else value / scale,
+        mark=None if target is None or not scale else target / scale,
         note=" ".join(
             part for part in (refused, what, _calibration_note(attempt, attempt.calibration)) if part
         ),
@@ -150,16 +160,17 @@ def _calibration_note(attempt: Attempt, calibration: Calibration | None) -> str:
 
 def _scaling(attempt: Attempt) -> Gauge | None:
     metrics = attempt.grade.metrics
-    rate, alone = metrics.get("images_per_s"), metrics.get("images_per_s_one_rank")
+    rate, alone = metrics.get("samples_per_s"), metrics.get("samples_per_s_one_rank")
     if rate is None:
         return None
     speedup, efficiency = metrics.get("speedup"), metrics.get("efficiency")
-    note = f"{plural(attempt.grade.world_size, 'rank')} together train on {rate:,.0f} images per second"
+    unit = attempt.task.samples
+    note = f"{plural(attempt.grade.world_size, 'rank')} together train on {rate:,.0f} {unit} per second"
     note += f", one rank alone on {alone:,.0f}" if alone else ""
     note += f": {efficiency:.0%} of perfect scaling." if efficiency is not None else "."
     return Gauge(
         name="Speed against one rank" if alone else "Speed",
-        value=f"{speedup:.2f}×" if speedup is not None else f"{rate:,.0f} images/s",
+        value=f"{speedup:.2f}×" if speedup is not None else f"{rate:,.0f} {unit}/s",
         target="–",
         met=None,
         share=None if speedup is None else min(1.0, speedup / max(attempt.grade.world_size, 1)),

@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.fix import Edit, Fix
 from grader.model.grade import SCHEMA, CheckResult, Grade, ItemState, RubricResult, State, Verdict
+from grader.model.metric import ACCURACY, Direction, Metric, target_of
 from grader.report.audience import Audience, for_audience
+
+_RENAMED = {"images_per_s": "samples_per_s", "images_per_s_one_rank": "samples_per_s_one_rank"}
+"""Metrics by the names that they were stored under when every sample was an image."""
 
 
 def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
@@ -43,6 +48,7 @@ def to_json(grade: Grade, audience: Audience = Audience.LEARNER) -> str:
         "findings": [finding_out(finding) for finding in grade.findings],
         "checks": [_check_out(check) for check in grade.checks],
         "metrics": _facts(grade.metrics),
+        "measures": [asdict(metric) for metric in grade.measures],
         "phases": _facts(grade.phases),
         "environment": _facts(grade.environment),
         "gating": grade.gating,
@@ -194,7 +200,7 @@ def _grade_in(document: dict[str, Any]) -> Grade:
         rubric=tuple(_rubric_in(item) for item in document["rubric"]),
         findings=tuple(_finding_in(item) for item in document["findings"]),
         checks=tuple(_check_in(item) for item in document["checks"]),
-        metrics=dict(document["metrics"]),
+        metrics={_RENAMED.get(name, name): value for name, value in document["metrics"].items()},
         phases={name: _number_in(value) for name, value in document["phases"].items()},
         environment=dict(document["environment"]),
         notes=tuple(document["notes"]),
@@ -203,7 +209,18 @@ def _grade_in(document: dict[str, Any]) -> Grade:
         diagnosis=_diagnosis_in(found) if (found := document.get("diagnosis")) is not None else None,
         gating=tuple(document.get("gating", ())),
         schema=document["schema"],
+        measures=_measures_in(document),
     )
+
+
+def _measures_in(document: dict[str, Any]) -> tuple[Metric, ...]:
+    if "measures" in document:
+        return tuple(
+            Metric(**{**one, "direction": Direction(one["direction"])}) for one in document["measures"]
+        )
+    # Stored when accuracy was all there was.
+    known = (document["metrics"].get(name) for name in (ACCURACY.name, target_of(ACCURACY.name)))
+    return (ACCURACY,) if any(value is not None for value in known) else ()
 
 
 def _finding_in(item: dict[str, Any]) -> Finding:

@@ -37,10 +37,13 @@ def draw_plots(attempt: Attempt) -> tuple[Plot, ...]:
     """All plots in the order of the report."""
     return (
         Plot("plot-loss", "Loss", *curves.loss(attempt)),
-        Plot("plot-accuracy", "Accuracy", *curves.accuracy(attempt)),
+        *(
+            Plot(f"plot-metric-{m.name}", m.heading, *curves.network(attempt, m))
+            for m in attempt.grade.measures
+        ),
         Plot("plot-coverage", "Which rank saw which sample", *shards.coverage(attempt), wide=True),
         Plot("plot-timeline", "What each rank did with its time", *timing.timeline(attempt), wide=True),
-        Plot("plot-throughput", "Images per second", *curves.throughput(attempt)),
+        Plot("plot-throughput", curves.per_second(attempt).capitalize(), *curves.throughput(attempt)),
         Plot("plot-time", "Time against the target", *timing.against_target(attempt)),
         Plot("plot-learning-rate", "Learning rate", *curves.learning_rate(attempt)),
         Plot("plot-memory", "Memory", *curves.memory(attempt)),

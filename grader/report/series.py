@@ -87,7 +87,7 @@ def reported(attempt: Attempt, name: str) -> Points:
 
 
 def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
-    """Images per second of training per rank over time; validation and saving are left out of the clock."""
+    """Samples per second of training per rank over time; validation and saving are left out of the clock."""
     lines = []
     for rank in tracers(attempt):
         timed = step_times(rank) or every_step_time(rank)

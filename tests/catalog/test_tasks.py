@@ -144,7 +144,7 @@ def test_a_task_that_scores_nothing_builds_a_network_and_sets_no_accuracy(task_f
     (task_folder / "evaluate.py").write_text("def build_model(): ...\n")
     change(task_folder, 'datasets = ["digits"]\n', 'datasets = ["digits"]\nscored = false\n')
     text = "\n".join(complaint())
-    assert "targets.accuracy: data.scored is false, so no accuracy is measured" in text
+    assert "targets.accuracy: data.scored is false, so nothing is measured" in text
     assert "1 problem" in text
     change(task_folder, "[targets.accuracy]\nat_least = { digits = 0.9 }\n", "")
     change(

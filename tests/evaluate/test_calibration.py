@@ -65,7 +65,9 @@ class Runs:
         self.asked.append((name, num_ranks))
         cpu_s = {"fast": 2.0, "slow": 4.0, "single": 7.0}[name] + 0.1 * (len(self.asked) % 3)
         disturbed = bool(self._disturbed) and num_ranks > 1 and self._disturbed.pop(0)
-        return MeasuredRun(cpu_s, cpu_s / 2, 0.95, 1000.0 * num_ranks, disturbed=disturbed)
+        return MeasuredRun(
+            cpu_s, cpu_s / 2, {"accuracy": 0.95, "loss": 0.1}, 1000.0 * num_ranks, disturbed=disturbed
+        )
 
 
 def setting(task: Task, dataset: PreparedDataset, profile: Profile, launcher: str = "fork") -> Setting:
@@ -85,9 +87,9 @@ def test_a_full_calibration_measures_every_clean_style_in_turns(
     assert made.slowest is not None
     assert made.slowest.submission == "accepted/slow"
     assert 4.0 <= made.slowest.median_s <= 4.2
-    assert made.slowest.accuracies == (0.95,) * 5
+    assert made.slowest.scores == {"accuracy": (0.95,) * 5}
     assert 0 < made.spread < 0.1
-    assert made.one_rank_images_per_s == 1000.0
+    assert made.one_rank_samples_per_s == 1000.0
     assert not made.provisional
 
 

@@ -66,8 +66,8 @@ def evaluation(accuracy: float = 0.95) -> Evaluation:
 
 def calibration(*seconds: float, provisional: bool = False) -> Calibration:
     styles = (
-        StyleTiming("accepted/quick", tuple(s / 2 for s in seconds), ()),
-        StyleTiming("accepted/slow", seconds, ()),
+        StyleTiming("accepted/quick", tuple(s / 2 for s in seconds)),
+        StyleTiming("accepted/slow", seconds),
     )
     return Calibration(
         "tiny", "1" * 64, "cpu", "noise", 2, "here", styles, 500.0, 9.0, provisional, 0.1, "2025-01-01"
@@ -297,9 +297,9 @@ def test_a_provisional_reference_is_said_to_be_one() -> None:
 def test_a_speed_up_that_no_two_ranks_can_have_is_not_told(alone: float, told: bool) -> None:
     # Two ranks train on 640 images per second; 40 alone were measured while something else kept the machine busy.
     trace = Trace((trace_of(0), trace_of(1)))
-    metrics = judged(trace=trace, calibration=replace(calibration(1.0), one_rank_images_per_s=alone)).metrics
-    assert metrics["images_per_s"] == pytest.approx(640.0)
-    assert (metrics["speedup"] is not None, metrics["images_per_s_one_rank"] is not None) == (told, told)
+    metrics = judged(trace=trace, calibration=replace(calibration(1.0), one_rank_samples_per_s=alone)).metrics
+    assert metrics["samples_per_s"] == pytest.approx(640.0)
+    assert (metrics["speedup"] is not None, metrics["samples_per_s_one_rank"] is not None) == (told, told)
 
 
 def test_what_was_not_seen_pays_where_the_outcome_vouches_and_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Images per second, epochs and steps from what ranks told."""
+"""Samples per second, epochs and steps from what ranks told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from grader.evaluate.throughput import images_per_s, num_epochs, num_steps
+from grader.evaluate.throughput import num_epochs, num_steps, samples_per_s
 from grader.model.trace import Batch, Event, Pass, RankTrace, Start, Step, Trace
 
 
@@ -47,14 +47,14 @@ def rank(
 
 
 def test_ranks_add_up_and_the_first_step_does_not_count() -> None:
-    assert images_per_s(Trace((rank(0), rank(1)))) == pytest.approx(2 * 32 / 0.1)
-    assert images_per_s(Trace((rank(0), rank(1, step_s=0.2)))) == pytest.approx(32 / 0.1 + 32 / 0.2)
+    assert samples_per_s(Trace((rank(0), rank(1)))) == pytest.approx(2 * 32 / 0.1)
+    assert samples_per_s(Trace((rank(0), rank(1, step_s=0.2)))) == pytest.approx(32 / 0.1 + 32 / 0.2)
 
 
 @pytest.mark.parametrize("num_batches", [1, 2, 50])
 def test_what_is_waited_for_after_a_step_counts_and_validation_does_not(num_batches: int) -> None:
     told = rank(0, num_batches, passes=12, step_s=0.2, told_s=0.002)
-    assert images_per_s(Trace((told,))) == pytest.approx(32 / 0.2)
+    assert samples_per_s(Trace((told,))) == pytest.approx(32 / 0.2)
 
 
 def test_a_close_look_of_the_probe_does_not_count() -> None:
@@ -63,15 +63,15 @@ def test_a_close_look_of_the_probe_does_not_count() -> None:
         replace(step, t=step.t + 0.5 * (n > 20), grads=(1.0,) if n == 20 else None)
         for n, step in enumerate(told.steps)
     ]
-    assert images_per_s(Trace((replace(told, steps=tuple(late), others=()),))) == pytest.approx(32 / 0.1)
+    assert samples_per_s(Trace((replace(told, steps=tuple(late), others=()),))) == pytest.approx(32 / 0.1)
 
 
 def test_silence_is_no_speed() -> None:
     silent = RankTrace(1, None, False)
-    assert images_per_s(None) is None
-    assert images_per_s(Trace((silent, silent))) is None
-    assert images_per_s(Trace((rank(0), silent))) is None
-    assert images_per_s(Trace((rank(0, num_batches=1, passes=1),))) is None
+    assert samples_per_s(None) is None
+    assert samples_per_s(Trace((silent, silent))) is None
+    assert samples_per_s(Trace((rank(0), silent))) is None
+    assert samples_per_s(Trace((rank(0, num_batches=1, passes=1),))) is None
 
 
 def test_epochs_are_passes_that_train() -> None:

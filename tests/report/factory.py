@@ -153,6 +153,7 @@ def task() -> Task:
         must=("DATA002",),
         profiles=(Profile("cpu", "gloo", 2, 1, Limits(120, 4 << 30, 1 << 28, 4 << 20)),),
         metrics=(ACCURACY,),
+        samples="images",
         targets=(Target("accuracy", levels={"digits": 0.9}), Target("time", factor=1.35)),
         rubric=rubric,
         statement="Make it run on all GPUs.",
@@ -282,10 +283,20 @@ def evaluation() -> Evaluation:
 def calibration(provisional: bool = False) -> Calibration:
     styles = (
         StyleTiming(
-            "accepted/distributed_sampler.py", (2.9, 3.0, 3.1, 2.95, 3.05), (0.94, 0.94, 0.95, 0.94, 0.93)
+            "accepted/distributed_sampler.py",
+            (2.9, 3.0, 3.1, 2.95, 3.05),
+            {"accuracy": (0.94, 0.94, 0.95, 0.94, 0.93)},
         ),
-        StyleTiming("accepted/own_sampler.py", (2.8, 2.85, 2.9, 2.75, 2.82), (0.94, 0.94, 0.95, 0.94, 0.93)),
-        StyleTiming("accepted/accumulation.py", (3.1, 3.2, 3.15, 3.3, 3.18), (0.94, 0.94, 0.95, 0.94, 0.93)),
+        StyleTiming(
+            "accepted/own_sampler.py",
+            (2.8, 2.85, 2.9, 2.75, 2.82),
+            {"accuracy": (0.94, 0.94, 0.95, 0.94, 0.93)},
+        ),
+        StyleTiming(
+            "accepted/accumulation.py",
+            (3.1, 3.2, 3.15, 3.3, 3.18),
+            {"accuracy": (0.94, 0.94, 0.95, 0.94, 0.93)},
+        ),
     )
     return Calibration(
         "ddp-fashion",
@@ -389,8 +400,8 @@ def grade(verdict: Verdict = Verdict.ACCEPTED, **changes: object) -> Grade:
             "cpu_s": 3.2,
             "time_target_s": 4.29,
             "wall_s": 3.42,
-            "images_per_s": 2700.0,
-            "images_per_s_one_rank": 1600.0,
+            "samples_per_s": 2700.0,
+            "samples_per_s_one_rank": 1600.0,
             "speedup": 1.69,
             "efficiency": 0.84,
         },
@@ -405,6 +416,7 @@ def grade(verdict: Verdict = Verdict.ACCEPTED, **changes: object) -> Grade:
         notes=(
             "The process runtime does not isolate scripts from this machine; use it for code that you trust.",
         ),
+        measures=(ACCURACY,),
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
 
@@ -463,7 +475,7 @@ def rejected() -> Attempt:
         **judged.metrics,
         "cpu_s": 6.3,
         "wall_s": 6.62,
-        "images_per_s": 2300.0,
+        "samples_per_s": 2300.0,
         "speedup": 1.44,
         "efficiency": 0.72,
     }
@@ -501,7 +513,7 @@ def near_miss(accuracy: float = 0.8983) -> Attempt:
         verdict=Verdict.REJECTED,
         verdict_reason=f"What must be right is not yet: “Accuracy on unseen data”: {reason}",
         rubric=items,
-        metrics={**whole.grade.metrics, "accuracy": accuracy, "loss": 0.31415},
+        metrics={**whole.grade.metrics, "accuracy": accuracy, "loss": 0.31415, "validation_loss": 0.33},
     )
     return replace(whole, grade=judged)
 

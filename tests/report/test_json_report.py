@@ -94,6 +94,17 @@ class _Diagnosis(_Strict):
     details: dict[str, Any]
 
 
+class _Measure(_Strict):
+    name: str
+    title: str
+    unit: str
+    decimals: int
+    direction: Literal["max", "min"]
+    readable_step: float
+    share: bool
+    reported_as: str
+
+
 class _Grade(_Strict):
     """Schema 2, written a second time: what programs may rely on."""
 
@@ -117,6 +128,7 @@ class _Grade(_Strict):
     findings: list[_Finding]
     checks: list[_Check]
     metrics: dict[str, float | None]
+    measures: list[_Measure]
     phases: dict[str, float | None]
     environment: dict[str, Any]
     gating: list[str]

@@ -28,7 +28,7 @@ def drawn() -> dict[str, Plot]:
 
 def test_every_plot_is_drawn_titled_and_told_in_words(drawn: dict[str, Plot]) -> None:
     assert list(drawn) == [
-        "loss", "accuracy", "coverage", "timeline", "throughput", "time", "learning-rate", "memory",
+        "loss", "metric-accuracy", "coverage", "timeline", "throughput", "time", "learning-rate", "memory",
     ]  # fmt: skip
     for plot in drawn.values():
         document = Document(plot.svg)
@@ -87,8 +87,8 @@ def test_time_learning_rate_memory_and_speed_are_told_with_their_numbers(drawn: 
     assert "One rank alone reaches 1,600." in drawn["throughput"].summary
     assert "MiB of process memory per rank" in drawn["memory"].summary
     assert (
-        "0.940, or a little more, on data that the script never saw, against a target of 0.900"
-        in drawn["accuracy"].summary
+        "0.940, or a little better, on data that the script never saw, against a target of 0.900"
+        in drawn["metric-accuracy"].summary
     )
 
 
@@ -101,9 +101,9 @@ def test_accuracies_on_what_was_trained_on_and_on_what_was_not_are_one_picture_w
     )
     told_more = replace(attempt.evaluation, reported=ReportedMetrics(epochs))
     both = plots(factory.with_evidence(attempt, evaluation=told_more))
-    assert "a generalisation gap of +0.050" in both["accuracy"].summary
-    assert ("muted", "training, as reported") in both["accuracy"].legend
-    assert "generalisation" not in plots(attempt)["accuracy"].summary
+    assert "a generalisation gap of +0.050" in both["metric-accuracy"].summary
+    assert ("muted", "training, as reported") in both["metric-accuracy"].legend
+    assert "generalisation" not in plots(attempt)["metric-accuracy"].summary
 
 
 def test_ranks_with_different_learning_rates_get_a_line_each() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +11,16 @@ from rich.console import Console
 
 from grader.judging.attempt import Attempt
 from grader.model.grade import Grade
+from grader.model.metric import ACCURACY, Direction
 from grader.report.audience import Audience, for_audience
 from grader.report.exports import gradescope, junit, markdown
 from grader.report.html import to_html
 from grader.report.json_report import from_json, to_json
-from grader.report.score_rounding import STEP, coarse
+from grader.report.score_rounding import coarse
 from grader.report.terminal import print_attempt, print_grade
 from tests.report import factory
 
+ERRORS = replace(ACCURACY, name="errors", direction=Direction.MIN, readable_step=0.01)
 SHARES = st.floats(0, 1)
 
 
@@ -25,19 +28,22 @@ SHARES = st.floats(0, 1)
 def test_a_score_is_told_in_steps_and_on_its_own_side_of_the_target(
     value: float, target: float | None
 ) -> None:
-    told = coarse(value, target)
-    assert told <= value + STEP * 1e-5
-    assert value - told <= 2 * STEP
-    assert told == target or abs(told / STEP - round(told / STEP)) < 1e-3
-    assert target is None or (told >= target) is (value >= target)
-    assert coarse(told, target) == told
+    for metric in (ACCURACY, ERRORS):
+        told, step = coarse(metric, value, target), metric.readable_step
+        assert metric.gain(told, value) <= step * 1e-5, "it is told for the worse"
+        assert metric.gain(value, told) <= 2 * step
+        assert told == target or abs(told / step - round(told / step)) < 1e-3
+        assert target is None or metric.reached(told, target) is metric.reached(value, target)
+        assert coarse(metric, told, target) == told
 
 
 def test_a_target_is_never_read_as_reached_that_was_missed_by_a_hair() -> None:
-    assert coarse(0.8599999, 0.86) == 0.855
-    assert coarse(0.86, 0.86) == 0.86
-    assert coarse(0.8649, 0.86) == 0.86
-    assert coarse(0.934, 0.9334) == 0.9334, "the target itself is no secret"
+    assert coarse(ACCURACY, 0.8599999, 0.86) == 0.855
+    assert coarse(ACCURACY, 0.86, 0.86) == 0.86
+    assert coarse(ACCURACY, 0.8649, 0.86) == 0.86
+    assert coarse(ACCURACY, 0.934, 0.9334) == 0.9334, "the target itself is no secret"
+    assert coarse(ERRORS, 0.1400001, 0.14) == 0.15
+    assert coarse(ERRORS, 0.137, 0.14) == 0.14
 
 
 def terminal(attempt: Attempt, audience: Audience) -> str:
@@ -72,7 +78,7 @@ def test_a_learner_reads_steps_in_every_form_and_staff_read_what_was_measured() 
         for exact in ("0.898", "0.314"):
             assert exact not in text, (name, exact)
         # JUnit has no place for notes.
-        assert "told in steps of half a percentage point" in text or name == "junit", name
+        assert "told in steps of 0.005" in text or name == "junit", name
     assert "0.898" in to_html(attempt, {}, Audience.STAFF)
     assert "0.898" in terminal(attempt, Audience.STAFF)
     assert '"accuracy": 0.8983' in to_json(attempt.grade, Audience.STAFF)

@@ -162,7 +162,7 @@ def check_run(evidence: Evidence) -> Observation:
             return flagged(_padded(stream, padded))
         if padded:
             good.append(
-                "The reported accuracy equals the trusted score exactly, so repeated samples were counted once."
+                "What is reported equals the trusted score exactly, so repeated samples were counted once."
             )
         elif any(p.num_missing is not None for p in parts):
             total = count(parts[0].num_expected or 0, "validation sample")
@@ -221,10 +221,14 @@ def _counted_once(evidence: Evidence, padded: list[Parts]) -> bool:
     if counted_out_of(evidence, expected) and counted_out_of(evidence, drawn) is False:
         return True
     evaluation = evidence.evaluation
-    if evaluation is None or evaluation.reported is None or "accuracy" not in evaluation.validation:
+    if evaluation is None or evaluation.reported is None:
         return False
-    trusted = evaluation.validation["accuracy"]
-    return any(abs(e.get("val_accuracy", -1.0) - trusted) < 1e-6 for e in evaluation.reported.epochs)
+    return any(
+        abs(told - evaluation.validation[metric.name]) < 1e-6
+        for metric in evidence.metrics
+        if metric.name in evaluation.validation
+        for told in evaluation.reported.values(metric)
+    )
 
 
 def _dropped(stream: Stream, parts: list[Parts]) -> Hit:

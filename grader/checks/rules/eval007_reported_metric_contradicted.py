@@ -1,8 +1,8 @@
-"""The reported accuracy is not that of the saved weights.
+"""A reported metric is not that of the saved weights.
 
 ## What it finds
-A `val_accuracy` in `metrics.json` that differs from what the trusted scorer measures with the saved weights on the
-same validation set, or that is made of numbers in the text alone.
+A metric of the task in `metrics.json`, such as `val_accuracy`, that differs from what the trusted scorer measures with
+the saved weights on the same validation set, or that is made of numbers in the text alone.
 
 ## Why it matters
 A learning curve is worth something only if its numbers are true. They go wrong when a metric is that of one rank's
@@ -29,20 +29,21 @@ torch.save(model.module.state_dict(), path)
 ```
 
 ## How it is seen
-In the source: an accuracy or a loss of an epoch that has no part but literals and counters of loops. In the run by the
+In the source: a metric or a loss of an epoch that has no part but literals and counters of loops. In the run by the
 trusted scorer: it loads the saved weights and scores every sample of the validation set once. The last epoch, the best
 one or the one behind which the weights were saved must have that score; where it is neither the last nor the best,
 that is said. Where none has it, the scorer tries what may be meant: training mode, other files that the run left. Two
-samples or one percentage point are tolerated (autocast rounds), three where ranks scored their parts with BatchNorm
-statistics of their own. A loss that is the measured one times the number of ranks, or a part of it, is told. A script
-that validates on samples which it sets aside from the training split reports another
-figure and is not judged.
+of the metric's steps are tolerated (an accuracy's percentage point: autocast rounds), of a share two samples, too, and
+three times that where ranks scored their parts with BatchNorm statistics of their own. A figure or a loss that is the
+measured one times the number of ranks, or a part of it, is told. A script that validates on samples which it sets aside
+from the training split reports another figure and is not judged.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import count, told_once
@@ -57,6 +58,7 @@ from grader.model.finding import EvidenceKind, Severity
 if TYPE_CHECKING:
     from grader.checks.evidence import Evidence
     from grader.model.evaluation import Evaluation
+    from grader.model.metric import Metric
 
 SEVERITY = Severity.WARNING
 EXPLAINED_BY = (
@@ -111,104 +113,142 @@ def _made_up(script: Script, value: ast.expr) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Compare every reported validation accuracy with the trusted one."""
+    """Compare every metric that is reported of the validation data with the trusted one."""
     from grader.checks.run.evaluation_passes import unseen
 
     made_up = list(check_source(evidence.script))
     if made_up and evidence.evaluation is not None and evidence.evaluation.reported is not None:
         return flagged(*made_up)
     evaluation = evidence.evaluation
-    if evaluation is None or "accuracy" not in evaluation.validation:
+    measured = [m for m in evidence.metrics if evaluation is not None and m.name in evaluation.validation]
+    if evaluation is None or not measured:
         return not_observable(
             "The saved weights were not scored, so there is nothing to hold the reported metric against."
         )
     if evaluation.reported is None:
         why = f": {evaluation.reported_problem}" if evaluation.reported_problem else ""
         return unseen(evidence, f"No metrics were reported{why}.")
-    epochs = [e for e in evaluation.reported.epochs if "val_accuracy" in e]
-    if not epochs:
-        return not_observable("The reported metrics hold no `val_accuracy`.")
+    told = [metric for metric in measured if evaluation.reported.values(metric)]
+    if not told:
+        keys = " and no ".join(f"`{metric.reported_as}`" for metric in measured)
+        return not_observable(f"The reported metrics hold no {keys}.")
     if {s.split for s in evidence.ledger.validation} == {"train"}:
         return not_observable(
             "The script validates on samples of the training split, so what it reports is another figure than the one "
             "measured here."
         )
-    return _compared(evidence, evaluation, epochs)
+    compared = [_compared(evidence, _Reported(evaluation, metric)) for metric in told]
+    hits = [one for one in compared if isinstance(one, Hit)]
+    right = " ".join(one for one in compared if isinstance(one, str))
+    return flagged(*hits) if hits else verified(right, EvidenceKind.EVALUATION)
 
 
 _SAME = 0.005
-"""How far a loss may be from that many times another: what rounds differently is off by less."""
-_SLIGHTLY = 0.05
-"""Accuracy by which an older checkpoint may be worse than the report before it is more than a hint."""
+"""How far a figure may be from that many times another: what rounds differently is off by less."""
+_STEPS = 10
+"""Steps of a metric by which an older checkpoint may be worse than the report before it is more than a hint."""
 
 
-def _compared(evidence: Evidence, evaluation: Evaluation, epochs: list[dict[str, float]]) -> Observation:
+@dataclass(frozen=True)
+class _Reported:
+    """One metric, as it was reported and as it was measured."""
+
+    evaluation: Evaluation
+    metric: Metric
+
+    @property
+    def measured(self) -> float:
+        return self.evaluation.validation[self.metric.name]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        assert self.evaluation.reported is not None, "who asks has looked"
+        return self.evaluation.reported.values(self.metric)
+
+    @property
+    def epochs(self) -> list[dict[str, float]]:
+        """Those that the values are of, as written."""
+        assert self.evaluation.reported is not None, "who asks has looked"
+        return [epoch for epoch in self.evaluation.reported.epochs if self.metric.reported_as in epoch]
+
+    @property
+    def on(self) -> str:
+        number = self.evaluation.num_validation
+        return count(number, "sample") if number else "validation data"
+
+    @property
+    def said(self) -> str:
+        last, best = self.values[-1], self.metric.best(self.values)
+        return f"{last:.4g}" if last == best else f"{last:.4g} at the end and {best:.4g} at best"
+
+
+def _compared(evidence: Evidence, one: _Reported) -> Hit | str:
+    """What is wrong with one metric's report, or a sentence that it is right."""
+    from grader.checks.run.reported_epochs import claimed_epochs, saved_epochs, tolerance
     from grader.checks.run.score_reasons import WHAT_TO_WRITE, reason_of
     from grader.model.evaluation import Change
 
-    assert evaluation.reported is not None, "who asks has looked"
-    trusted, values = evaluation.validation["accuracy"], evaluation.reported.accuracies
-    gaps = [abs(value - trusted) for value in values]
+    evaluation, metric, values, epochs = one.evaluation, one.metric, one.values, one.epochs
+    gaps = [abs(value - one.measured) for value in values]
     # An epoch that the saved weights cannot be of fits by chance alone.
-    claimed, saved = _claimed_epochs(epochs), _saved_epochs(evidence, len(epochs))
+    claimed, saved = claimed_epochs(epochs, metric), saved_epochs(evidence, len(epochs))
     closest = min(claimed | saved, key=lambda i: (gaps[i], i not in claimed, -i))
-    tolerance = _tolerance(evidence)
-    fits = gaps[closest] <= tolerance
-    reason = reason_of(evaluation, evidence.script)
+    allowed = tolerance(evidence, metric)
+    fits = gaps[closest] <= allowed
+    reason = reason_of(evaluation, (metric,), evidence.script)
     if fits and closest in claimed:
-        times = _loss_times(evidence, evaluation, epochs[closest])
-        if times:
-            return flagged(_loss_hit(evidence.script, evaluation, epochs[closest]["val_loss"], times))
-        return verified(
-            f"Reported {values[closest]:.4g} (epoch {closest}), measured {trusted:.4f} with the saved weights.",
-            EvidenceKind.EVALUATION,
-        )
+        loss, told = evaluation.validation.get("loss", 0.0), epochs[closest].get("val_loss", 0.0)
+        if times := _times(evidence, loss, told):
+            return _times_hit(evidence.script, one, ("loss", told, loss), times)
+        return f"Reported {values[closest]:.4g} (epoch {closest}), measured {one.measured:.4g} with the saved weights."
     if reason is not None and reason.about_images:
-        return verified(
+        return (
             f"Reported {values[-1]:.4g}, which the saved weights come near to on images prepared as the script "
-            "prepares them. EVAL011 tells of those that are scored.",
-            EvidenceKind.EVALUATION,
+            "prepares them. EVAL011 tells of those that are scored."
         )
     # As written: what is above 1 is no fraction, and whether it is a percentage the measured one decides.
-    written, ranks = {epochs[i]["val_accuracy"] for i in claimed | saved}, len(evidence.trace.ranks)
-    if any(one > 1 and abs(one - ranks * trusted) <= ranks * tolerance for one in written):
-        return flagged(_counted_hit(evidence, trusted))
-    said = _older(evaluation, closest) if fits else _contradicted(evaluation, tolerance)
+    written, ranks = {epochs[i][metric.reported_as] for i in claimed | saved}, len(evidence.trace.ranks)
+    if metric.share and any(t > 1 and abs(t - ranks * one.measured) <= ranks * allowed for t in written):
+        return _counted_hit(evidence, one)
+    if not metric.share and not fits and (times := _times(evidence, one.measured, values[-1])):
+        return _times_hit(evidence.script, one, (metric.title, values[-1], one.measured), times)
+    said = _older(one, closest) if fits else _contradicted(one, allowed)
     older = fits or (reason is not None and reason.other.change is Change.WEIGHTS)
     change = Change.WEIGHTS if older else reason.other.change if reason is not None else Change.NOTHING
-    cause = score_cause(evidence.script) if change is Change.NOTHING else None
-    made = (*(cause.nodes if cause is not None else ()), *computed_at(evidence.script))
-    return flagged(
-        Hit(
-            message=f"{said} {reason.sentence}" if reason is not None else said,
-            hint=cause.advice if cause is not None else WHAT_TO_WRITE[change],
-            where=evidence.written(evaluation.artifact)
-            if older
-            else told_once(evidence.script.location(n) for n in made),
-            details={"reported": list(values), "measured": trusted, "tolerance": tolerance},
-            severity=Severity.HINT if fits and max(values) - trusted < _SLIGHTLY else None,
-            evidence=EvidenceKind.EVALUATION,
-        )
-    )
-
-
-def _counted_hit(evidence: Evidence, trusted: float) -> Hit:
-    """The right answers of all ranks, divided by the samples of one."""
-    ranks = len(evidence.trace.ranks)
+    names = (metric.reported_as, metric.name)
+    cause = score_cause(evidence.script, names) if change is Change.NOTHING else None
+    made = (*(cause.nodes if cause is not None else ()), *computed_at(evidence.script, names))
+    slightly = metric.gain(metric.best(values), one.measured) < _STEPS * metric.readable_step
     return Hit(
-        message=f"`metrics.json` reports a validation accuracy that is {ranks} times the {trusted:.4f} which the saved "
-        f"weights score: the right answers of {ranks} ranks were added up, and divided by the samples of one.",
-        hint="Count the samples where the right answers are counted, add up both over the ranks in one `all_reduce`, "
-        "and divide by that number instead.",
-        where=told_once(evidence.script.location(n) for n in computed_at(evidence.script)),
-        details={"measured": trusted, "times": ranks},
+        message=f"{said} {reason.sentence}" if reason is not None else said,
+        hint=cause.advice if cause is not None else WHAT_TO_WRITE[change],
+        where=evidence.written(evaluation.artifact)
+        if older
+        else told_once(evidence.script.location(n) for n in made),
+        details={"reported": list(values), "measured": one.measured, "tolerance": allowed},
+        severity=Severity.HINT if fits and slightly else None,
         evidence=EvidenceKind.EVALUATION,
     )
 
 
-def _loss_times(evidence: Evidence, evaluation: Evaluation, epoch: dict[str, float]) -> str:
-    """How often, or which part of, the trusted loss is reported, where that is the number of ranks; else ""."""
-    trusted, told = evaluation.validation.get("loss", 0.0), epoch.get("val_loss", 0.0)
+def _counted_hit(evidence: Evidence, one: _Reported) -> Hit:
+    """The right answers of all ranks, divided by the samples of one."""
+    ranks = len(evidence.trace.ranks)
+    names = (one.metric.reported_as, one.metric.name)
+    return Hit(
+        message=f"`metrics.json` reports a validation {one.metric.title} that is {ranks} times the {one.measured:.4f} "
+        f"which the saved weights score: the right answers of {ranks} ranks were added up, and divided by the samples "
+        "of one.",
+        hint="Count the samples where the right answers are counted, add up both over the ranks in one `all_reduce`, "
+        "and divide by that number instead.",
+        where=told_once(evidence.script.location(n) for n in computed_at(evidence.script, names)),
+        details={"measured": one.measured, "times": ranks},
+        evidence=EvidenceKind.EVALUATION,
+    )
+
+
+def _times(evidence: Evidence, trusted: float, told: float) -> str:
+    """How often, or which part of, a trusted mean is reported, where that is the number of ranks; else ""."""
     ranks = len(evidence.trace.ranks)
     if ranks < 2 or trusted <= 0.0 or told <= 0.0:
         return ""
@@ -217,84 +257,36 @@ def _loss_times(evidence: Evidence, evaluation: Evaluation, epoch: dict[str, flo
     return f"1/{ranks} of" if abs(told / trusted * ranks - 1) < _SAME else ""
 
 
-def _loss_hit(script: Script, evaluation: Evaluation, told: float, times: str) -> Hit:
+def _times_hit(script: Script, one: _Reported, figure: tuple[str, float, float], times: str) -> Hit:
+    """A mean that was multiplied or divided by the ranks; `figure`: what it is called, as told and as measured."""
+    title, told, measured = figure
     training = [script.names.tree(d.loop).function(d.loop) for d in script.training.draws if d.trains]
     sums = [
         c for c in script.called("all_reduce", "reduce") if script.names.tree(c).function(c) not in training
     ]
     return Hit(
-        message=f"`metrics.json` reports a validation loss of {told:.4g}: {times} the "
-        f"{evaluation.validation['loss']:.4g} that the saved weights have on the same "
-        f"{count(evaluation.num_validation, 'sample')}. A mean over one rank's samples that is added up over the ranks "
-        "is as many times too large as there are ranks; a sum that is divided once more is too small.",
+        message=f"`metrics.json` reports a validation {title} of {told:.4g}: {times} the {measured:.4g} that the saved "
+        f"weights have on the same {one.on}. A mean over one rank's samples that is added up over the ranks is as many "
+        "times too large as there are ranks; a sum that is divided once more is too small.",
         hint="Reduce the sum of the losses and the number of samples, and divide once afterwards: "
         "`totals = torch.tensor([loss_sum, num_samples])`, `dist.all_reduce(totals)`, `totals[0] / totals[1]`.",
         where=tuple(script.location(c) for c in sums[:2]),
-        details={"reported": told, "measured": evaluation.validation["loss"]},
+        details={"reported": told, "measured": measured},
         evidence=EvidenceKind.EVALUATION,
     )
 
 
-def _older(evaluation: Evaluation, epoch: int) -> str:
-    assert evaluation.reported is not None, "who asks has looked"
+def _older(one: _Reported, epoch: int) -> str:
     return (
-        f"`{evaluation.artifact}` holds the weights of epoch {epoch}: they score "
-        f"{evaluation.validation['accuracy']:.4f}, as was reported of that epoch, and `metrics.json` goes on to "
-        f"{_reported(evaluation.reported.accuracies)}. The curve ends with weights that were not saved."
+        f"`{one.evaluation.artifact}` holds the weights of epoch {epoch}: they score {one.measured:.4g}, as was "
+        f"reported of that epoch, and `metrics.json` goes on to {one.said}. The curve ends with weights that were not "
+        "saved."
     )
 
 
-def _reported(values: tuple[float, ...]) -> str:
-    last, best = values[-1], max(values)
-    return f"{last:.4g}" if last == best else f"{last:.4g} at the end and {best:.4g} at best"
-
-
-def _contradicted(evaluation: Evaluation, tolerance: float) -> str:
-    assert evaluation.reported is not None, "who asks has looked"
+def _contradicted(one: _Reported, allowed: float) -> str:
     return (
-        f"`metrics.json` reports a validation accuracy of {_reported(evaluation.reported.accuracies)}, but the saved "
-        f"weights score {evaluation.validation['accuracy']:.4f} on the same "
-        f"{count(evaluation.num_validation, 'sample')}; nothing that is reported of the last epoch, the best one or "
-        f"the one that was saved is within {tolerance:.3g} of that. The curve describes other weights or another count."
+        f"`metrics.json` reports a validation {one.metric.title} of {one.said}, but the saved weights score "
+        f"{one.measured:.4g} on the same {one.on}; nothing that is reported of the last epoch, the best one or the one "
+        f"that was saved is within {allowed:.3g} of that. The curve describes other weights or another count."
     )
-
-
-def _claimed_epochs(epochs: list[dict[str, float]]) -> set[int]:
-    """Epochs that a report stands for: the last, and the best by what it says."""
-    every = range(len(epochs))
-    found = {len(epochs) - 1, max(every, key=lambda i: epochs[i]["val_accuracy"])}
-    if all("val_loss" in epoch for epoch in epochs):
-        found.add(min(every, key=lambda i: epochs[i]["val_loss"]))
-    return found
-
-
-def _saved_epochs(evidence: Evidence, num_epochs: int) -> set[int]:
-    """Epochs behind which the scored weights were written, by their fingerprint; else behind which any file was."""
-    from grader.checks.run.loader_passes import passes_of
-
-    assert evidence.evaluation is not None, "who asks has looked"
-    sums = evidence.evaluation.sums
-    found: set[int] = set()
-    scored: set[int] = set()
-    for rank in evidence.trace.ranks:
-        begun = [p.batches[0].t for p in passes_of(rank) if p.kind == "training"]
-        for save in rank.saves:
-            epoch = sum(t < save.t for t in begun) - 1
-            if save.out and 0 <= epoch < num_epochs:
-                found.add(epoch)
-                if sums and save.sums == sums:
-                    scored.add(epoch)
-    return scored or found
-
-
-def _tolerance(evidence: Evidence) -> float:
-    from grader.checks.run.validation_passes import divided_passes
-
-    assert evidence.evaluation is not None
-    base = evidence.evaluation.tolerance
-    # Statistics of BatchNorm are each rank's own unless the wrapper sends rank 0's around before a forward pass.
-    own_statistics = any(
-        w.num_batchnorm > w.num_sync_batchnorm for r in evidence.trace.ranks for w in r.wraps
-    )
-    divided = any(divided_passes(evidence.ledger, s) for s in evidence.ledger.validation)
-    return 3 * base if own_statistics and divided else base

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.WARNING
 _GRAVE = 0.1
-"""Accuracy below which what the other preparation brings is a hint."""
+"""Of a share: what the other preparation brings below it is a hint."""
 _SAME = 0.02
 
 
@@ -59,17 +59,18 @@ def check_run(evidence: Evidence) -> Observation:
     from grader.checks.run.score_reasons import reason_of
 
     evaluation = evidence.evaluation
-    if evaluation is None or "accuracy" not in evaluation.validation:
+    if evaluation is None or not evaluation.validation:
         return not_observable("The saved weights were not scored.")
-    reason = reason_of(evaluation, evidence.script)
+    reason = reason_of(evaluation, evidence.metrics, evidence.script)
     if reason is None or not reason.about_images:
-        claims = evaluation.reported.claims if evaluation.reported is not None else ()
-        if claims and not evaluation.unexplained(None):
+        reported = evaluation.reported
+        claimed = reported is not None and any(map(reported.claims, evidence.metrics))
+        if claimed and evaluation.unexplained(evidence.metrics, {}) is None:
             return verified(
-                "What the script measured is what the saved weights score on images as the task prepares them.",
+                "What the script measured is what the saved weights score on samples as the task prepares them.",
                 EvidenceKind.EVALUATION,
             )
-        return not_observable("No other preparation of the images explains the score.")
+        return not_observable("No other preparation of the samples explains the score.")
     return flagged(_hit(evidence.script, reason))
 
 
@@ -77,22 +78,22 @@ def _hit(script: Script, reason: ScoreReason) -> Hit:
     own, other = reason.own, reason.other
     place = _place(script, own)
     said = f" {script.at(place.node)} prepares them: {script.quote(place.node)}." if place is not None else ""
-    claim = f" The script reports {reason.claim:.2f}." if reason.claim is not None else ""
+    claim = f" The script reports {reason.metric.text(reason.claim)}." if reason.claim is not None else ""
     return Hit(
         message=f"{reason.sentence}{claim}{said}",
         hint=_hint(place, own, other),
         where=(script.location(place.node),) if place is not None else (),
         details={
-            "scored": {"black": own.black, "white": own.white, "accuracy": own.accuracy},
+            "scored": {"black": own.black, "white": own.white, own.metric: own.value},
             "other": {
                 "way": other.way,
                 "black": other.black,
                 "white": other.white,
-                "accuracy": other.accuracy,
+                other.metric: other.value,
             },
             "samples": own.num_samples,
         },
-        severity=Severity.HINT if reason.gain < _GRAVE else None,
+        severity=Severity.HINT if reason.metric.share and reason.gain < _GRAVE else None,
         evidence=EvidenceKind.EVALUATION,
     )
 

@@ -1,8 +1,8 @@
 """The network has not learned enough, and nothing else is found that would explain it.
 
 ## What it finds
-Completed runs whose saved weights stay below the accuracy that the task asks for, while the ranks did what they should:
-how long they trained, at which rates, and whether the accuracy was still rising when training ended.
+Completed runs whose saved weights miss what the task asks for, while the ranks did what they should: how long they
+trained, at which rates, and whether the metric was still getting better when training ended.
 
 ## Why it matters
 Several ranks change how often weights are updated and how far each step goes: with a larger batch there are fewer steps
@@ -26,8 +26,8 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 ```
 
 ## How it is seen
-By the trusted scorer, the steps that the probe saw and the accuracies that the script reports. It is said only where no
-other fault is found in data, gradients, rates or the scored file, and costs nothing beyond the accuracy's own points.
+By the trusted scorer, the steps that the probe saw and the figures that the script reports. It is said only where no
+other fault is found in data, gradients, rates or the scored file, and costs nothing beyond the metric's own points.
 """
 
 from __future__ import annotations
@@ -52,52 +52,49 @@ EXPLAINED_BY = (
     "OPT001", "OPT002", "OPT003", "OPT004", "OPT005", "OPT006", "OPT007",
     "DIST001", "DIST006", "DIST012", "DIST013", "IO001", "SHARD001", "SHARD002", "SHARD003", "TRUST001", "TRUST002",
 )  # fmt: skip
-_RISING = 0.005
 _FEW_EPOCHS = 5
 _SMALL_RATE = 0.01
 """Of plain SGD; small networks that start from nothing mostly learn with ten times that."""
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Say how long and how fast training went, where the accuracy is too low."""
+    """Say how long and how fast training went, where a target is missed."""
     from grader.checks.run.learning_rates import curve, optimizer_places
     from grader.checks.run.replica_comparison import trainers
     from grader.checks.run.score_reasons import reason_of
     from grader.checks.run.trace_contradictions import contradictions
     from grader.model.run import Ending
 
-    evaluation, target, script = evidence.evaluation, evidence.accuracy_target, evidence.script
-    value = evaluation.hidden.get("accuracy") if evaluation is not None else None
-    if (
-        evaluation is None
-        or value is None
-        or target is None
-        or evidence.record.ending is not Ending.COMPLETED
-    ):
+    evaluation, script = evidence.evaluation, evidence.script
+    hidden = evaluation.hidden if evaluation is not None else {}
+    asked = [m for m in evidence.metrics if m.name in evidence.levels and m.name in hidden]
+    if evaluation is None or not asked or evidence.record.ending is not Ending.COMPLETED:
         return not_observable("No score was held against a target.")
-    if value >= target:
-        return verified("The saved weights reach the accuracy that is asked for.", EvidenceKind.EVALUATION)
+    metric = next((m for m in asked if not m.reached(hidden[m.name], evidence.levels[m.name])), None)
+    if metric is None:
+        return verified("The saved weights reach what is asked for.", EvidenceKind.EVALUATION)
     found = next((c for r in trainers(evidence.trace) if (c := curve(r)) is not None), None)
     if (
         found is None
-        or reason_of(evaluation, script) is not None
+        or reason_of(evaluation, evidence.metrics, script) is not None
         or any(c.held for c in contradictions(evidence))
     ):
         return not_observable("Something else explains the score, or nobody saw how the network was trained.")
     written = lines(script, [*epoch_counts(script), *rates_written(script)])
     epochs = max((len(s.epochs) for s in evidence.ledger.training), default=0)
     through = f"{count(epochs, 'epoch')}, " if epochs else ""
-    reported = evaluation.reported.accuracies if evaluation.reported is not None else ()
-    rising = len(reported) > 1 and reported[-1] > max(reported[:-1]) + _RISING
+    reported = evaluation.reported.values(metric) if evaluation.reported is not None else ()
     end = (
-        f" The reported accuracy was still rising when it ended ({reported[-2]:.3f}, then {reported[-1]:.3f})."
-        if rising
+        f" The reported {metric.title} was still getting better when it ended ({metric.text(reported[-2])}, then "
+        f"{metric.text(reported[-1])})."
+        if len(reported) > 1 and metric.gain(reported[-1], metric.best(reported[:-1])) > metric.readable_step
         else ""
     )
     return flagged(
         Hit(
-            # How far below is for the accuracy's own item to say, which rounds it for learners.
-            message=f"The network stays below the accuracy of {target:.3f} that is asked for. Training took {through}"
+            # How far off it is, is for the metric's own item to say, which rounds it for learners.
+            message=f"The network misses the {metric.title} that is asked for, "
+            f"{metric.asked(evidence.levels[metric.name])}. Training took {through}"
             f"{count(len(found.steps), 'step')}, at learning rates up to {found.peak:.3g}.{end} "
             "Nothing else was found to be wrong: it has learned too little.",
             hint=_advice(epochs, found),

@@ -13,8 +13,6 @@ from grader.model.call_site import Site
 from grader.model.run import Ending
 from grader.model.trace import Event, RankTrace
 
-_ROUNDED = 0.01
-
 
 def begun_evaluations(rank: RankTrace) -> list[Event]:
     """The beginning of each run of evaluating forward passes."""
@@ -74,10 +72,12 @@ def _none(evidence: Evidence) -> bool:
     if not ranks or evidence.record.ending is not Ending.COMPLETED or evidence.ledger.validation:
         return False
     evaluation = evidence.evaluation
-    scored = evaluation.validation.get("accuracy") if evaluation is not None else None
-    reported = evaluation.reported.accuracies if evaluation is not None and evaluation.reported else ()
-    if any(scored is None or abs(accuracy - scored) <= _ROUNDED for accuracy in reported):
-        return False
+    if evaluation is not None and evaluation.reported is not None:
+        for metric in evidence.metrics:
+            scored = evaluation.validation.get(metric.name)
+            told = evaluation.reported.values(metric)
+            if any(scored is None or abs(value - scored) <= metric.tolerance(0) for value in told):
+                return False
     return all(map(_trained_alone, ranks))
 
 

@@ -1,4 +1,4 @@
-"""Out of how many samples a reported accuracy was counted: told by the figures alone.
+"""Out of how many samples a reported share was counted: told by the figures alone.
 
 Right predictions are whole numbers, so an accuracy over 239 samples is some k/239. Where no figure is one, but each is
 some k/120, only one rank's 120 samples were counted, whatever was exchanged before.
@@ -18,11 +18,8 @@ _MIN_FIGURES = 3
 
 
 def counted_out_of(evidence: Evidence, total: int) -> bool | None:
-    """Whether all reported accuracies are counts out of so many samples; None where they can't tell."""
-    evaluation = evidence.evaluation
-    if evaluation is None or evaluation.reported is None or total < 1:
-        return None
-    figures = sorted({f for f in evaluation.reported.accuracies if 0.0 < f < 1.0})
+    """Whether all reported shares are counts out of so many samples; None where they can't tell."""
+    figures = sorted({f for f in _shares(evidence) if 0.0 < f < 1.0}) if total >= 1 else []
     if len(figures) < _MIN_FIGURES or all(abs(f - round(f, _DECIMALS)) < 1e-9 for f in figures):
         return None  # too few, or rounded for the eye
     return all(_is_count(f, total) for f in figures)
@@ -30,16 +27,22 @@ def counted_out_of(evidence: Evidence, total: int) -> bool | None:
 
 def counted_instead(evidence: Evidence, total: int, others: Iterable[int]) -> str:
     """What the figures that are no counts out of `total` are counts of, in words; "" where they are none of others."""
-    evaluation = evidence.evaluation
-    if evaluation is None or evaluation.reported is None or counted_out_of(evidence, total) is not False:
+    if counted_out_of(evidence, total) is not False:
         return ""
-    apart = [f for f in evaluation.reported.accuracies if not _is_count(f, total)]
+    apart = [f for f in _shares(evidence) if not _is_count(f, total)]
     fits = (n for n in others if n != total and all(_is_count(f, n) for f in apart))
     number = next(fits, None) if len(set(apart)) > 1 else None
     if number is None:
         return ""
-    figures = count(len(apart), "reported accuracy", "reported accuracies")
+    figures = count(len(apart), "reported figure")
     return f"{figures} are counts out of {count(number, 'sample')}"
+
+
+def _shares(evidence: Evidence) -> tuple[float, ...]:
+    """What is reported of the first metric that is a share."""
+    reported = evidence.evaluation.reported if evidence.evaluation is not None else None
+    share = next((metric for metric in evidence.metrics if metric.share), None)
+    return reported.values(share) if reported is not None and share is not None else ()
 
 
 def _is_count(figure: float, total: int) -> bool:

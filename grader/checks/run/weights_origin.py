@@ -37,7 +37,11 @@ _UNKNOWN = 1 << 30
 
 def unlearned(evidence: Evidence) -> str:
     """Weights that know the task, after steps in which little was learned."""
-    scored = evidence.evaluation.hidden.get("loss") if evidence.evaluation is not None else None
+    # Only what tells classes apart has a loss of which it is known where it begins.
+    classifies = any(metric.share for metric in evidence.metrics)
+    scored = (
+        evidence.evaluation.hidden.get("loss") if classifies and evidence.evaluation is not None else None
+    )
     ranks = trainers(evidence.trace)
     if scored is None or scored <= 0 or not ranks:
         return ""

@@ -1,15 +1,14 @@
-"""Figures of an epoch that a script reports by name, and the lines that compute the validation accuracy among them."""
+"""Figures of an epoch that a script reports by name, and the lines that compute one of them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of, start
 
 FIGURES = ("accuracy", "val_accuracy", "val_acc", "val_loss", "train_loss", "loss")
-_ACCURACIES = ("val_accuracy", "val_acc", "accuracy")
 _MEANS = ("mean", "div", "true_divide")
 _JOINING = ("cat", "concat", "stack", "sum")
 
@@ -26,33 +25,33 @@ def entries(node: ast.AST) -> Iterable[tuple[str, ast.expr]]:
                 yield keyword.arg, keyword.value
 
 
-def computed_at(script: Script) -> tuple[ast.AST, ...]:
-    """Where the accuracy that is reported comes about: divided or averaged, joined, and asked for; at most one of each.
+def computed_at(script: Script, names: Collection[str]) -> tuple[ast.AST, ...]:
+    """Where what is reported by one of these names comes about: divided or averaged, joined, asked for, once each.
 
     Where none of that is to be seen in the text, the loops that draw validation batches.
     """
-    divided = [p for p in _parts(script) if _divides(p)]
-    found: list[ast.AST] = [*divided[:1], *joined(script)[:1], *asked_for(script)[-1:]]
+    divided = [p for p in _parts(script, names) if _divides(p)]
+    found: list[ast.AST] = [*divided[:1], *joined(script, names)[:1], *asked_for(script, names)[-1:]]
     return tuple(found or [d.loop for d in script.training.draws if d.evaluates][:1])
 
 
-def asked_for(script: Script) -> list[ast.Call]:
-    """Calls of the script's own functions that the reported accuracy comes from, in the order of the text."""
-    return [p for p in _parts(script) if isinstance(p, ast.Call) and script.graph.targets(p)]
+def asked_for(script: Script, names: Collection[str]) -> list[ast.Call]:
+    """Calls of the script's own functions that that figure comes from, in the order of the text."""
+    return [p for p in _parts(script, names) if isinstance(p, ast.Call) and script.graph.targets(p)]
 
 
-def joined(script: Script) -> list[ast.Call]:
-    """Where values that the reported accuracy is made of are put together, in the order of the text."""
-    return [p for p in _parts(script) if isinstance(p, ast.Call) and name_of(p) in _JOINING]
+def joined(script: Script, names: Collection[str]) -> list[ast.Call]:
+    """Where values that that figure is made of are put together, in the order of the text."""
+    return [p for p in _parts(script, names) if isinstance(p, ast.Call) and name_of(p) in _JOINING]
 
 
-def _parts(script: Script) -> list[ast.expr]:
+def _parts(script: Script, names: Collection[str]) -> list[ast.expr]:
     values = [
         value
         for tree in script.trees
         for node in ast.walk(tree.root)
         for name, value in entries(node)
-        if name in _ACCURACIES
+        if name in names
     ]
     found = {p for value in values for p in script.values.closure(value) if isinstance(p, ast.expr)}
     return sorted(found, key=start)

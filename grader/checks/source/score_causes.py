@@ -1,4 +1,4 @@
-"""What in the text makes a reported accuracy another than that of the saved weights.
+"""What in the text makes a reported figure another than that of the saved weights.
 
 Asked only where the scorer has found that it is another; decides nothing.
 """
@@ -6,7 +6,8 @@ Asked only where the scorer has found that it is another; decides nothing.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
 
 from grader.checks.source.recorded_losses import Cause
 from grader.checks.source.reported_figures import asked_for, joined
@@ -14,10 +15,15 @@ from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import name_of
 
 
-def score_cause(script: Script) -> Cause | None:
-    """The likeliest one that the text shows; None where it shows none."""
-    known = (_full_batches, _full_batches_added, _updated_on_some_ranks, _in_the_order_of_ranks)
-    return next((cause for find in known for cause in find(script)), None)
+def score_cause(script: Script, names: Collection[str]) -> Cause | None:
+    """The likeliest one that the text shows for what is reported by one of these names; None where it shows none."""
+    causes = chain(
+        _full_batches(script),
+        _full_batches_added(script),
+        _updated_on_some_ranks(script, asked_for(script, names)),
+        _in_the_order_of_ranks(script, joined(script, names)),
+    )
+    return next(causes, None)
 
 
 def _full_batches(script: Script) -> Iterable[Cause]:
@@ -70,9 +76,8 @@ def _of_one_loader(product: ast.BinOp) -> bool:
     return any(f"len({size.removesuffix('.batch_size')})" in sides for size in sizes)
 
 
-def _updated_on_some_ranks(script: Script) -> Iterable[Cause]:
+def _updated_on_some_ranks(script: Script, asked: list[ast.Call]) -> Iterable[Cause]:
     """`if rank == 0: average.update(model)`, and all ranks score their share with `average`."""
-    asked = asked_for(script)
     if any(script.guards.partial(call) for call in asked):
         return
     scored = {
@@ -99,12 +104,12 @@ def _updated_on_some_ranks(script: Script) -> Iterable[Cause]:
             )
 
 
-def _in_the_order_of_ranks(script: Script) -> Iterable[Cause]:
+def _in_the_order_of_ranks(script: Script, made: list[ast.Call]) -> Iterable[Cause]:
     """Gathered shares that are put one behind the other, which is the data set's order of blocks alone."""
     gathered = {
         ast.unparse(call.args[0]) for call in script.called("all_gather", "all_gather_object") if call.args
     }
-    for call in joined(script):
+    for call in made:
         above = script.names.tree(call).parent.get(call)
         counts = name_of(call) == "sum" or (
             isinstance(above, ast.Attribute) and above.attr in ("sum", "mean")

@@ -50,5 +50,5 @@ def run(args: argparse.Namespace) -> int:
     task = load_task(args.task)
     with LiveView(sys.stderr) as view, Pipeline(args.runtime) as pipeline:
         calibration, path = pipeline.calibrate(task, args.runs, options=options, on_progress=view.progress)
-    print_calibration(calibration, path, as_json=args.json)
+    print_calibration(calibration, task, path, as_json=args.json)
     return EXIT_ACCEPTED

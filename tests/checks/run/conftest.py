@@ -20,6 +20,7 @@ from grader.model.calibration import Calibration
 from grader.model.call_site import Site
 from grader.model.evaluation import Evaluation
 from grader.model.file_write import FileWrite
+from grader.model.metric import ACCURACY, Metric
 from grader.model.run import Ending, Failure, Frame, RankRecord, RunRecord, Waiting
 from grader.model.submission import SourceFile, Submission
 from grader.model.task import Expected, Task
@@ -111,7 +112,8 @@ class Story:
         self.cpu_s = 5.0
         self.logs: tuple[tuple[str, str], ...] = ()
         self.evaluation: Evaluation | None = None
-        self.accuracy_target: float | None = None
+        self.metrics: tuple[Metric, ...] = (ACCURACY,)
+        self.levels: dict[str, float] = {}
         self.profile = "cpu"
         self.outputs: tuple[Any, ...] = ()
         self.loopback_bytes: int | None = None
@@ -389,7 +391,8 @@ class Story:
             logs=self.logs,
             expected=self.expected,
             scored=self.known_train is not None,
-            accuracy_target=self.accuracy_target,
+            metrics=self.metrics,
+            levels=self.levels,
         )
 
     def observation(self, code: str) -> Observation:

@@ -283,9 +283,9 @@ def test_too_little_training_is_told_with_its_epochs_and_rate(tell: Any) -> None
     reported = ReportedMetrics(({"val_accuracy": 0.2}, {"val_accuracy": 0.4}))
     story.evaluation = Evaluation(None, hidden={"accuracy": 0.4}, reported=reported)
     assert story.observation("EVAL013").state is UNSEEN
-    story.accuracy_target = 0.3
+    story.levels = {"accuracy": 0.3}
     assert story.observation("EVAL013").state is CLEAN
-    story.accuracy_target = 0.9
+    story.levels = {"accuracy": 0.9}
     (hit,) = story.observation("EVAL013").hits
     assert "still rising when it ended (0.200, then 0.400)" in hit.message
     assert [p.line for p in hit.where] == [2, 3]
