@@ -58,4 +58,4 @@ def test_scores_in_other_ways_are_by_the_same_labels(
     (workspace.outputs / "metrics.json").write_text('{"schema": 1, "epochs": [{"val_accuracy": 0.1}]}')
     found = evaluator.evaluate(tiny_task, workspace, replace(noise_data, class_labels=ROTATED))
     own = next(one for one in found.others if one.change is Change.NOTHING)
-    assert own.accuracy == 1.0
+    assert own.value == 1.0

@@ -15,6 +15,7 @@ from grader.evaluate.evaluator import Evaluator
 from grader.json_reader import read_value
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Change, Evaluation
+from grader.model.metric import ACCURACY
 from grader.run.workspace import Workspace
 from tests.evaluate.tiny import NUM_VALIDATION, make_task
 
@@ -88,16 +89,19 @@ def test_a_score_that_is_as_reported_or_good_enough_costs_nothing_more(score: An
 @pytest.mark.parametrize("reported", [(), (0.2, 1.0), (99.5,)])
 def test_images_from_0_to_255(score: Any, reported: tuple[float, ...]) -> None:
     found = score(reading(0, 255), *reported)
-    reason = reason_of(found)
+    reason = reason_of(found, (ACCURACY,))
     assert reason is not None
     assert found.others[0].change is Change.NOTHING
-    assert found.others[0].accuracy == found.validation["accuracy"]
+    assert found.others[0].value == found.validation["accuracy"]
     assert (found.others[0].black, found.others[0].white) == (-1.0, 1.0)
     assert reason.about_images
     assert (reason.other.way, reason.other.black, reason.other.white) == ("bytes as they are", 0.0, 255.0)
-    assert reason.other.accuracy == 1.0
+    assert reason.other.value == 1.0
     assert reason.other.num_samples == NUM_VALIDATION
-    assert "On images from 0 to 255 (bytes as they are) the same weights get 1.00 of 33" in reason.sentence
+    assert (
+        "On images from 0 to 255 (bytes as they are) the accuracy of the same weights is 1.000 on 33"
+        in reason.sentence
+    )
     assert "on images from -1 to 1, which is how the task prepares them" in reason.sentence
 
 
@@ -121,25 +125,25 @@ def test_weights_that_were_trained_without_normalisation(score: Any) -> None:
         loss.backward()
         optimizer.step()
     found = score(network.state_dict())
-    reason = reason_of(found)
+    reason = reason_of(found, (ACCURACY,))
     assert found.validation["accuracy"] < 0.6
     assert reason is not None
     assert (reason.other.change, reason.other.way) == (Change.RANGE, "no normalisation")
-    assert reason.other.accuracy > 0.8
+    assert reason.other.value > 0.8
 
 
 def test_running_statistics_that_lag_behind(score: Any) -> None:
     weights = reading(-1, 1)
     weights["2.running_mean"] = torch.linspace(-1e6, 1e6, 10)
     found = score(weights, 1.0)
-    reason = reason_of(found)
+    reason = reason_of(found, (ACCURACY,))
     assert reason is not None
     assert reason.other.change is Change.MODE
     assert "In training mode, where BatchNorm takes each batch's own statistics" in reason.sentence
 
 
 def test_images_that_are_turned_over(score: Any) -> None:
-    reason = reason_of(score(reading(-1, 1, turned=True), 1.0))
+    reason = reason_of(score(reading(-1, 1, turned=True), 1.0), (ACCURACY,))
     assert reason is not None
     assert (reason.other.change, reason.other.way) == (Change.LAYOUT, "rows for columns")
 
@@ -157,16 +161,16 @@ def test_the_weights_of_another_epoch(score: Any, workspace: Workspace) -> None:
     assert [one.way for one in found.others if one.change is Change.WEIGHTS] == [
         "checkpoints/epoch10.pth", "checkpoints/epoch9.pth",
     ]  # fmt: skip
-    reason = reason_of(found)
+    reason = reason_of(found, (ACCURACY,))
     assert reason is not None
-    assert (reason.other.way, reason.other.accuracy) == ("checkpoints/epoch10.pth", 1.0)
-    assert "The weights in `checkpoints/epoch10.pth` get 1.00 of 33" in reason.sentence
+    assert (reason.other.way, reason.other.value) == ("checkpoints/epoch10.pth", 1.0)
+    assert "With the weights in `checkpoints/epoch10.pth` the accuracy is 1.000 on 33" in reason.sentence
 
 
 def test_weights_that_are_bad_in_every_way_get_no_reason(score: Any) -> None:
     found = score(noise(), 0.97)
     assert found.others
-    assert reason_of(found) is None
+    assert reason_of(found, (ACCURACY,)) is None
 
 
 def test_a_preparation_that_is_no_single_factor_is_left_as_it_is(score: Any) -> None:

@@ -172,6 +172,11 @@ class _Reported:
         return [epoch for epoch in self.evaluation.reported.epochs if self.metric.reported_as in epoch]
 
     @property
+    def exactly(self) -> str:
+        """The measure, with a digit more than people are shown."""
+        return f"{self.measured:.{self.metric.decimals + 1}f}"
+
+    @property
     def on(self) -> str:
         number = self.evaluation.num_validation
         return count(number, "sample") if number else "validation data"
@@ -200,7 +205,7 @@ def _compared(evidence: Evidence, one: _Reported) -> Hit | str:
         loss, told = evaluation.validation.get("loss", 0.0), epochs[closest].get("val_loss", 0.0)
         if times := _times(evidence, loss, told):
             return _times_hit(evidence.script, one, ("loss", told, loss), times)
-        return f"Reported {values[closest]:.4g} (epoch {closest}), measured {one.measured:.4g} with the saved weights."
+        return f"Reported {values[closest]:.4g} (epoch {closest}), measured {one.exactly} with the saved weights."
     if reason is not None and reason.about_images:
         return (
             f"Reported {values[-1]:.4g}, which the saved weights come near to on images prepared as the script "
@@ -236,7 +241,7 @@ def _counted_hit(evidence: Evidence, one: _Reported) -> Hit:
     ranks = len(evidence.trace.ranks)
     names = (one.metric.reported_as, one.metric.name)
     return Hit(
-        message=f"`metrics.json` reports a validation {one.metric.title} that is {ranks} times the {one.measured:.4f} "
+        message=f"`metrics.json` reports a validation {one.metric.title} that is {ranks} times the {one.exactly} "
         f"which the saved weights score: the right answers of {ranks} ranks were added up, and divided by the samples "
         "of one.",
         hint="Count the samples where the right answers are counted, add up both over the ranks in one `all_reduce`, "
@@ -278,7 +283,7 @@ def _times_hit(script: Script, one: _Reported, figure: tuple[str, float, float],
 
 def _older(one: _Reported, epoch: int) -> str:
     return (
-        f"`{one.evaluation.artifact}` holds the weights of epoch {epoch}: they score {one.measured:.4g}, as was "
+        f"`{one.evaluation.artifact}` holds the weights of epoch {epoch}: they score {one.exactly}, as was "
         f"reported of that epoch, and `metrics.json` goes on to {one.said}. The curve ends with weights that were not "
         "saved."
     )
@@ -287,6 +292,6 @@ def _older(one: _Reported, epoch: int) -> str:
 def _contradicted(one: _Reported, allowed: float) -> str:
     return (
         f"`metrics.json` reports a validation {one.metric.title} of {one.said}, but the saved weights score "
-        f"{one.measured:.4g} on the same {one.on}; nothing that is reported of the last epoch, the best one or the one "
+        f"{one.exactly} on the same {one.on}; nothing that is reported of the last epoch, the best one or the one "
         f"that was saved is within {allowed:.3g} of that. The curve describes other weights or another count."
     )

@@ -310,7 +310,7 @@ def test_figures_of_one_share_in_spite_of_a_reduction(tell: Any) -> None:
     story.evaluation = scored(0.5, 5 / 16, 7 / 16, 9 / 16, 29 / 31)
     look = story.observation("EVAL001")
     assert look.state is FLAGGED
-    assert "3 reported accuracies are counts out of 16 samples" in look.hits[0].message
+    assert "3 reported figures are counts out of 16 samples" in look.hits[0].message
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ COUNTS = "torch.cat(parts).sum()"
             19,
             "Let all ranks run `ema.update(net)` at `train.py:19`",
         ),
-        (COUNTS, "sum(parts)", 11, "Count correct predictions and samples over all ranks"),
+        (COUNTS, "sum(parts)", 11, "Add up what is counted, and the samples, over all ranks"),
     ],
 )
 def test_what_the_text_shows_of_a_contradicted_accuracy(

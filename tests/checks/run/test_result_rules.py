@@ -287,7 +287,7 @@ def test_too_little_training_is_told_with_its_epochs_and_rate(tell: Any) -> None
     assert story.observation("EVAL013").state is CLEAN
     story.levels = {"accuracy": 0.9}
     (hit,) = story.observation("EVAL013").hits
-    assert "still rising when it ended (0.200, then 0.400)" in hit.message
+    assert "still getting better when it ended (0.200, then 0.400)" in hit.message
     assert [p.line for p in hit.where] == [2, 3]
 
 

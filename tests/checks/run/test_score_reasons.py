@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from grader.checks.run.score_reasons import reason_of
 from grader.model.evaluation import Change, Evaluation, OtherScore, ReportedMetrics
 from grader.model.finding import Severity
 from grader.model.grade import State
+from grader.model.metric import ACCURACY, Direction
 
 N = 500
 OWN = OtherScore(Change.NOTHING, "the task's own way", 0.1, N, -1.0, 1.0)
@@ -20,8 +22,8 @@ def evaluation(*changed: OtherScore, reported: tuple[float, ...] = (), own: Othe
     return Evaluation(
         None,
         artifact="model.pt",
-        hidden={"accuracy": own.accuracy},
-        validation={"accuracy": own.accuracy},
+        hidden={"accuracy": own.value},
+        validation={"accuracy": own.value},
         num_hidden=900,
         num_validation=1000,
         reported=ReportedMetrics(epochs) if epochs else None,
@@ -38,7 +40,7 @@ def in_training_mode(accuracy: float) -> OtherScore:
 
 
 def chosen(found: Evaluation) -> Change | None:
-    reason = reason_of(found)
+    reason = reason_of(found, (ACCURACY,))
     return reason.other.change if reason is not None else None
 
 
@@ -48,8 +50,8 @@ def test_without_a_report_a_clear_margin_decides() -> None:
     own = OtherScore(Change.NOTHING, "the task's own way", 0.7, N, -1.0, 1.0)
     assert chosen(evaluation(without_normalisation(0.9), own=own)) is None
     assert chosen(evaluation()) is None
-    assert reason_of(Evaluation(None)) is None
-    assert reason_of(None) is None
+    assert reason_of(Evaluation(None), (ACCURACY,)) is None
+    assert reason_of(None, (ACCURACY,)) is None
 
 
 def test_training_mode_hides_how_images_are_prepared_and_comes_second() -> None:
@@ -97,9 +99,12 @@ def test_the_line_that_prepares_images_is_named(tell: Any, written: str, line: i
     (hit,) = look.hits
     assert look.state is State.CONTRADICTED
     assert [place.line for place in hit.where] == ([line] if line else [])
-    assert "On images from 0 to 1 (no normalisation) the same weights get 0.98 of 500" in hit.message
-    assert "0.10 on images from -1 to 1" in hit.message
-    assert "The script reports 0.98." in hit.message
+    assert (
+        "On images from 0 to 1 (no normalisation) the accuracy of the same weights is 0.980 on 500"
+        in hit.message
+    )
+    assert "0.100 on images from -1 to 1" in hit.message
+    assert "The script reports 0.980." in hit.message
     assert hint in hit.hint
     assert story.observation("EVAL007").state is State.VERIFIED
 
@@ -152,12 +157,30 @@ def test_a_report_is_told_why_it_differs(tell: Any) -> None:
     story = tell.honest()
     story.evaluation = evaluation(in_training_mode(0.96), reported=(0.97,))
     (hit,) = story.observation("EVAL007").hits
-    assert (
-        "In training mode, where BatchNorm takes each batch's own statistics, the same weights" in hit.message
-    )
+    assert "each batch's own statistics, the accuracy of the same weights is 0.960" in hit.message
     assert hit.hint.startswith("Call `model.eval()`")
     older = OtherScore(Change.WEIGHTS, "epoch_9.pt", 0.97, N, -1.0, 1.0)
     story.evaluation = evaluation(older, reported=(0.97,))
     (hit,) = story.observation("EVAL007").hits
-    assert "The weights in `epoch_9.pt` get 0.97 of 500 validation samples right" in hit.message
+    assert "With the weights in `epoch_9.pt` the accuracy is 0.970 on 500 validation samples" in hit.message
     assert hit.hint.startswith("Overwrite the file")
+
+
+def test_a_metric_that_is_better_when_it_is_less_is_explained_by_what_lowers_it(tell: Any) -> None:
+    errors = replace(ACCURACY, name="mse", title="mean squared error", direction=Direction.MIN, share=False)
+    own = OtherScore(Change.NOTHING, "the task's own way", 1.2, 0, metric="mse")
+    better, worse = (
+        OtherScore(Change.WEIGHTS, "epoch_9.pt", value, 0, metric="mse") for value in (0.42, 1.9)
+    )
+    found = Evaluation(None, artifact="model.pt", hidden={"mse": 1.2}, validation={"mse": 1.2})
+    told = replace(found, reported=ReportedMetrics(({"val_accuracy": 0.4},)))
+    reason = reason_of(replace(told, others=(own, worse, better)), (errors,))
+    assert reason is not None
+    assert reason.sentence == (
+        "With the weights in `epoch_9.pt` the mean squared error is 0.420, and with those in `model.pt`, which are "
+        "scored, 1.200."
+    )
+    assert reason_of(replace(told, others=(own, worse)), (errors,)) is None
+    assert reason_of(replace(found, others=(own, better)), (errors,)) is None, (
+        "nothing says how much is right"
+    )

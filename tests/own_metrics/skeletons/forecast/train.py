@@ -1,0 +1,3 @@
+"""Foretells temperatures, on one device."""
+
+print("start here")
