@@ -236,12 +236,8 @@ def _event_line(event: EventAnswer) -> str:
     data = event.data
     if event.kind == "epoch":
         of = f" of {data['of']}" if data.get("of") else ""
-        figures = [
-            f"{name} {data[name]:.4g}"
-            for name in ("loss", "accuracy")
-            if isinstance(data.get(name), int | float)
-        ]
-        return one_line(f"epoch {data.get('epoch')}{of} {' '.join(figures)}".strip())
+        loss = f" loss {data['loss']:.4g}" if isinstance(data.get("loss"), int | float) else ""
+        return one_line(f"epoch {data.get('epoch')}{of}{loss}")
     if event.kind == "log":
         lines = [line for line in str(data.get("text", "")).splitlines() if line.strip()]
         return one_line(f"rank {data.get('rank')}: {lines[-1]}") if lines else ""

@@ -100,7 +100,7 @@ class LiveEvents:
         latest = (progress.epoch, max(progress.steps, default=0) // 10)
         if latest != self._epoch:
             self._epoch = latest
-            data = {"epoch": progress.epoch, "of": None, "loss": progress.loss, "accuracy": None}
+            data = {"epoch": progress.epoch, "of": None, "loss": progress.loss}
             # Of many that come between two publications the newest says it all.
             if self._events and self._events[-1][0] == "epoch":
                 self._events.pop()

@@ -88,7 +88,7 @@ def addresses(served: Served) -> dict[str, tuple[str | None, str]]:
         lease.lease_token,
         [
             ("phase", {"phase": "run"}),
-            ("epoch", {"epoch": 2, "of": 6, "loss": 0.51, "accuracy": None}),
+            ("epoch", {"epoch": 2, "of": 6, "loss": 0.51}),
             ("log", {"rank": 0, "stream": "stdout", "text": said}),
             ("log", {"rank": 1, "stream": "stderr", "text": said}),
         ],
@@ -286,7 +286,7 @@ def test_the_live_page_follows_survives_a_reload_and_comes_back_after_an_outage(
             lease.lease_token,
             [
                 ("phase", {"phase": "run"}),
-                ("epoch", {"epoch": number, "of": 9, "loss": 1 / number, "accuracy": None}),
+                ("epoch", {"epoch": number, "of": 9, "loss": 1 / number}),
                 ("log", {"rank": 1, "stream": "stdout", "text": f"line {number}\n"}),
             ],
         )
@@ -335,7 +335,7 @@ def test_a_run_that_says_nothing_is_told_to_be_silent(served: Served, windows: W
     page.wait_for_selector("[data-step=run][aria-current=step]")
     page.clock.run_for(7_000)
     page.wait_for_selector("#now-line:has-text('Nothing was heard of the ranks for 6 s.')")
-    tell("epoch", epoch=1, of=9, loss=0.5, accuracy=None)
+    tell("epoch", epoch=1, of=9, loss=0.5)
     page.wait_for_selector("#now-line:has-text('Epoch 1 of 9')")
     page.clock.run_for(13_000)
     page.wait_for_selector(

@@ -33,7 +33,6 @@ class EpochProgress:
     number: int
     of: int | None
     loss: float | None
-    accuracy: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def _fold(done: _Folding, at: datetime, kind: str, data: dict[str, Any]) -> None
     elif kind == "phase" and data["phase"] in PHASES:
         done.enter(data["phase"], at)
     elif kind == "epoch" and isinstance(data["epoch"], int):
-        done.epoch = EpochProgress(data["epoch"], data["of"], data["loss"], data["accuracy"])
+        done.epoch = EpochProgress(data["epoch"], data["of"], data["loss"])
     elif kind == "log" and isinstance(data["rank"], int) and isinstance(data["text"], str):
         pieces = done.logs.setdefault(data["rank"], [])
         pieces.append((str(data["stream"]), data["text"]))

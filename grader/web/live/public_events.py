@@ -19,7 +19,7 @@ _FIELDS = {
     "claimed": ("tries",),
     "requeued": (),
     "phase": ("phase",),
-    "epoch": ("epoch", "of", "loss", "accuracy"),
+    "epoch": ("epoch", "of", "loss"),
     "log": ("rank", "stream", "text"),
     "cancel_requested": (),
     "cancelled": (),

@@ -110,7 +110,6 @@ const on = {
   epoch: (data) => {
     const parts = [`Epoch ${data.epoch}${data.of ? ` of ${data.of}` : ""}`];
     if (data.loss !== null) parts.push(`loss ${number(data.loss)}`);
-    if (data.accuracy !== null) parts.push(`accuracy ${number(data.accuracy)}`);
     say(`${parts.join(", ")}.`);
     epochs.hidden = !data.of;
     if (data.of) { epochs.max = data.of; epochs.value = data.epoch; }
