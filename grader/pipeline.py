@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from grader.catalog.datasets import find_dataset
+from grader.catalog.kept_tasks import keep_task
 from grader.checks.diagnosis import load_explanations
 from grader.checks.limited_reading import BEFORE_RUN, problem_within
 from grader.checks.rule import load_rules
@@ -174,6 +175,7 @@ class Pipeline:
         problem = problem_within(BEFORE_RUN, submission)
         runs = problem is None
         calibration = self._reference(setting, on_progress) if runs else None
+        keep_task(task)
         workspace = new_workspace(task.name, submission, out)
         facts = replace(self._facts(setting, submission), unread=problem.unread if problem else None)
         write_facts(facts, workspace)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grader.catalog.tasks import find_tasks
 from grader.errors import TaskError, UsageError
 from grader.model.course import Course, CourseItem
+from grader.settings import tasks_dir
 
 if TYPE_CHECKING:
     from grader.catalog.course_schema import CourseTable
@@ -29,9 +30,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minute
 
 def course_files() -> tuple[Path, ...]:
     """All course files in the folder of tasks, `course.toml` first, the others by name."""
-    from grader.settings import settings
-
-    found = sorted(settings().tasks_dir.glob("*.toml"), key=lambda p: (p.name != DEFAULT, p.name))
+    found = sorted(tasks_dir().glob("*.toml"), key=lambda p: (p.name != DEFAULT, p.name))
     return tuple(p for p in found if not p.name.startswith("."))
 
 
@@ -88,9 +87,7 @@ def _duration(text: object) -> timedelta | None:
 
 
 def _find(path: Path | None) -> Path:
-    from grader.settings import settings
-
-    folder = settings().tasks_dir
+    folder = tasks_dir()
     wanted = path if path is not None else folder / DEFAULT
     for candidate in (wanted, folder / wanted, folder / f"{wanted}.toml"):
         if candidate.is_file():
@@ -103,10 +100,8 @@ def _find(path: Path | None) -> Path:
 
 def _profiles(task: str) -> tuple[str, ...]:
     """Names of a task's profiles, from its file as written; whatever else is wrong with it is not our matter."""
-    from grader.settings import settings
-
     try:
-        raw = tomllib.loads((settings().tasks_dir / task / "task.toml").read_text(encoding="utf-8"))
+        raw = tomllib.loads((tasks_dir() / task / "task.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
     found = raw.get("profiles")

@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import hashlib
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from grader.model.promise import PromisedSubmission
 from grader.model.syntax_tree import parse_text
 from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Task
 from grader.plugins.sources import COURSE_FOLDERS
+from grader.settings import tasks_dir
 
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
@@ -36,9 +38,7 @@ def find_tasks() -> tuple[str, ...]:
     Raises:
         UsageError: there is no folder of tasks.
     """
-    from grader.settings import settings
-
-    folder = settings().tasks_dir
+    folder = tasks_dir()
     if not folder.is_dir():
         raise UsageError(f"There is no folder of tasks at {folder}. Set GRADER_TASKS_DIR to one.")
     return tuple(
@@ -50,23 +50,44 @@ def find_tasks() -> tuple[str, ...]:
     )
 
 
-def load_task(name: str) -> Task:
+def load_task(name: str, version: str | None = None) -> Task:
     """Load one task.
 
+    Args:
+        name: of its folder.
+        version: which one; None: as its folder is now.
+
     Raises:
-        UsageError: there is no such task; the text lists those there are.
+        UsageError: there is no such task, and the text lists those there are; or that version was never kept here.
         TaskError: the task's author has to mend something; the text names every problem with its line.
     """
+    from grader.catalog import kept_tasks
+
+    kept = None if version is None else kept_tasks.load_kept(name, version)
+    if kept is not None:
+        return kept
     folder = task_folder(name)
-    return load_task_folder(folder, skeleton_folder(folder))
+    task = load_task_folder(folder, skeleton_folder(folder))
+    if version not in (None, task.version):
+        raise UsageError(
+            f"Of the task {name} version {version[:12]} is wanted, which was never kept here; its folder is at "
+            f"{task.version[:12]} now."
+        )
+    return task
 
 
 def skeleton_folder(task: Path) -> Path:
-    """Where a task's skeleton lies: `skeleton` in its folder, or its name in the folder of skeletons."""
+    """Where a task's skeleton lies: `skeleton` in its folder, or its name in the folder of skeletons.
+
+    Of a course that is looked at where it lies, that folder is the one beside its folder of tasks.
+    """
     from grader.settings import settings
 
-    beside = task / "skeleton"
-    return beside if beside.is_dir() else settings().skeletons_dir / task.name
+    inside, beside = task / "skeleton", task.parent.parent / "skeletons" / task.name
+    if inside.is_dir():
+        return inside
+    foreign = task.parent.absolute() != settings().tasks_dir.absolute()
+    return beside if foreign and beside.is_dir() else settings().skeletons_dir / task.name
 
 
 def tasks_with_own_data() -> tuple[Task, ...]:
@@ -90,9 +111,16 @@ def task_folder(name: str) -> Path:
         hint = f" Did you mean {close[0]}?" if close else ""
         there = f" The tasks are: {', '.join(names)}." if names else " There are no tasks yet."
         raise UsageError(f"There is no task {name!r}.{hint}{there}")
+    return tasks_dir() / name
+
+
+def skeleton_of(folder: Path) -> Path:
+    """Where the skeleton of a task lies: in the task's folder, beside the folder of tasks, or where settings say."""
     from grader.settings import settings
 
-    return settings().tasks_dir / name
+    beside = (folder / "skeleton", folder.parent.parent / "skeletons" / folder.name)
+    wanted = settings().skeletons_dir / folder.name
+    return next((place for place in beside if place.is_dir()), wanted)
 
 
 def load_task_folder(folder: Path, skeleton: Path) -> Task:
@@ -185,13 +213,22 @@ def _evaluate_problems(path: Path, wanted: list[str]) -> list[str]:
     return [f"evaluate.py: defines no function `{name}`; add it." for name in names if name not in defined]
 
 
+def version_files(folder: Path, skeleton: Path) -> Iterator[tuple[str, str, Path]]:
+    """All that makes a version: (part, path within it, file); parts are `task`, `skeleton`, `rules` and `diagnoses`.
+
+    Submissions prove a task and change nothing for who is judged by it.
+    """
+    beside = tuple((name, folder.parent / name) for name in COURSE_FOLDERS)
+    for part, root in (("task", folder), ("skeleton", skeleton), *beside):
+        for path in task_files(root):
+            yield part, path.relative_to(root).as_posix(), path
+
+
 def _version(folder: Path, skeleton: Path) -> str:
     sha = hashlib.sha256()
-    for top, root in ((b"task", folder), (b"skeleton", skeleton)):
-        for path in task_files(root):
-            parts = path.relative_to(root).parts
-            name, content = "/".join(parts).encode(), path.read_bytes()
-            sha.update(b"%s %d %d\n" % (top, len(name), len(content)) + name + content)
+    for part, relative, path in version_files(folder, skeleton):
+        name, content = relative.encode(), path.read_bytes()
+        sha.update(b"%s %d %d\n" % (part.encode(), len(name), len(content)) + name + content)
     return sha.hexdigest()
 
 

@@ -82,7 +82,9 @@ def stamp(sources: Sources) -> Stamp:
     """Differs where plug-ins have to be loaded anew: another path of modules, another file of the course."""
     files = [(file.path, file.path.stat()) for file in _of_course(sources)[0]]
     own = tuple((str(path), found.st_mtime_ns, found.st_size) for path, found in files)
-    return (tuple(sys.path), str(tasks_dir()), own)
+    # Courses without plug-ins have the same ones, so that a service loads them once for all.
+    folder = tasks_dir() / sources.folder if sources.folder else None
+    return (tuple(sys.path), str(folder) if folder is not None and folder.is_dir() else "", own)
 
 
 def foreign_files(*kinds: Sources) -> tuple[Path, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from grader.catalog.kept_tasks import tasks_folder
 from grader.checks.limited_reading import read_within
 from grader.checks.lint import lint_script
 from grader.checks.readiness import steps_for
@@ -22,6 +23,7 @@ from grader.model.task import Task
 from grader.plugins.garbage import without_collections
 from grader.readers import ReadingLimits
 from grader.report.cards import COSTS, costs_of, weigh
+from grader.settings import in_course
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
         task: what it is held against; submission: what is read.
         profile: where it would be judged; the task's first where it has none of that name.
     """
-    with without_collections():
+    # A reader is a process of its own, which knows the rules of no course but by its task.
+    with in_course(tasks_folder(task)), without_collections():
         script = parse(submission)
         if script.syntax_errors:
             return Reading(lint_script(script), ())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Paths of one attempt below `root`.
+    """Paths of one attempt below `root`; `scored_by`: the version of the task by which it was scored anew, "": none.
 
     `submission/`, `attempt.json` go in; `record.json`, `trace/rank<r>.trace`, `logs/rank<r>.out`, `logs/rank<r>.err`,
     `stacks/rank<r>.<n>.txt`, `outputs/` come from the run; `evaluation.json` from the scorer; `calibration.json` is the
@@ -19,6 +19,7 @@ class Workspace:
     """
 
     root: Path
+    scored_by: str = ""
 
     @property
     def submission(self) -> Path:
@@ -47,7 +48,7 @@ class Workspace:
     @property
     def evaluation(self) -> Path:
         """The scorer's result: JSON."""
-        return self.root / "evaluation.json"
+        return self.root / (f"evaluation-{self.scored_by[:12]}.json" if self.scored_by else "evaluation.json")
 
     @property
     def calibration(self) -> Path:

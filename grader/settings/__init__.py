@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +30,7 @@ BUILT_IN = _INSTALLED if _INSTALLED.is_dir() else CHECKOUT
 installed package."""
 
 COURSE_FILE = "course.toml"
+_course: ContextVar[Path | None] = ContextVar("course", default=None)
 
 
 @cache
@@ -62,12 +66,14 @@ def draw_files() -> None:
 
 
 def tasks_dir() -> Path:
-    """The folder of tasks that the environment names, or that one stands in, or else the built-in one.
+    """The folder of tasks: of `in_course`, or that the environment names, or that one stands in, or the built-in one.
 
     Raises:
         UsageError: one stands in somebody else's course. Its rules are programs, which must not run because of where
             one happens to be.
     """
+    if (chosen := _course.get()) is not None:
+        return chosen
     if settings.cache_info().currsize:
         return settings().tasks_dir
     told = given("tasks_dir")
@@ -83,6 +89,16 @@ def tasks_dir() -> Path:
             f"If you trust it: export GRADER_TASKS_DIR={found}"
         )
     return found
+
+
+@contextmanager
+def in_course(tasks: Path) -> Iterator[None]:
+    """Meanwhile this folder of tasks is meant, and the rules beside them: a kept version's, or a foreign course's."""
+    before = _course.set(tasks)
+    try:
+        yield
+    finally:
+        _course.reset(before)
 
 
 def course_given() -> bool:

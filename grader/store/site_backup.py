@@ -20,7 +20,7 @@ from grader.errors import InfraError, UsageError
 from grader.store import database_backup
 from grader.store.database import Store
 from grader.store.files import DatabaseFiles, FileDamagedError, FileMissingError, FileStore
-from grader.store.tables import ArtifactRow
+from grader.store.tables import ArtifactRow, TaskVersionRow
 
 _DATABASE, _FILES = "database", "files/"
 
@@ -116,12 +116,14 @@ def restore_site(store: Store, files: FileStore, source: Path, *, replace: bool 
 
 
 def _known(store: Store, files: FileStore) -> list[str]:
-    """Digests of what attempts left, where that lies beside the database."""
+    """Digests of what attempts left and of kept tasks, where these lie beside the database."""
     if isinstance(files, DatabaseFiles):
         return []
     with store.read() as connection:
         return list(
-            connection.execute(select(ArtifactRow.digest).distinct().order_by(ArtifactRow.digest)).scalars()
+            connection.execute(
+                select(ArtifactRow.digest).union(select(TaskVersionRow.digest)).order_by("digest")
+            ).scalars()
         )
 
 

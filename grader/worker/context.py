@@ -8,6 +8,7 @@ from pathlib import Path
 from grader.settings.schema import Settings
 from grader.store.claims import needs_of
 from grader.worker.shared_state import SharedState
+from grader.worker.time_left import TimeLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class WorkerContext:
         server: address of the service that it asks; "": it asks the database.
         polls: whether it asks for attempts by itself, instead of waiting for messages that say that there are some.
         until: when it has to have finished, in seconds since 1970; None: it stays.
+        limits: how long runs may take, where it has to have finished.
     """
 
     worker: str
@@ -34,6 +36,7 @@ class WorkerContext:
     server: str = ""
     polls: bool = False
     until: float | None = None
+    limits: TimeLimits = ()
 
     @property
     def subscribed_needs(self) -> tuple[str, ...]:

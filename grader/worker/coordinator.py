@@ -62,6 +62,17 @@ class Coordinator(Protocol):
             AttemptLeaseLostError: where that can be told.
         """
 
+    def packed_task(self, claimed: Claimed) -> bytes | None:
+        """The task that it is judged by, packed at its version; None: nobody kept that version.
+
+        Raises:
+            AttemptLeaseLostError: where that can be told.
+            InfraError: it was kept and cannot be read.
+        """
+
+    def time_limits(self) -> tuple[tuple[str, str, float], ...]:
+        """(task, profile, seconds that a run may take) of all that courses set."""
+
     def heartbeat(self, claimed: Claimed, phase: str) -> HeartbeatAnswer:
         """Say that it is judged, and how far that is; prolongs the lease."""
 

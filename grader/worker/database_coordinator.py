@@ -8,7 +8,16 @@ from typing import Any
 
 from grader.model.submission import Submission
 from grader.settings.schema import Settings
-from grader.store import attempt_endings, attempts, claims, events, outbox, queue, submissions
+from grader.store import (
+    attempt_endings,
+    attempts,
+    claims,
+    events,
+    outbox,
+    queue,
+    submissions,
+    task_versions,
+)
 from grader.store.attempt_endings import AttemptEnding, StoredFile
 from grader.store.claims import Claimed, HeartbeatAnswer, Idle
 from grader.store.database import Store, StoreUnavailableError
@@ -51,6 +60,14 @@ class DatabaseCoordinator:
     def source_of(self, claimed: Claimed) -> Submission | None:
         """The files that it judges."""
         return submissions.source_of(self._store, claimed.attempt_id)
+
+    def packed_task(self, claimed: Claimed) -> bytes | None:
+        """The task that it is judged by."""
+        return task_versions.packed_version(self._store, self._files, claimed.task_version)
+
+    def time_limits(self) -> tuple[tuple[str, str, float], ...]:
+        """What runs may take."""
+        return task_versions.time_limits(self._store)
 
     def heartbeat(self, claimed: Claimed, phase: str) -> HeartbeatAnswer:
         """Say that it is judged."""

@@ -1,9 +1,9 @@
 """One claimed attempt: the task at its version, the submission's files, the run and its judging, the reports.
 
 Knows nothing of leases; whoever calls it holds one. An attempt names the version of the task that its course set when
-it was handed in. A worker whose task folder is another version refuses it (another worker, or a folder that is brought
-up to date meanwhile, may do better): judging it by other terms than those that the learner read would be wrong, and
-keeping old versions would judge by terms that the author has withdrawn.
+it was handed in, and is judged by the copy that was kept of it, whatever has become of the task's folder since. Of a
+version that nobody kept, before there were copies, a worker needs the folder: one whose folder is another version
+refuses it, as judging by other terms than those that the learner read would be wrong.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.catalog.kept_tasks import load_kept, tasks_folder, unpack_task
 from grader.catalog.tasks import load_task
-from grader.errors import InfraError
+from grader.errors import InfraError, UsageError
 from grader.model.grade import Grade, Verdict
 from grader.model.run_options import Options
 from grader.model.task import Task
 from grader.pipeline import Pipeline
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
+from grader.settings import in_course
 from grader.store import grades
 from grader.store.attempt_endings import MAX_TRIES, StoredFile
 from grader.store.claims import Claimed
@@ -31,7 +33,7 @@ from grader.worker.shared_state import SharedState
 
 
 class OtherVersionError(InfraError):
-    """This worker has another version of the task than the attempt names."""
+    """The version that the attempt names was never kept, and this worker's folder is at another one."""
 
 
 class FilesGoneError(InfraError):
@@ -74,39 +76,47 @@ def execute_attempt(
         AttemptLeaseLostError, StoreUnavailableError: what the coordinator answered, or that it did not.
         AttemptAborted: the heartbeat said so; every process of the run is dead.
     """
-    task = task_of(claimed)
+    task = task_of(claimed, coordinator, shared)
     submission = insist(lambda: coordinator.source_of(claimed), shared)
     if submission is None:
         raise FilesGoneError("the submission's files are no longer in the store")
     options = Options(profile=claimed.profile, last_try=claimed.tries >= MAX_TRIES)
-    live.set_time_limit(pipeline.setting(task, options).profile.limits.wall_s)
-    attempt, workspace = pipeline.grade(
-        task, submission, options=options, on_progress=heartbeat.on_progress, out=folder
-    )
-    if attempt.grade.verdict is Verdict.JUDGE_ERROR:
-        raise FailedToJudgeError(attempt.grade.verdict_reason)
-    live.enter("report")
-    heartbeat.raise_if_aborted()
 
     def keep(name: str, data: bytes) -> StoredFile:
         return insist(lambda: coordinator.keep_file(claimed, name, data), shared)
 
-    stored = artifacts.store_artifacts(keep, attempt, workspace)
-    document = to_json(attempt.grade, audience=Audience.STAFF)
+    with in_course(tasks_folder(task)):
+        live.set_time_limit(pipeline.setting(task, options).profile.limits.wall_s)
+        attempt, workspace = pipeline.grade(
+            task, submission, options=options, on_progress=heartbeat.on_progress, out=folder
+        )
+        if attempt.grade.verdict is Verdict.JUDGE_ERROR:
+            raise FailedToJudgeError(attempt.grade.verdict_reason)
+        live.enter("report")
+        heartbeat.raise_if_aborted()
+        stored = artifacts.store_artifacts(keep, attempt, workspace)
+        document = to_json(attempt.grade, audience=Audience.STAFF)
     return ExecutedAttempt(grades.new_grade(attempt.grade, document), stored, attempt.grade)
 
 
-def task_of(claimed: Claimed) -> Task:
-    """The task that an attempt is judged by.
+def task_of(claimed: Claimed, coordinator: Coordinator, shared: SharedState) -> Task:
+    """The task that an attempt is judged by: the copy that was kept of its version, fetched where it is not here yet.
 
     Raises:
-        OtherVersionError: the folder here is of another version.
+        OtherVersionError: nobody kept that version, and no folder here is at it.
+        TaskError: this grader cannot read it. InfraError: the copy is damaged.
+        AttemptLeaseLostError, StoreUnavailableError: what the coordinator answered, or that it did not.
     """
-    task = load_task(claimed.task)
-    if task.version != claimed.task_version:
+    name, version = claimed.task, claimed.task_version
+    if (kept := load_kept(name, version)) is not None:
+        return kept
+    packed = insist(lambda: coordinator.packed_task(claimed), shared)
+    if packed is not None:
+        return unpack_task(name, version, packed)
+    try:
+        return load_task(name, version)
+    except UsageError as error:
         raise OtherVersionError(
-            f"the folder of task {task.name} here is version {task.version[:12]}, the attempt was handed in for "
-            f"{claimed.task_version[:12]}: bring the folders of all workers up to date, set the task in the course "
-            "again, then regrade"
-        )
-    return task
+            f"{error} Bring the folders of all workers to that version, or set the task in the course again, which "
+            "keeps it, then regrade"
+        ) from error

@@ -99,6 +99,16 @@ class HttpCoordinator:
         found = self._ask("GET", _place(claimed, "/source"))["submission"]
         return None if found is None else read_value(Submission, found)
 
+    def packed_task(self, claimed: Claimed) -> bytes | None:
+        """The task that it is judged by."""
+        return self._fetch(_place(claimed, "/task"))
+
+    def time_limits(self) -> tuple[tuple[str, str, float], ...]:
+        """What runs may take."""
+        return tuple(
+            (task, profile, wall_s) for task, profile, wall_s in self._ask("GET", f"{_API}/limits")["limits"]
+        )
+
     def heartbeat(self, claimed: Claimed, phase: str) -> HeartbeatAnswer:
         """Say that it is judged."""
         said = {"phase": phase, "lease_s": self._lease_s}
@@ -175,17 +185,28 @@ class HttpCoordinator:
             FileTooLargeError: it is 413. UsageError: this worker is not let in.
             InfraError: the service understands it differently.
         """
-        if time.monotonic() < self._not_before:
-            raise StoreUnavailableError(f"{self._url} asks to wait")
         kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
         # Plain ASCII: what scripts print may hold halves of characters.
         content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         headers = {} if content is None else {"Content-Type": kind}
+        return self._read(self._response(method, place, content=content, headers=headers))
+
+    def _fetch(self, place: str) -> bytes | None:
+        """Bytes; None where there are none. Raises what `_ask` raises."""
+        response = self._response("GET", place)
+        if response.status_code == 204:
+            return None
+        if not response.is_success:
+            self._read(response)
+        return response.content
+
+    def _response(self, method: str, place: str, **request: Any) -> httpx.Response:
+        if time.monotonic() < self._not_before:
+            raise StoreUnavailableError(f"{self._url} asks to wait")
         try:
-            response = self._http.request(method, place, content=content, headers=headers)
+            return self._http.request(method, place, **request)
         except httpx.TransportError as error:
             raise StoreUnavailableError(f"{self._url} does not answer ({reason_of(error)})") from error
-        return self._read(response)
 
     def _read(self, response: httpx.Response) -> dict[str, Any]:
         status = response.status_code

@@ -121,7 +121,7 @@ class AttemptProcessor:
 
     def _claim(self, lane: Lane | None) -> Claimed | None:
         until = self._context.until
-        chosen = None if until is None else fitting(until - time.time())
+        chosen = None if until is None else fitting(until - time.time(), self._context.limits)
         claimed = self._coordinator.claim(self._context.claimable_needs, lane, chosen)
         return None if isinstance(claimed, Idle) else claimed
 

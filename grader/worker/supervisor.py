@@ -39,7 +39,7 @@ from grader.worker.coordinators import open_coordinator
 from grader.worker.health import health_problems
 from grader.worker.health_reporter import report_health
 from grader.worker.shared_state import SharedState, ShutdownStage
-from grader.worker.time_left import fitting
+from grader.worker.time_left import TimeLimits, fitting, read_time_limits
 from grader.worker.worker_process import run_worker_process
 
 SHUTDOWN_S = 25.0
@@ -96,14 +96,18 @@ class WorkerSupervisor:
         """Touches nothing yet.
 
         Raises:
-            UsageError: there is nothing that this host could take, the broker's address is none, or tasks are to be
-                chosen by their limits and there are none.
+            UsageError: there is nothing that this host could take, or the broker's address is none.
+            StoreUnavailableError: tasks are to be chosen by their limits, and nobody tells these.
         """
         if not options.polls:
             configuration(settings.broker)
+        self._limits: TimeLimits = ()
         if options.until is not None:
-            # Read here once, for all processes.
-            fitting(0.0)
+            coordinator = open_coordinator(settings, options.name, options.server)
+            try:
+                self._limits = read_time_limits(coordinator)
+            finally:
+                coordinator.close()
         self._options = options
         self._settings = settings
         self._shared = SharedState()
@@ -141,6 +145,7 @@ class WorkerSupervisor:
             server=options.server,
             polls=options.polls,
             until=options.until,
+            limits=self._limits,
         )
         children = [
             _ChildProcess(
@@ -177,7 +182,7 @@ class WorkerSupervisor:
         if (
             options.until is not None
             and idle_s > _BETWEEN_ATTEMPTS_S
-            and not fitting(options.until - time.time())
+            and not fitting(options.until - time.time(), self._limits)
         ):
             _log.info("no time left for another attempt")
             return True

@@ -21,6 +21,7 @@ from grader.store.tables.queue import GateRow, TurnRow, WorkerRow
 from grader.store.tables.review import CommentRow, OverrideRow
 from grader.store.tables.standing import StandingRow
 from grader.store.tables.submission import SourceRow, SubmissionRow
+from grader.store.tables.task_version import TaskVersionRow
 
 __all__ = [
     "ApiTokenRow",
@@ -47,6 +48,7 @@ __all__ = [
     "SourceRow",
     "StandingRow",
     "SubmissionRow",
+    "TaskVersionRow",
     "TurnRow",
     "WorkerRow",
 ]

@@ -16,6 +16,7 @@ class CourseRow(Base):
         name: unique short name, as it stands in addresses.
         about: what the course says of itself; None: what its course file says.
         closed_at: nothing is handed in any more.
+        source: where it came from, as people read it; None: from the folder of tasks, whose changes are offered to it.
         time_zone: IANA name of the zone in which staff writes dates, None for UTC. Dates are kept in UTC.
     """
 
@@ -28,3 +29,4 @@ class CourseRow(Base):
     closed_at: Mapped[datetime | None]
     time_zone: Mapped[str | None] = mapped_column(SafeString(64))
     about: Mapped[str | None]
+    source: Mapped[str | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ForeignKey, UniqueConstraint
+from sqlalchemy import ForeignKey, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from grader.store.tables.base import Base, Digest, Id, SafeString, one_of
@@ -26,7 +26,7 @@ class CourseTaskRow(Base):
     """One task of one course.
 
     Attributes:
-        task, version: name and pinned version of the task's folder.
+        task, version: name and pinned version of the task; offered_version: a newer one that waits for the staff.
         profile, need: where it runs (`cpu`, `gpu`) and what an attempt needs (`cpu`, `gpu1`, `gpu2`, …).
         position: order in the course; weight: share in the course's total; required: part of the certificate.
         opens_at, due_at: None: open from the start, never due.
@@ -62,3 +62,4 @@ class CourseTaskRow(Base):
     hidden_until_due: Mapped[bool] = mapped_column(default=False)
     withdrawn_at: Mapped[datetime | None]
     draft_since: Mapped[datetime | None]
+    offered_version: Mapped[str | None] = mapped_column(String(64))

@@ -62,7 +62,9 @@ def source_findings(service: ServiceDep, attempt: VisibleAttempt) -> FindingsOut
     source = source_of(service.store, attempt.id)
     if source is None:
         raise not_found()
-    return FindingsOut.model_validate({"findings": findings_out(findings_of_attempt(source, attempt))})
+    return FindingsOut.model_validate(
+        {"findings": findings_out(findings_of_attempt(service, source, attempt))}
+    )
 
 
 @router.get(

@@ -115,7 +115,7 @@ async def check(
     """What the source gives away for this task, and what of it is missing; nothing is kept and nothing is run."""
     await _count(service, visitor)
     submission = await _read(request)
-    return JSONResponse(await run_in_threadpool(_reading, visitor, found, submission))
+    return JSONResponse(await run_in_threadpool(_reading, service, visitor, found, submission))
 
 
 @router.post("/lint", response_model=FindingsOut, openapi_extra=_BODY)
@@ -154,7 +154,7 @@ def _receipt_extras(service: WebService, taken: Receipt, submission: Submission)
     if facts is None:
         return _place(service, taken), findings_out(findings_of(submission)), None
     left = attempts_left_at(service.store, facts.course_id, facts.person_id, facts.course_task_id)
-    return _place(service, taken), findings_out(findings_of_attempt(submission, facts)), left
+    return _place(service, taken), findings_out(findings_of_attempt(service, submission, facts)), left
 
 
 def _receipt(
@@ -189,8 +189,10 @@ def _place(service: WebService, taken: Receipt) -> dict[str, Any] | None:
     return None if place is None else place.model_dump()
 
 
-def _reading(visitor: Visitor, found: TaskInCourse, submission: Submission) -> dict[str, Any]:
-    task = open_task(visitor, found)
+def _reading(
+    service: WebService, visitor: Visitor, found: TaskInCourse, submission: Submission
+) -> dict[str, Any]:
+    task = open_task(service, visitor, found)
     if task is None:
         return {"findings": _findings(submission), "steps": []}
     reading = read_within_limits(WAITED_FOR, task, submission, found.task.profile)

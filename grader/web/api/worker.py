@@ -26,6 +26,7 @@ from grader.store.attempts import attempt
 from grader.store.claims import HeartbeatAnswer, Idle
 from grader.store.grades import NewGrade, new_grade
 from grader.store.queue import WorkerHost
+from grader.store.task_versions import packed_version, time_limits
 from grader.store.worker_demand import worker_demand
 from grader.store.worker_tokens import worker_name
 from grader.web.documents.worker_schemas import (
@@ -75,6 +76,12 @@ def demand(service: ServiceDep, visitor: Worker) -> Response:
     own = worker_name(visitor.token, "")
     busy = {name.removeprefix(own): one for name, one in seen.busy.items() if name.startswith(own)}
     return _json(asdict(replace(seen, busy=busy)))
+
+
+@router.get("/limits")
+def limits(service: ServiceDep, _visitor: Worker) -> Response:
+    """How long runs of each task may take in each profile, for workers whose time is short."""
+    return _json({"limits": time_limits(service.store)})
 
 
 @router.post("/claims")
@@ -127,6 +134,16 @@ def source(service: ServiceDep, lease: LiveLease) -> Response:
     """The files that it judges; null: they were erased."""
     found = submissions.source_of(service.store, lease.attempt_id)
     return _json({"submission": None if found is None else asdict(found)})
+
+
+@router.get("/attempts/{attempt_id}/task")
+def task(service: ServiceDep, lease: LiveLease) -> Response:
+    """The task that it is judged by, packed; 204: nobody kept its version."""
+    facts = attempt(service.store, lease.attempt_id)
+    packed = None if facts is None else packed_version(service.store, service.files, facts.task_version)
+    if packed is None:
+        return Response(status_code=204)
+    return Response(packed, media_type="application/gzip")
 
 
 @router.put("/attempts/{attempt_id}/files/{name}")

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
+from grader.catalog.kept_tasks import tasks_folder
 from grader.checks.limited_reading import WAITED_FOR, lint_within, read_within
 from grader.checks.lint import lint
 from grader.checks.rubric_step import RubricStep
@@ -22,8 +23,10 @@ from grader.report.highlight import highlighted
 from grader.report.pages import rule_titles
 from grader.report.readiness import ReadinessView, readiness_view
 from grader.report.reading import Reading, read_for, read_within_limits
+from grader.settings import in_course
 from grader.store.attempts import StoredAttempt
-from grader.web.lookups.catalog import cached_task
+from grader.web.lookups.catalog import cached_task, task_here
+from grader.web.service import WebService
 
 _MOST_LINES = 3000
 
@@ -68,9 +71,11 @@ def source_findings(submission: Submission, task: Task | None = None, profile: s
     return _read(submission, "", "") if task is None else _read(submission, task.name, task.version, profile)
 
 
-def findings_of_attempt(submission: Submission, facts: StoredAttempt) -> tuple[Finding, ...]:
+def findings_of_attempt(
+    service: WebService, submission: Submission, facts: StoredAttempt
+) -> tuple[Finding, ...]:
     """What an attempt's text gives away, as grave as what it comes to in its task."""
-    task = cached_task(facts.task)
+    task = cached_task(service, facts.task, facts.task_version)
     if task is None:
         return findings_of(submission)
     return _read_for(submission, task.name, task.version, facts.profile).findings
@@ -83,9 +88,9 @@ def findings_of(submission: Submission) -> tuple[Finding, ...]:
 
 
 @lru_cache(maxsize=64)
-def _read(submission: Submission, task_name: str, _version: str, profile: str = "") -> SourceFindings:
+def _read(submission: Submission, task_name: str, version: str, profile: str = "") -> SourceFindings:
     # By its name, as a task is nothing that a cache could know again.
-    task = cached_task(task_name) if task_name else None
+    task = task_here(task_name, version) if task_name else None
     return read_within(
         WAITED_FOR,
         submission,
@@ -98,8 +103,8 @@ def _read(submission: Submission, task_name: str, _version: str, profile: str = 
 
 
 @lru_cache(maxsize=64)
-def _read_for(submission: Submission, task_name: str, _version: str, profile: str) -> Reading:
-    task = cached_task(task_name)
+def _read_for(submission: Submission, task_name: str, version: str, profile: str) -> Reading:
+    task = task_here(task_name, version)
     assert task is not None
     return read_within_limits(WAITED_FOR, task, submission, profile)
 
@@ -107,8 +112,9 @@ def _read_for(submission: Submission, task_name: str, _version: str, profile: st
 def _look(submission: Submission, task: Task | None, profile: str) -> SourceFindings:
     if task is None:
         return _shown(submission, lint(submission), ())
-    reading = read_for(task, submission, profile)
-    return _shown(submission, reading.findings, reading.steps)
+    with in_course(tasks_folder(task)):
+        reading = read_for(task, submission, profile)
+        return _shown(submission, reading.findings, reading.steps)
 
 
 def warm_reader() -> None:

@@ -70,7 +70,7 @@ def task_page(
     history = [one for one in attempts(service.store, wanted, limit=_HISTORY) if one.counts]
     # What a task asks is shown when it opens; staff see it before.
     not_open = own.refusal is not None and own.refusal.limit is Limit.NOT_OPEN
-    task = None if not_open else cached_task(found.task.task)
+    task = None if not_open else cached_task(service, found.task.task, found.task.terms.version)
     profile = None if task is None else task.profile(found.task.profile)
     hidden = own.hidden_until is not None
     shown = [] if hidden else [one.id for one in history]

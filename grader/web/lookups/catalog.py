@@ -1,6 +1,7 @@
-"""Tasks and courses as their files describe them, read again when one changes: pages ask for them at every visit.
+"""Tasks at their versions and courses as their files describe them: pages ask for them at every visit.
 
-A task whose folder is not on this machine, or is broken, is None: what was handed in for it is shown all the same.
+A task that nobody kept and whose folder is not on this machine, or is broken, is None: what was handed in for it is
+shown all the same.
 """
 
 from __future__ import annotations
@@ -10,32 +11,50 @@ from functools import lru_cache
 from pathlib import Path
 
 from grader.catalog.course_file import course_files, load_course
+from grader.catalog.kept_tasks import load_kept
 from grader.catalog.tasks import load_task, skeleton_folder
-from grader.errors import TaskError, UsageError
+from grader.errors import GraderError, TaskError, UsageError
 from grader.model.course import Course
 from grader.model.task import Task
-from grader.settings import settings
+from grader.settings import tasks_dir
 from grader.store.courses import CourseFacts
+from grader.store.database import Store
+from grader.store.files import FileStore
+from grader.store.task_versions import is_kept, task_at
+from grader.web.service import WebService
 
 _log = logging.getLogger("grader.web")
 
 
-def cached_task(name: str) -> Task | None:
-    """The task of that name, or None."""
-    folder = settings().tasks_dir / name
+def cached_task(service: WebService, name: str, version: str) -> Task | None:
+    """A task at the version that a course sets, or None; of one that nobody kept, what its folder holds now."""
+    try:
+        return _kept(service.store, service.files, name, version) or _present_task(name)
+    except GraderError as error:
+        _log.error("task %s cannot be shown: %s", name, error)
+        return None
+
+
+def task_here(name: str, version: str) -> Task | None:
+    """The same where `cached_task` was asked before, without the store."""
+    return load_kept(name, version) or _present_task(name)
+
+
+def _present_task(name: str) -> Task | None:
+    folder = tasks_dir() / name
     return _load(name, _changed(folder), _changed(skeleton_folder(folder)))
 
 
-def cached_course(name: str) -> Course | None:
-    """The course file of that name, or None: a course may be made without one, or changed since."""
-    return _load_course(name, _changed(settings().tasks_dir))
+def cached_course(course: CourseFacts) -> Course | None:
+    """The file that a course was made of, or None: there may be none, or it came from elsewhere."""
+    return None if course.source is not None else _load_course(course.name, _changed(tasks_dir()))
 
 
 def about_course(course: CourseFacts) -> str:
     """What a course says about itself: its instructors' words, or else those of its file; "" for none."""
     if course.about is not None:
         return course.about
-    planned = cached_course(course.name)
+    planned = cached_course(course)
     return "" if planned is None else planned.about
 
 
@@ -50,6 +69,15 @@ def _load_course(name: str, _files_changed: int) -> Course | None:
         if found.name == name:
             return found
     return None
+
+
+def _kept(store: Store, files: FileStore, name: str, version: str) -> Task | None:
+    return _kept_for_good(store, files, name, version) if is_kept(store, version) else None
+
+
+@lru_cache(maxsize=256)
+def _kept_for_good(store: Store, files: FileStore, name: str, version: str) -> Task:
+    return task_at(store, files, name, version)
 
 
 @lru_cache(maxsize=256)

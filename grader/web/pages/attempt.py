@@ -167,7 +167,9 @@ def _live(
         place=places(service.store).get(facts.id) if waits else None,
         paused=queue.pauses if queue else (),
         nobody_works=queue is not None and not queue.workers,
-        found=None if source is None else source_findings(source, cached_task(facts.task), facts.profile),
+        found=None
+        if source is None
+        else source_findings(source, cached_task(service, facts.task, facts.task_version), facts.profile),
         problem="",
         **context,
     )

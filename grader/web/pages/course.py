@@ -40,13 +40,13 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, course: Visib
     """The task list."""
     teaches = visitor.teaches(course.id)
     owned = progress(service.store, course.id, visitor.account.id, with_drafts=teaches)
-    planned = cached_course(course.name)
+    planned = cached_course(course)
     order = {} if planned is None else {item.task: item.after for item in planned.items}
     titles = {one.task.task: one.task.terms.title for one in owned if not one.accepted}
     rows = [
         TaskRow(
             one,
-            cached_task(one.task.task),
+            cached_task(service, one.task.task, one.task.terms.version),
             tuple(titles[name] for name in order.get(one.task.task, ()) if name in titles),
         )
         for one in owned

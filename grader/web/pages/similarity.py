@@ -30,7 +30,7 @@ def compare(request: CourseRequestDep, form: FormDep) -> Response:
         raise not_found()
     task = request.task(chosen[0])
     try:
-        compared = compare_class(request.service.store, task)
+        compared = compare_class(request.service, task)
     except (UsageError, InfraError) as error:
         return _page(request, str(task.id), None, f"{error}.".replace("..", "."))
     return _page(request, str(task.id), compared, "")
@@ -47,7 +47,7 @@ def pair(request: CourseRequestDep, course_task_id: Id, first: Id, second: Id) -
         raise not_found()
     error = ""
     try:
-        found, a, b = side_by_side(there[first], there[second], task)
+        found, a, b = side_by_side(request.service, there[first], there[second], task)
     except (UsageError, InfraError) as failed:
         found, a, b, error = None, None, None, str(failed)
     return request.page(

@@ -29,9 +29,9 @@ def page(request: Request, service: ServiceDep, visitor: SignedIn, found: Visibl
 
 
 @router.get("/courses/{course_id}/tasks/{course_task_id}/skeleton")
-def skeleton(visitor: SignedIn, found: VisibleCourseTask) -> Response:
+def skeleton(service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> Response:
     """What one starts from: the script, or a zip file where there are several."""
-    task = open_task(visitor, found)
+    task = open_task(service, visitor, found)
     files = [] if task is None else _skeleton_files(task.skeleton)
     if task is None or not files:
         raise not_found()
@@ -56,9 +56,9 @@ def notebook(request: Request, service: ServiceDep, visitor: SignedIn, found: Vi
 
 
 @router.get("/courses/{course_id}/tasks/{course_task_id}/figures/{name}")
-def figure(visitor: SignedIn, found: VisibleCourseTask, name: str) -> Response:
+def figure(service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask, name: str) -> Response:
     """A figure of the statement: nothing else of the task's folder is served."""
-    task = open_task(visitor, found)
+    task = open_task(service, visitor, found)
     folder = None if task is None else task.folder / "figures"
     media = _FIGURES.get(Path(name).suffix)
     # Compared with what is there, so that no name becomes a path.

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from grader.catalog.tasks import load_task
-from grader.errors import TaskError, UsageError
 from grader.report.highlight import highlighted
 from grader.store.class_submissions import LastSubmission, last_submissions
 from grader.store.courses import AssignedTask
-from grader.store.database import Store
+from grader.web.lookups.catalog import cached_task
+from grader.web.service import WebService
 from grader.web.similarity.comparison import (
     ComparedSubmission,
     ComparisonRequest,
@@ -51,27 +50,27 @@ class PairSide:
     partners: tuple[int, ...]
 
 
-def compare_class(store: Store, task: AssignedTask) -> ClassComparison:
+def compare_class(service: WebService, task: AssignedTask) -> ClassComparison:
     """Compare the last submissions of all learners of a task.
 
     Raises:
         UsageError: it takes too long. InfraError: comparing failed.
     """
-    found = last_submissions(store, task.id, limit=MAX_SUBMISSIONS)
-    skeleton = _skeleton(task)
+    found = last_submissions(service.store, task.id, limit=MAX_SUBMISSIONS)
+    skeleton = _skeleton(service, task)
     comparison = compare_in_process(ComparisonRequest(tuple(map(_work, found)), skeleton))
     return ClassComparison(comparison, {one.attempt_id: one for one in found}, bool(skeleton))
 
 
 def side_by_side(
-    a: LastSubmission, b: LastSubmission, task: AssignedTask
+    service: WebService, a: LastSubmission, b: LastSubmission, task: AssignedTask
 ) -> tuple[SimilarPair | None, PairSide, PairSide]:
     """Two works with the passages that they share, what others have, too, included.
 
     Raises:
         UsageError: it takes too long. InfraError: comparing failed.
     """
-    request = ComparisonRequest((_work(a), _work(b)), _skeleton(task), most=1, ignore_common=False)
+    request = ComparisonRequest((_work(a), _work(b)), _skeleton(service, task), most=1, ignore_common=False)
     pairs = compare_in_process(request).pairs
     if not pairs:
         return None, _side(a, ()), _side(b, ())
@@ -86,11 +85,12 @@ def _work(one: LastSubmission) -> ComparedSubmission:
     return ComparedSubmission(one.attempt_id, tuple((file.path, file.text) for file in one.files))
 
 
-def _skeleton(task: AssignedTask) -> tuple[str, ...]:
+def _skeleton(service: WebService, assigned: AssignedTask) -> tuple[str, ...]:
+    task = cached_task(service, assigned.task, assigned.terms.version)
     try:
-        folder = load_task(task.task).skeleton
-        return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py")))
-    except (TaskError, UsageError, OSError, UnicodeDecodeError):
+        scripts = () if task is None else sorted(task.skeleton.rglob("*.py"))
+        return tuple(path.read_text(encoding="utf-8") for path in scripts)
+    except (OSError, UnicodeDecodeError):
         return ()
 
 

@@ -1,0 +1,86 @@
+"""Workers need no folder of tasks, and editing one stops no judging: attempts keep the version they are for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.catalog.tasks import load_task
+from grader.model.grade import Verdict
+from grader.settings import in_course, settings
+from grader.store import courses, grades
+from grader.store.courses import TaskTerms
+from grader.store.files import open_files
+from grader.store.tables.attempt import AttemptState
+from grader.store.task_versions import keep_version
+from tests.store.conftest import Server
+from tests.worker.conftest import Site
+from tests.worker.redis_server import Redis
+from tests.worker.rig import Rig
+
+
+def own_course(folder: Path) -> Path:
+    """A folder of tasks with a toy of its own."""
+    tasks = folder / "course" / "tasks"
+    left_out = shutil.ignore_patterns("rejected", "crashed", "deadlocked")
+    shutil.copytree(settings().tasks_dir / "ddp-toy", tasks / "ddp-toy", ignore=left_out)
+    shutil.copytree(settings().skeletons_dir / "ddp-toy", folder / "course" / "skeletons" / "ddp-toy")
+    toml = tasks / "ddp-toy" / "task.toml"
+    toml.write_text(toml.read_text() + "\n# A course of its own.\n")
+    return tasks
+
+
+def set_toy(rig: Rig, tasks: Path, file_store: str = "") -> str:
+    """Set the toy of that folder, kept in the file store; returns its version."""
+    with in_course(tasks):
+        task = load_task("ddp-toy")
+    keep_version(rig.store, open_files(rig.store, file_store, rig.folder / "state" / "files"), task)
+    courses.set_task(rig.store, rig.course, "ddp-toy", "cpu", TaskTerms("Toy", task.version))
+    return task.version
+
+
+def judged_version(rig: Rig, attempt_id: int) -> str:
+    grade = grades.grade_of(rig.store, attempt_id)
+    assert grade is not None
+    version: str = json.loads(grade.document)["task_version"]
+    return version
+
+
+@pytest.mark.slow
+def test_an_edited_folder_stops_no_judging(site: Site, redis: Redis, server: Server, tmp_path: Path) -> None:
+    """Celery and PostgreSQL: the task's target is edited between handing in and judging."""
+    server.sql("CREATE DATABASE versions")
+    rig = site(broker=redis.url, database=server.url("versions"), GRADER_FILE_STORE="database")
+    tasks = own_course(tmp_path)
+    before = set_toy(rig, tasks, "database")
+    old = rig.hand_in()
+    toml = tasks / "ddp-toy" / "task.toml"
+    toml.write_text(toml.read_text().replace("wall_s = 120", "wall_s = 110"))
+    with in_course(tasks):
+        assert load_task("ddp-toy").version != before
+    rig.relay()
+    rig.worker("w1", GRADER_TASKS_DIR=str(tasks), GRADER_STATE_DIR=str(tmp_path / "w1"))
+    assert rig.wait(old, AttemptState.JUDGED).verdict is Verdict.ACCEPTED
+    assert judged_version(rig, old) == before
+    # Once staff have taken it over, the new one judges what comes.
+    after = set_toy(rig, tasks, "database")
+    new = rig.hand_in()
+    assert rig.wait(new, AttemptState.JUDGED).verdict is Verdict.ACCEPTED
+    assert judged_version(rig, new) == after != before
+
+
+@pytest.mark.slow
+def test_a_remote_worker_fetches_the_task(site: Site, tmp_path: Path) -> None:
+    """It has no folder of tasks, and takes what fits into its time all the same."""
+    rig = site(remote=True)
+    version = set_toy(rig, own_course(tmp_path))
+    handed_in = rig.hand_in()
+    (tmp_path / "none").mkdir()
+    far = {"GRADER_TASKS_DIR": str(tmp_path / "none"), "GRADER_STATE_DIR": str(tmp_path / "far")}
+    rig.worker("w1", "--until", str(time.time() + 3000), **far)
+    assert rig.wait(handed_in, AttemptState.JUDGED).verdict is Verdict.ACCEPTED
+    assert judged_version(rig, handed_in) == version
