@@ -1,11 +1,13 @@
 """What a first start lacks: tables, an administrator, a course of all tasks, data; with `--demo`, people to try it as.
 
-Does nothing twice: what is there stays as it is, except that the course follows the versions of the tasks' folders.
+Does nothing twice: what is there stays as it is. Only a task at a version that nobody kept, as it was set before copies
+were, is brought to its folder's.
 """
 
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from grader.catalog.course_file import load_course
@@ -17,11 +19,14 @@ from grader.model.task import Profile, Task
 from grader.run.registry import open_runtime
 from grader.settings.schema import Settings
 from grader.store import courses, enrolments, people, schema
-from grader.store.course_import import need_of, task_terms
+from grader.store.course_import import task_terms
 from grader.store.courses import AssignedTask, TaskTerms
 from grader.store.database import Store
+from grader.store.files import FileStore, open_files
 from grader.store.people import one_time_password
 from grader.store.tables.person import Role
+from grader.store.task_updates import need_of
+from grader.store.task_versions import is_kept, keep_version
 from grader.store.task_withdrawal import removed_tasks
 
 ADMIN = "admin"
@@ -59,7 +64,9 @@ def set_up(store: Store, settings: Settings, *, demo: bool) -> FirstStart:
     schema.upgrade(store)
     _prepare_data(settings)
     admin, password = _admin(store)
-    course_id, title, tasks, left_out = _course(store, settings)
+    files = open_files(store, settings.file_store, settings.state_dir / "files")
+    course_id, title, tasks, left_out = _course(store, files, settings)
+    _keep_versions(store, files)
     if admin is not None:
         # So that whoever runs this can hand something in at once.
         enrolments.enrol(store, course_id, admin, Role.INSTRUCTOR)
@@ -94,8 +101,19 @@ def _prepare_data(settings: Settings) -> None:
         prepare("digits")
 
 
-def _course(store: Store, settings: Settings) -> tuple[int, str, tuple[str, ...], tuple[str, ...]]:
-    """The course of all tasks: made once, its tasks set at the versions that their folders have now."""
+def _keep_versions(store: Store, files: FileStore) -> None:
+    """Keep what courses have set from the folder of tasks and nobody kept, while the folder is at that version."""
+    for course in courses.courses(store):
+        for one in courses.tasks_of(store, course.id):
+            if course.source is None and not is_kept(store, one.terms.version):
+                with suppress(GraderError):
+                    keep_version(store, files, load_task(one.task, one.terms.version))
+
+
+def _course(
+    store: Store, files: FileStore, settings: Settings
+) -> tuple[int, str, tuple[str, ...], tuple[str, ...]]:
+    """The course of all tasks: made once, its tasks set at the versions that their folders have then."""
     name, title, items = _wanted()
     there = {course.name: course for course in courses.courses(store)}
     course_id = there[name].id if name in there else courses.add_course(store, name, title)
@@ -118,9 +136,9 @@ def _course(store: Store, settings: Settings) -> tuple[int, str, tuple[str, ...]
             left_out.append(f"{item.task}: was taken out of the course; its settings page brings it back")
             continue
         set_now.append(task.name)
-        terms = _terms(item, task, profile, before)
-        if before is None or terms != before.terms:
-            courses.set_task(store, course_id, task.name, profile.name, terms)
+        if before is None or not is_kept(store, before.terms.version):
+            keep_version(store, files, task)
+            courses.set_task(store, course_id, task.name, profile.name, _terms(item, task, profile, before))
     return course_id, there[name].title if name in there else title, tuple(set_now), tuple(left_out)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
-from functools import cache
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -19,6 +18,8 @@ from grader.store.events import audit
 from grader.store.standings import recompute_standings
 from grader.store.tables import CourseRow, CourseTaskRow
 from grader.store.tables.course_task import LatePolicy
+
+DEFAULT_ZONE = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class AssignedTask:
     Attributes:
         withdrawn: only its grades are left, see `task_withdrawal`.
         draft: learners do not know of it yet, see `task_drafts`.
+        offered_version: a newer one that came with the course and waits for its staff, see `task_updates`.
     """
 
     id: int
@@ -66,6 +68,7 @@ class AssignedTask:
     position: int
     withdrawn: bool
     draft: bool
+    offered_version: str | None
     terms: TaskTerms
 
     @property
@@ -81,6 +84,7 @@ class CourseFacts:
     Attributes:
         time_zone: IANA name of the zone in which its staff writes dates.
         about: what it says of itself; None: what its course file says.
+        source: where it came from; None: its tasks are those of the folder of tasks.
     """
 
     id: int
@@ -89,6 +93,7 @@ class CourseFacts:
     closed: bool
     time_zone: str
     about: str | None
+    source: str | None
 
     @property
     def zone(self) -> tzinfo:
@@ -98,7 +103,7 @@ class CourseFacts:
             InfraError: this machine does not know it.
         """
         try:
-            return UTC if self.time_zone == _UTC else ZoneInfo(self.time_zone)
+            return UTC if self.time_zone == DEFAULT_ZONE else ZoneInfo(self.time_zone)
         except ZoneInfoNotFoundError:
             raise InfraError(f"this machine knows no time zone {self.time_zone}: install tzdata") from None
 
@@ -140,29 +145,6 @@ def set_closed(store: Store, course_id: int, closed: bool, *, actor_id: int | No
             .values(closed_at=database_now() if closed else None)
         )
         audit(connection, f"course:{course_id}", "closed" if closed else "opened", actor_id=actor_id)
-
-
-@cache
-def time_zones() -> tuple[str, ...]:
-    """All that a course can have, UTC first, then by name."""
-    return (_UTC, *sorted(available_timezones() - {_UTC}))
-
-
-def set_time_zone(store: Store, course_id: int, name: str, *, actor_id: int | None) -> None:
-    """Let the course's staff write dates in that zone; dates that are set stay the moments that they are.
-
-    Raises:
-        UsageError: there is no such zone.
-    """
-    if name not in time_zones():
-        raise UsageError(f"there is no time zone {name!r}")
-    with store.write() as connection:
-        connection.execute(
-            update(CourseRow)
-            .where(CourseRow.id == course_id)
-            .values(time_zone=None if name == _UTC else name)
-        )
-        audit(connection, f"course:{course_id}", "time_zone_set", actor_id=actor_id, time_zone=name)
 
 
 def courses(store: Store) -> tuple[CourseFacts, ...]:
@@ -264,7 +246,7 @@ def course_task(store: Store, course_task_id: int) -> AssignedTask | None:
     """One task of a course, or None."""
     with store.read() as connection:
         row = connection.execute(_SET_TASK.where(CourseTaskRow.id == course_task_id)).one_or_none()
-    return None if row is None else AssignedTask(*(*row[:7], TaskTerms(*row[7:])))
+    return None if row is None else AssignedTask(*(*row[:8], TaskTerms(*row[8:])))
 
 
 def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ...]:
@@ -274,17 +256,17 @@ def read_tasks(connection: Connection, course_id: int) -> tuple[AssignedTask, ..
             CourseTaskRow.position, CourseTaskRow.id
         )
     )
-    return tuple(AssignedTask(*(*row[:7], TaskTerms(*row[7:]))) for row in rows)
+    return tuple(AssignedTask(*(*row[:8], TaskTerms(*row[8:]))) for row in rows)
 
 
-_UTC = "UTC"
 _COURSE = select(
     CourseRow.id,
     CourseRow.name,
     CourseRow.title,
     CourseRow.closed_at.is_not(None),
-    func.coalesce(CourseRow.time_zone, _UTC),
+    func.coalesce(CourseRow.time_zone, DEFAULT_ZONE),
     CourseRow.about,
+    CourseRow.source,
 ).select_from(CourseRow)
 _SET_TASK = select(
     CourseTaskRow.id,
@@ -294,5 +276,6 @@ _SET_TASK = select(
     CourseTaskRow.position,
     CourseTaskRow.withdrawn_at.is_not(None),
     CourseTaskRow.draft_since.is_not(None),
+    CourseTaskRow.offered_version,
     *(getattr(CourseTaskRow, field.name) for field in fields(TaskTerms)),
 )

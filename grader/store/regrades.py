@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import case, func, select, update
+from sqlalchemy import Connection, case, func, select, update
 from sqlalchemy.orm import aliased
 
 from grader.errors import UsageError
@@ -21,8 +21,13 @@ from grader.store.database import Store
 from grader.store.events import audit
 from grader.store.standings import recompute_standings
 from grader.store.submissions import enqueue
-from grader.store.tables import AttemptRow, CourseTaskRow, GradeRow
+from grader.store.tables import AttemptRow, CourseTaskRow, EventRow, GradeRow
 from grader.store.tables.attempt import AttemptState, Lane
+from grader.store.task_updates import TaskUpdate, set_version
+
+MOST_ATTEMPTS = 5000
+"""Attempts that one regrade takes; more are asked for task by task."""
+_ASKED, _TRIAL = "regrade_asked", "trial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,12 @@ class RegradeBatch:
     num_counting: int
 
 
-def queue_new_runs(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -> str:
+def queue_new_runs(
+    store: Store, attempt_ids: Sequence[int], *, actor_id: int, trial: TaskUpdate | None = None
+) -> str:
     """Queue these attempts to be judged again, by the version that the course sets now; returns the batch's name.
+
+    `trial`: all are of one task, and are judged by the version that it is to be brought to; applying the regrade does.
 
     Raises:
         UsageError: none of them is there and ended.
@@ -98,9 +107,9 @@ def queue_new_runs(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -
                     "course_task_id": row.course_task_id,
                     "digest": row.digest,
                     "task": row.task,
-                    "task_version": row.version,
+                    "task_version": row.version if trial is None else trial.version,
                     "profile": row.profile,
-                    "need": row.need,
+                    "need": row.need if trial is None else trial.need,
                     "lane": Lane.REGRADE,
                     "forced": True,
                     "regrade_of": row.root,
@@ -111,8 +120,15 @@ def queue_new_runs(store: Store, attempt_ids: Sequence[int], *, actor_id: int) -
             ],
             [actor_id] * len(once),
         )
-        audit(connection, f"regrade:{batch}", "regrade_asked", actor_id=actor_id, number=len(once))
+        told = {} if trial is None else {_TRIAL: asdict(trial)}
+        audit(connection, f"regrade:{batch}", _ASKED, actor_id=actor_id, number=len(once), **told)
     return batch
+
+
+def trial_of(store: Store, batch: str) -> TaskUpdate | None:
+    """The update of a task that a regrade is the trial of; None: it is of none."""
+    with store.read() as connection:
+        return _trial(connection, batch)
 
 
 def preview(store: Store, batch: str) -> tuple[RegradeChange, ...]:
@@ -152,8 +168,14 @@ def preview(store: Store, batch: str) -> tuple[RegradeChange, ...]:
 
 
 def apply(store: Store, batch: str, *, actor_id: int) -> int:
-    """Let a regrade count, as far as it is judged; returns how many attempts count now that did not before."""
+    """Let a regrade count, as far as it is judged; returns how many attempts count now that did not before.
+
+    Where it is the trial of an update, the update is in force with it, unless the task is at yet another version.
+    """
     with store.write() as connection:
+        trial = _trial(connection, batch)
+        if trial is not None:
+            set_version(connection, trial, actor_id=actor_id)
         rows = connection.execute(
             update(AttemptRow)
             .where(
@@ -212,6 +234,13 @@ def batch_facts(store: Store, batch: str) -> RegradeBatch | None:
             _BATCH.where(AttemptRow.batch == batch).group_by(AttemptRow.batch, CourseTaskRow.course_id)
         ).one_or_none()
     return None if row is None else RegradeBatch(*row)
+
+
+def _trial(connection: Connection, batch: str) -> TaskUpdate | None:
+    data = connection.execute(
+        select(EventRow.data).where(EventRow.subject == f"regrade:{batch}", EventRow.kind == _ASKED)
+    ).scalar_one_or_none()
+    return None if data is None or _TRIAL not in data else TaskUpdate(**data[_TRIAL])
 
 
 def _pair(verdict: Verdict | None, points: float) -> tuple[Verdict, float] | None:

@@ -16,6 +16,7 @@ from grader.store import courses
 from grader.store.course_import import import_course
 from grader.store.courses import TaskTerms
 from grader.store.database import Store
+from grader.store.files import FolderFiles
 from grader.store.task_withdrawal import Withdrawal, withdraw_task
 
 
@@ -42,7 +43,7 @@ def test_a_task_that_was_taken_out_stays_out(store: Store, tmp_path: Path) -> No
     after, left_out = opened(store, tmp_path)
     assert set(before) - set(after) == {gone.task}
     assert any(line.startswith(f"{gone.task}: was taken out") for line in left_out)
-    # Whoever adds it again has it followed again.
+    # Whoever adds it again has it again, at a version that somebody kept.
     courses.set_task(store, course.id, gone.task, gone.profile, replace(gone.terms, version="0" * 64))
     again, _ = opened(store, tmp_path)
     assert again[gone.task].version == gone.terms.version
@@ -53,7 +54,9 @@ def test_a_course_without_a_first_day_has_the_file_s_terms_without_dates(
 ) -> None:
     here, _ = opened(store, tmp_path)
     planned = replace(load_course(), name="held")
-    held = import_course(store, planned, begins_at=datetime(2030, 1, 1, tzinfo=UTC))
+    held = import_course(
+        store, FolderFiles(tmp_path / "files"), planned, begins_at=datetime(2030, 1, 1, tzinfo=UTC)
+    )
     dated = {one.task: one.terms for one in courses.tasks_of(store, held)}
     assert any(terms.due_at for terms in dated.values())
     for name in set(dated) & set(here):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from grader.catalog.tasks import load_task
 from grader.model.grade import Verdict
+from grader.settings import in_course, settings
 from grader.store import attempt_endings, claims, courses, enrolments, people, queue, regrades, submissions
 from grader.store.courses import AssignedTask
 from grader.store.limits import Refusal
 from grader.store.tables.course_task import LatePolicy
 from grader.store.tables.person import Role
-from grader.web.staff.task_versions import folder_state
+from grader.store.task_versions import keep_version
 from tests.store.campus import script, verdict_of
 from tests.web.conftest import PASSWORD, School
 
@@ -162,18 +166,76 @@ def test_tasks_are_reordered_and_added(school: School) -> None:
     assert [one.task for one in courses.tasks_of(school.store, school.course)][2:] == ["assessment"]
 
 
-def test_a_changed_folder_is_told_and_taken_over_on_demand(school: School) -> None:
-    task = task_of(school)
-    courses.set_task(school.store, school.course, task.task, task.profile, courses.TaskTerms("Old", "0" * 64))
+def test_an_update_is_tried_on_what_counts_before_it_is_in_force(school: School) -> None:
+    task, ines, store = task_of(school), school.client("ines"), school.store
+    courses.set_task(store, school.course, task.task, task.profile, courses.TaskTerms("Old", "0" * 64))
     attempt = school.judge("anna", grade=verdict_of(Verdict.REJECTED, 40.0))
-    ines = school.client("ines")
-    assert "newer in folder" in ines.get(at(school, "settings")).text
-    ines.post(at(school, f"settings/{school.task}/update"))
-    assert task_of(school).terms.version == folder_state(task_of(school)).task.version  # type: ignore[union-attr]
-    told = ines.get(at(school, f"settings/{school.task}")).text
-    assert "judged by another version" in told
-    place = ines.post(at(school, f"settings/{school.task}/regrade")).headers["location"]
-    assert [one.attempt_id for one in regrades.preview(school.store, place.rpartition("/")[2])] == [attempt]
+    page = at(school, f"settings/{school.task}")
+    assert "newer version" in ines.get(at(school, "settings")).text
+    assert "No copy of this version was kept" in ines.get(page).text
+    told = ines.get(f"{page}/update").text
+    assert "what differs cannot be told" in told
+    (newer,) = re.findall(r'name="version" value="(\w{64})"', told)
+
+    tried = ines.post(f"{page}/update", data={"version": newer, "how": "try"}).headers["location"]
+    assert task_of(school).terms.version == "0" * 64, "nothing is in force"
+    claimed = claims.claim(store, "w1", ("cpu",))
+    assert isinstance(claimed, claims.Claimed)
+    assert claimed.task_version == newer
+    later = school.hand_in("ben")
+    attempt_endings.finish(store, claimed.attempt_id, claimed.lease_token, verdict_of(Verdict.ACCEPTED, 90))
+    told = ines.get(tried).text
+    assert f'A trial of version <span class="mono">{newer[:10]}</span>' in told
+    assert f"#{attempt}<" in told
+    assert re.search(r"40.*\+50", told, re.DOTALL)
+    assert task_of(school).terms.version == "0" * 64
+
+    ines.post(f"{tried}/apply")
+    assert task_of(school).terms.version == newer
+    waiting = claims.claim(store, "w1", ("cpu",))
+    assert isinstance(waiting, claims.Claimed)
+    assert (waiting.attempt_id, waiting.task_version) == (later, "0" * 64), "handed in for the other one"
+    assert "There is no other version" in ines.get(page).text
+
+
+def test_a_trial_that_comes_late_leaves_the_version_that_others_have_set(school: School) -> None:
+    task, ines, store = task_of(school), school.client("ines"), school.store
+    newer = task.terms.version
+    courses.set_task(store, school.course, task.task, task.profile, courses.TaskTerms("Old", "0" * 64))
+    school.judge("anna")
+    place = at(school, f"settings/{school.task}/update")
+    tried = ines.post(place, data={"version": newer, "how": "try"}).headers["location"]
+    assert ines.post(place, data={"version": "1" * 64, "how": "now"}).headers["location"].endswith("/update")
+    assert task_of(school).terms.version == "0" * 64, "it is not what was looked at"
+    courses.set_task(store, school.course, task.task, task.profile, courses.TaskTerms("Other", "2" * 64))
+    ines.post(f"{tried}/apply")
+    assert task_of(school).terms.version == "2" * 64
+
+
+def test_a_version_is_taken_over_at_once_and_learners_read_the_one_that_is_set(
+    school: School, tmp_path: Path
+) -> None:
+    """The folder is edited while the service runs: pages and diffs speak of versions, not of folders."""
+    tasks = tmp_path / "course" / "tasks"
+    shutil.copytree(
+        settings().tasks_dir / "ddp-toy", tasks / "ddp-toy", ignore=shutil.ignore_patterns("rejected")
+    )
+    shutil.copytree(settings().skeletons_dir / "ddp-toy", tmp_path / "course" / "skeletons" / "ddp-toy")
+    page, shown = at(school, f"settings/{school.task}"), at(school, f"tasks/{school.task}")
+    ines, anna = school.client("ines"), school.client("anna")
+    with in_course(tasks):
+        keep_version(school.store, school.files, load_task("ddp-toy"))
+        statement = tasks / "ddp-toy" / "statement.md"
+        statement.write_text(statement.read_text() + "\nBring a towel.\n")
+        assert "Bring a towel" not in anna.get(shown).text
+        told = ines.get(f"{page}/update").text
+        assert "+Bring a towel." in told
+        (newer,) = re.findall(r'name="version" value="(\w{64})"', told)
+        ines.post(f"{page}/update", data={"version": newer, "how": "now"})
+        assert "Bring a towel" in anna.get(shown).text
+        shutil.rmtree(tasks)
+        assert "Bring a towel" in anna.get(shown).text, "no folder is needed"
+        assert anna.get(f"{shown}/skeleton").status_code == 200
 
 
 def test_more_time_for_one_and_for_all(school: School) -> None:
@@ -354,7 +416,7 @@ def test_a_course_is_founded_from_its_file(school: School) -> None:
     course_id = int(made.headers["location"].split("/")[2])
     set_tasks = courses.tasks_of(school.store, course_id)
     assert set_tasks
-    assert {one.terms.version for one in set_tasks} == {folder_state(one).task.version for one in set_tasks}  # type: ignore[union-attr]
+    assert {one.terms.version for one in set_tasks} == {load_task(one.task).version for one in set_tasks}
     assert any(
         one.course_id == course_id for one in enrolments.courses_of(school.store, school.people["otto"])
     )

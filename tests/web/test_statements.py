@@ -114,7 +114,7 @@ def test_the_list_says_what_to_do_first(school: School) -> None:
     from grader.store.course_import import import_course
 
     planned = load_course()
-    made = import_course(school.store, planned, begins_at=NOW)
+    made = import_course(school.store, school.files, planned, begins_at=NOW)
     enrolments.enrol(school.store, made, school.people["anna"])
     text = school.client("anna").get(f"/courses/{made}").text
     assert planned.about.split(",")[0] in text

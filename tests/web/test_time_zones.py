@@ -96,7 +96,7 @@ def test_only_the_course_s_staff_sets_it(school: School) -> None:
 )
 def test_what_a_field_takes_it_shows_again(minutes: int, name: str) -> None:
     at = (datetime(2001, 1, 1, tzinfo=UTC) + timedelta(minutes=minutes)).replace(tzinfo=None)
-    zone = CourseFacts(1, "c", "C", False, name, None).zone
+    zone = CourseFacts(1, "c", "C", False, name, None, None).zone
     form = SubmittedForm({"at": [at.isoformat()]}, {})
     meant = form.time("at", zone)
     assert (meant is None) is bool(form.errors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from fastapi import APIRouter
@@ -10,17 +9,18 @@ from starlette.responses import HTMLResponse, Response
 
 from grader.catalog.tasks import load_task
 from grader.errors import UsageError
-from grader.store import courses, task_withdrawal
+from grader.store import course_time_zone, courses, task_withdrawal
 from grader.store.class_submissions import judged_by_another_version
-from grader.store.course_import import need_of
 from grader.store.courses import AssignedTask, TaskTerms
 from grader.store.task_drafts import publish_task
+from grader.store.task_updates import need_of
+from grader.store.task_versions import is_kept, keep_version
 from grader.store.task_withdrawal import Withdrawal
 from grader.web.confirmation import Question, ask_first, is_confirmed
 from grader.web.security.access import Id
 from grader.web.staff.course_request import CourseRequest, CourseRequestDep
 from grader.web.staff.form import FormDep, SubmittedForm
-from grader.web.staff.task_versions import folder_state, unset_tasks
+from grader.web.staff.task_versions import available_version, unset_tasks
 from grader.web.staff.terms_form import LATE, as_sent, read_terms
 
 router = APIRouter()
@@ -40,11 +40,11 @@ def show(request: CourseRequestDep) -> HTMLResponse:
         {
             "tasks": tasks,
             "withdrawn": [one for one in every if one.withdrawn],
-            "folders": {one.id: folder_state(one) for one in tasks},
+            "available": {one.id: available_version(request.service, request.course, one) for one in tasks},
             "more": more,
             "problem": problem,
             "whole": sum(one.terms.weight for one in tasks),
-            "zones": courses.time_zones(),
+            "zones": course_time_zone.time_zones(),
         },
     )
 
@@ -59,6 +59,7 @@ def add(request: CourseRequestDep, form: FormDep) -> Response:
     task = load_task(name)
     profile = task.profile(profile_name)
     assert profile is not None, "it was listed"
+    keep_version(request.service.store, request.service.files, task)
     terms = TaskTerms(title=task.title, version=task.version, need=need_of(profile))
     made = courses.set_task(
         request.service.store,
@@ -117,7 +118,7 @@ def set_time_zone(request: CourseRequestDep, form: FormDep) -> Response:
     """Write the course's dates in another zone; they stay the moments that they are."""
     name = form.text("time_zone", most=64)
     try:
-        courses.set_time_zone(request.service.store, request.course.id, name, actor_id=request.actor)
+        course_time_zone.set_time_zone(request.service.store, request.course.id, name, actor_id=request.actor)
     except UsageError:
         return request.redirect(
             "settings", "Choose one of the time zones, such as Europe/Paris.", kind="problem"
@@ -161,24 +162,6 @@ def publish(request: CourseRequestDep, course_task_id: Id) -> Response:
     return request.redirect(f"settings/{task.id}", f"{title} is published: learners see it now.{later}")
 
 
-@router.post("/courses/{course_id}/settings/{course_task_id}/update")
-def update(request: CourseRequestDep, course_task_id: Id) -> Response:
-    """Pin the version that lies in the task's folder now; what was judged stays until it is judged again."""
-    task = request.task(course_task_id)
-    folder = folder_state(task)
-    place = f"settings/{task.id}"
-    if folder.task is None:
-        return request.redirect(place, f"The folder cannot be read: {folder.problem}", kind="problem")
-    profile = folder.task.profile(task.profile)
-    if profile is None:
-        return request.redirect(place, f"The task has no profile {task.profile} any more.", kind="problem")
-    terms = replace(task.terms, version=folder.task.version, need=need_of(profile))
-    courses.set_task(
-        request.service.store, request.course.id, task.task, task.profile, terms, actor_id=request.actor
-    )
-    return request.redirect(place, "Updated: what is handed in from now on is judged by the new version.")
-
-
 @router.post("/courses/{course_id}/settings/{course_task_id}/withdraw")
 def withdraw(request: CourseRequestDep, course_task_id: Id) -> Response:
     """Take a task out of the course; what was handed in for it stays."""
@@ -215,7 +198,8 @@ def _task_page(
             "task": task,
             "form": form,
             "late": LATE,
-            "folder": folder_state(task),
+            "available": available_version(request.service, request.course, task),
+            "kept": is_kept(request.service.store, task.terms.version),
             "otherwise": judged_by_another_version(request.service.store, task.id, task.terms.version),
             "num_handed_in": task_withdrawal.num_submissions(request.service.store, task.id),
         },

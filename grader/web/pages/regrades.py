@@ -26,8 +26,6 @@ from grader.web.staff.course_request import CourseRequestDep
 from grader.web.staff.form import FormDep
 
 router = APIRouter()
-_MOST = 5000
-"""Attempts that one regrade takes; more are asked for task by task."""
 _ENDED = (AttemptState.JUDGED, AttemptState.FAILED)
 
 
@@ -44,9 +42,11 @@ def ask(request: CourseRequestDep, form: FormDep) -> Response:
     """Queue the ticked attempts, or all that match the filter once that is confirmed, and show the regrade."""
     if form.text("which") == "matching":
         chosen = _matching(request, form)
-        if len(chosen) > _MOST:
+        if len(chosen) > regrades.MOST_ATTEMPTS:
             return request.redirect(
-                "attempts", f"More than {_MOST:,} attempts match; choose a task.", kind="problem"
+                "attempts",
+                f"More than {regrades.MOST_ATTEMPTS:,} attempts match; choose a task.",
+                kind="problem",
             )
         if chosen and not is_confirmed(form):
             return _ask_first(request, len(chosen), form, "attempts")
@@ -65,8 +65,10 @@ def ask_outdated(request: CourseRequestDep, course_task_id: Id, form: FormDep) -
     task = request.task(course_task_id)
     chosen = judged_by_another_version(request.service.store, task.id, task.terms.version)
     if len(chosen) > 1 and not is_confirmed(form):
-        return _ask_first(request, len(chosen[:_MOST]), form, f"settings/{task.id}")
-    return _queue_regrade(request.service, chosen[:_MOST], request.actor, f"{request.at}/settings/{task.id}")
+        return _ask_first(request, len(chosen[: regrades.MOST_ATTEMPTS]), form, f"settings/{task.id}")
+    return _queue_regrade(
+        request.service, chosen[: regrades.MOST_ATTEMPTS], request.actor, f"{request.at}/settings/{task.id}"
+    )
 
 
 @router.post("/attempts/{attempt_id}/regrade")
@@ -104,6 +106,7 @@ def show(
         everything=bool(all),
         names=names,
         state=_state(service, batch),
+        trial=regrades.trial_of(service.store, batch.name),
     )
 
 
@@ -167,7 +170,7 @@ def _matching(request: CourseRequestDep, form: FormDep) -> list[int]:
     found = attempts(
         request.service.store,
         attempt_query(**fields, lane=Lane.INTERACTIVE).filter(request.course.id),
-        limit=_MOST + 1,
+        limit=regrades.MOST_ATTEMPTS + 1,
     )
     return [one.id for one in found if one.state in _ENDED]
 

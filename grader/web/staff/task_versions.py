@@ -1,43 +1,65 @@
-"""A course's pinned task beside the folder it comes from: is there a newer one, and what would judging again mean."""
+"""The version that a course's task is at beside the one that it could be brought to, and what differs between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.catalog.kept_tasks import text_files
 from grader.catalog.tasks import find_tasks, load_task
-from grader.errors import TaskError, UsageError
+from grader.errors import GraderError, TaskError
+from grader.model.submission import SourceFile, Submission
 from grader.model.task import Task
-from grader.store.courses import AssignedTask
+from grader.report.source_changes import FileChange, SourceChanges
+from grader.store.courses import AssignedTask, CourseFacts
+from grader.store.task_versions import task_at
+from grader.web.service import WebService
 
 _SHORT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFolderState:
-    """The folder of a task.
+class AvailableVersion:
+    """What a task could be brought to: what lies in its folder, or what came with its course.
 
     Attributes:
-        task: what lies there, None where it cannot be read; problem: why.
-        newer: it differs from what the course has pinned.
+        task: the task at that version, None where it cannot be read; problem: why.
+        newer: it differs from what the course has set.
+        place: where it is, for people.
     """
 
     task: Task | None
     problem: str
     newer: bool
+    place: str
 
     @property
     def short(self) -> str:
-        """The folder's version, short enough to be read out."""
+        """The version, short enough to be read out."""
         return self.task.version[:_SHORT] if self.task is not None else ""
 
 
-def folder_state(task: AssignedTask) -> TaskFolderState:
-    """What lies in the folder of a course's task now."""
+def available_version(service: WebService, course: CourseFacts, task: AssignedTask) -> AvailableVersion:
+    """What a course's task could be brought to now; a course from elsewhere has what its last import brought."""
+    own = course.source is None
+    place = "in the folder of tasks" if own else f"from {course.source}"
     try:
-        found = load_task(task.task)
-    except (TaskError, UsageError) as error:
-        return TaskFolderState(None, str(error), newer=False)
-    return TaskFolderState(found, "", newer=found.version != task.terms.version)
+        if own:
+            found = load_task(task.task)
+        else:
+            wanted = task.offered_version or task.terms.version
+            found = task_at(service.store, service.files, task.task, wanted)
+    except GraderError as error:
+        return AvailableVersion(None, str(error), newer=False, place=place)
+    return AvailableVersion(found, "", newer=found.version != task.terms.version, place=place)
+
+
+def version_changes(service: WebService, task: AssignedTask, found: Task) -> tuple[FileChange, ...] | None:
+    """How the files of a version differ from those that the course has set; None: nobody kept those."""
+    try:
+        before = task_at(service.store, service.files, task.task, task.terms.version)
+    except GraderError:
+        return None
+    return SourceChanges.between(_as_text(before), _as_text(found)).files()
 
 
 def unset_tasks(tasks: tuple[AssignedTask, ...]) -> tuple[tuple[str, str, str], ...]:
@@ -53,3 +75,7 @@ def unset_tasks(tasks: tuple[AssignedTask, ...]) -> tuple[tuple[str, str, str], 
             (name, profile.name, task.title) for profile in task.profiles if (name, profile.name) not in there
         ]
     return tuple(found)
+
+
+def _as_text(task: Task) -> Submission:
+    return Submission(task.name, tuple(SourceFile(path, text) for path, text in text_files(task).items()))

@@ -1,0 +1,86 @@
+"""Bringing a course's task to another version: what differs, what it would change, and only then what is in force."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from grader.errors import UsageError
+from grader.model.task import Task
+from grader.store import regrades
+from grader.store.class_submissions import judged_by_another_version
+from grader.store.task_updates import apply_update, update_to
+from grader.store.task_versions import keep_version
+from grader.web import flash
+from grader.web.security.access import Id
+from grader.web.staff.course_request import CourseRequest, CourseRequestDep
+from grader.web.staff.form import FormDep
+from grader.web.staff.task_versions import available_version, version_changes
+
+router = APIRouter()
+
+
+@router.get("/courses/{course_id}/settings/{course_task_id}/update")
+def show(request: CourseRequestDep, course_task_id: Id) -> Response:
+    """How the version that is available differs, and the two ways to take it over. Changes nothing."""
+    task = request.task(course_task_id)
+    available = available_version(request.service, request.course, task)
+    if available.task is None or not available.newer:
+        return _back(request, course_task_id, available.problem or "There is no other version.")
+    return request.page(
+        "task_update.html.j2",
+        {
+            "task": task,
+            "available": available,
+            "changes": version_changes(request.service, task, available.task),
+            "num_counting": len(
+                judged_by_another_version(request.service.store, task.id, available.task.version)
+            ),
+        },
+    )
+
+
+@router.post("/courses/{course_id}/settings/{course_task_id}/update")
+def update(request: CourseRequestDep, course_task_id: Id, form: FormDep) -> Response:
+    """Judge what counts by the new version first (`how=try`), or set it at once for what comes (`how=now`)."""
+    task = request.task(course_task_id)
+    available = available_version(request.service, request.course, task)
+    if available.task is None:
+        return _back(request, task.id, f"It cannot be read: {available.problem}")
+    if form.text("version") != available.task.version:
+        return _back(request, task.id, "It has changed once more since you looked. Look again.", again=True)
+    return _take_over(request, task.id, available.task, how=form.text("how"))
+
+
+def _take_over(request: CourseRequest, course_task_id: int, found: Task, *, how: str) -> Response:
+    task, store = request.task(course_task_id), request.service.store
+    try:
+        wanted = update_to(task, found)
+    except UsageError as error:
+        return _back(request, task.id, str(error))
+    keep_version(store, request.service.files, found)
+    if how == "try":
+        counting = judged_by_another_version(store, task.id, found.version)
+        try:
+            batch = regrades.queue_new_runs(
+                store, counting[: regrades.MOST_ATTEMPTS], actor_id=request.actor, trial=wanted
+            )
+        except UsageError:
+            return _back(
+                request, task.id, "Nothing counts in this task yet: take the version over.", again=True
+            )
+        return flash.redirect(
+            f"/regrades/{batch}",
+            request.service.secret,
+            "Queued. The task stays at its version, and nothing counts, before you have looked and applied it.",
+        )
+    if not apply_update(store, wanted, actor_id=request.actor):
+        return _back(request, task.id, "Somebody else has brought it to another version meanwhile.")
+    return request.redirect(
+        f"settings/{task.id}", "Updated: what is handed in from now on is judged by the new version."
+    )
+
+
+def _back(request: CourseRequest, course_task_id: int, text: str, *, again: bool = False) -> Response:
+    place = f"settings/{course_task_id}/update" if again else f"settings/{course_task_id}"
+    return request.redirect(place, text, kind="problem")
