@@ -1,4 +1,4 @@
-"""All courses, for administrators, and founding one: empty, or as a course file describes it."""
+"""All courses, for administrators, and founding one: empty, from a course file, or from elsewhere."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from grader.catalog.course_file import course_files, load_course
-from grader.errors import TaskError, UsageError
+from grader.catalog.course_sources import course_from, course_in_archive
+from grader.errors import GraderError, TaskError, UsageError
+from grader.report.safe_text import one_line
 from grader.store import courses, enrolments, people
-from grader.store.course_import import import_course
+from grader.store.course_import import TakenCourse, import_course, take_course
 from grader.store.tables.person import Role
 from grader.web import flash
 from grader.web.security.access import Admin, Visitor
@@ -58,6 +60,7 @@ def add_from_file(request: Request, service: ServiceDep, visitor: Admin, form: F
         try:
             made = import_course(
                 service.store,
+                service.files,
                 load_course(chosen),
                 begins_at=begins or datetime.now(UTC),
                 actor_id=visitor.account.id,
@@ -67,6 +70,51 @@ def add_from_file(request: Request, service: ServiceDep, visitor: Admin, form: F
         else:
             return _redirect_to_settings(service, visitor, made, teacher)
     return _page(request, service, visitor, form, 422)
+
+
+@router.post("/admin/courses/import")
+def bring(request: Request, service: ServiceDep, visitor: Admin, form: FormDep) -> Response:
+    """A course from an archive or from a Git address, new or a newer state of one that came before."""
+    archive, address = form.files.get("archive"), form.text("address", most=500)
+    begins, name = form.time("import_begins_at"), form.text("import_name", most=60)
+    if name and not _NAME.fullmatch(name):
+        form.errors["import_name"] = "Small letters, digits, dots and hyphens, such as ddp-autumn."
+    teacher = _teacher(service, form, "import_teacher")
+    given = archive is not None and bool(archive.filename)
+    if given == bool(address):
+        form.errors["address"] = "Choose an archive or write an address, one of the two."
+    elif address and not address.startswith(("https://", "ssh://")):
+        # Whoever is administrator of the pages need not read this machine's folders.
+        form.errors["address"] = (
+            "An address begins with https:// or ssh://. Folders come by `grader course import`."
+        )
+    if form.good:
+        try:
+            with (
+                course_in_archive(archive.file, one_line(archive.filename or "archive")[:120])
+                if archive is not None and given
+                else course_from(address, revision=form.text("revision", most=200))
+            ) as found:
+                taken = take_course(
+                    *(service.store, service.files, found),
+                    name=name or None,
+                    begins_at=begins,
+                    actor_id=visitor.account.id,
+                )
+        except GraderError as error:
+            form.errors["address"] = f"{error}"
+        else:
+            return _taken(service, visitor, taken, teacher)
+    return _page(request, service, visitor, form, 422)
+
+
+def _taken(service: WebService, visitor: Visitor, taken: TakenCourse, teacher: int | None) -> Response:
+    if taken.new:
+        return _redirect_to_settings(service, visitor, taken.id, teacher)
+    said = "; ".join(f"{text}: {', '.join(names)}" for text, names in taken.lines())
+    return flash.redirect(
+        f"/courses/{taken.id}/settings", service.secret, f"Brought to its newer state. {said}."
+    )
 
 
 def _teacher(service: WebService, form: SubmittedForm, field: str = "teacher") -> int | None:
