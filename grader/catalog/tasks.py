@@ -114,15 +114,6 @@ def task_folder(name: str) -> Path:
     return tasks_dir() / name
 
 
-def skeleton_of(folder: Path) -> Path:
-    """Where the skeleton of a task lies: in the task's folder, beside the folder of tasks, or where settings say."""
-    from grader.settings import settings
-
-    beside = (folder / "skeleton", folder.parent.parent / "skeletons" / folder.name)
-    wanted = settings().skeletons_dir / folder.name
-    return next((place for place in beside if place.is_dir()), wanted)
-
-
 def load_task_folder(folder: Path, skeleton: Path) -> Task:
     """Load a task from its two folders; raises TaskError as `load_task` does."""
     # Here and not above: pydantic takes a tenth of a second, and `grader lint` has no task.

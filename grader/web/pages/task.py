@@ -47,7 +47,7 @@ def skeleton(service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -
 @router.get("/courses/{course_id}/tasks/{course_task_id}/notebook")
 def notebook(request: Request, service: ServiceDep, visitor: SignedIn, found: VisibleCourseTask) -> Response:
     """The task as a notebook to work in."""
-    task = open_task(visitor, found)
+    task = open_task(service, visitor, found)
     if task is None:
         raise not_found()
     statement = task.told_in(read_languages(request)).text
