@@ -104,8 +104,10 @@ class ScoringCache:
             return Path(request.hidden, "hidden"), Path(request.visible, "validation")
         return self.split(request.hidden, request), self.split(request.visible, request)
 
-    def split(self, folder: str, request: ScoringRequest) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The `t10k` files of a prepared folder: validation split of the visible side, hidden split of the hidden.
+    def split(
+        self, folder: str, request: ScoringRequest, part: str = "t10k"
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Files of a prepared folder; `t10k` are the validation split of the visible side, the hidden of the other.
 
         Labels, int64 (N,), are those of the request's attempt.
         """
@@ -113,9 +115,9 @@ class ScoringCache:
 
         from grader.idx import read_split
 
-        key = (folder, request.data_version, "t10k")
+        key = (folder, request.data_version, part)
         if key not in self.splits:
-            self.splits[key] = read_split(Path(folder) / "FashionMNIST" / "raw", "t10k")
+            self.splits[key] = read_split(Path(folder) / "FashionMNIST" / "raw", part)
         images, labels = self.splits[key]
         known = len(request.class_labels)
         return images, np.array([*request.class_labels, *range(known, 256)], np.int64)[labels]

@@ -28,6 +28,8 @@ from grader.evaluate.author_faults import TaskFaultError
 from grader.evaluate.examination import examine_run, prove_examination
 from grader.evaluate.other_scores import WALL_S, other_scores
 from grader.evaluate.run_scoring import READING, SCORING, ScoringCache, ScoringRequest, score_run
+from grader.evaluate.task_figures import WALL_S as DRAWING_S
+from grader.evaluate.task_figures import draw_run
 from grader.launch.gc_freeze import gc_frozen
 from grader.model.evaluation import ArtifactProblem, Evaluation
 
@@ -96,7 +98,9 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         if request.explain:
             answer = _explained(answer, request, cache, parent)
         if request.examined and "evaluation" in answer:
-            return _examined(answer, replace(request, wall_s=left_s), cache, parent)
+            answer = _examined(answer, replace(request, wall_s=left_s), cache, parent)
+        if hasattr(module, "figures") and "evaluation" in answer:
+            answer = _drawn(answer, replace(request, wall_s=DRAWING_S), cache, parent)
         return answer
     except TaskFaultError as error:
         return {"task_error": str(error)}
@@ -128,6 +132,20 @@ def _examined(
     elif "infra_error" in told:
         told = {"unexamined": f"`examine()` was given up: {told['infra_error']}"}
     found, took = answer["evaluation"], round(time.monotonic() - started, 6)
+    return answer | {"evaluation": found | told | {"seconds": found["seconds"] + took}}
+
+
+def _drawn(
+    answer: dict[str, Any], request: ScoringRequest, cache: ScoringCache, parent: int
+) -> dict[str, Any]:
+    """The same answer with figures of the task's own, or with the reason why there are none."""
+    found, started = answer["evaluation"], time.monotonic()
+    if found["problem"] is not None:
+        request = replace(request, hidden="")
+    told = _in_child(draw_run, request, cache, parent)
+    if "infra_error" in told or "evaluation" in told:
+        told = {"undrawn": f"`figures()` was given up: {told.get('infra_error', 'its files are to blame')}"}
+    took = round(time.monotonic() - started, 6)
     return answer | {"evaluation": found | told | {"seconds": found["seconds"] + took}}
 
 

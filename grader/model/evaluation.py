@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from grader.model.metric import ACCURACY, Metric
+from grader.model.task_figure import TaskFigure
 
 
 class ArtifactProblem(StrEnum):
@@ -95,6 +96,7 @@ class Evaluation:
         others: where the score is not what the script reports or far from the target: the task's own way first, then
             each with one thing changed. Empty where nothing had to be explained.
         class_labels: label that each class had in this attempt, by its prepared one; empty: as prepared.
+        figures: of the task's own, for the report to draw; undrawn: why there are none, "" where none are missing.
     """
 
     problem: ArtifactProblem | None
@@ -116,6 +118,8 @@ class Evaluation:
     unexamined: str = ""
     others: tuple[OtherScore, ...] = ()
     class_labels: tuple[int, ...] = ()
+    figures: tuple[TaskFigure, ...] = ()
+    undrawn: str = ""
 
     def unexplained(self, metrics: Iterable[Metric], levels: Mapping[str, float]) -> Metric | None:
         """The first metric that is not what the script reports or, where it reports none, below its level."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.judging.attempt import Attempt
-from grader.report import curves, shards, timing
+from grader.report import curves, shards, task_figures, timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,10 @@ class Plot:
 
 
 def draw_plots(attempt: Attempt) -> tuple[Plot, ...]:
-    """All plots in the order of the report."""
+    """All plots in the order of the report, the task's own at their end."""
+    evaluation = attempt.evaluation
+    own = evaluation.figures if evaluation is not None else ()
+    undrawn = evaluation.undrawn if evaluation is not None else ""
     return (
         Plot("plot-loss", "Loss", *curves.loss(attempt)),
         *(
@@ -47,4 +50,6 @@ def draw_plots(attempt: Attempt) -> tuple[Plot, ...]:
         Plot("plot-time", "Time against the target", *timing.against_target(attempt)),
         Plot("plot-learning-rate", "Learning rate", *curves.learning_rate(attempt)),
         Plot("plot-memory", "Memory", *curves.memory(attempt)),
+        *(Plot(f"plot-{one.name}", one.title, *task_figures.drawn(one), wide=True) for one in own),
+        *((Plot("plot-own", "The task's own", "", f"Not drawn: {undrawn}."),) if undrawn else ()),
     )
