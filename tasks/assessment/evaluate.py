@@ -1,14 +1,18 @@
-"""Trusted scoring of `assessment`: the network that the weights must fit, and what they are worth.
+"""Trusted scoring of `assessment`: the network that the weights must fit, what they are worth, and a table of runs.
 
-Runs only in the scorer, on a state dict that was loaded as plain tensors. It never imports, executes or looks
-at a submission; two functions are the whole contract.
+Runs only in the scorer, on a state dict that was loaded as plain tensors and tables that were read as plain numbers. It
+never imports, executes or looks at a submission.
 """
+
+from itertools import combinations
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from grader.evaluate.classifier import accuracy_and_loss
+from grader.model.task_figure import Curve, Panel, TaskFigure
 
 _DEPTH, _WIDTH, _BASE_CHANNELS, _NUM_CLASSES = 10, 2, 8, 10
 
@@ -66,3 +70,164 @@ def evaluate(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> di
     """Accuracy and mean loss over uint8 images (N, 28, 28) with int64 labels (N,), each scored once."""
     # the skeleton's ToTensor and Normalize((0.5,), (0.5,)), without its random crop
     return accuracy_and_loss(model, (images.unsqueeze(1).float() / 255 - 0.5) / 0.5, labels)
+
+
+Row = dict[str, Any]
+"""A run as `runs.csv` tells of it: ranks, batch_size (of one rank), learning_rate, epochs, seconds, accuracy."""
+
+_FEWEST = 3
+_FASTER = 4.0
+"""How far the images per second of one rank may lie above this run's: batches of other sizes differ in that."""
+_NEAR, _READ = 0.01, 0.05
+"""Accuracy that counts as the best one's; how far a speed-up may be misread."""
+
+
+def examine(left: dict[str, Any], run: Any) -> dict[str, tuple[float | None, str, str]]:
+    """Answer `comparison`: does the table make sense beside this run; and `reading`: was it read rightly."""
+    rows = left.get("runs.csv")
+    if rows is None:
+        return {}
+    answers = {"comparison": (*_comparison(rows, run), "runs.csv")}
+    if "answers.csv" in left:
+        answers["reading"] = (*_reading(rows, left["answers.csv"][0]), "answers.csv")
+    return answers
+
+
+def _comparison(rows: list[Row], run: Any) -> tuple[float, str]:
+    own = _own(rows, run)
+    if own is None:
+        batch = _batch_size(run)
+        return 0.0, (
+            f"None of the {len(rows)} rows of runs.csv is this run: {run['world_size']:.0f} ranks, {batch} images on "
+            "each in a step. Add the row at the end of training, from what the script really used."
+        )
+    if wrong := _disagrees(rows[own], run):
+        return 0.0, f"Row {own + 1} of runs.csv is this run, and {wrong}."
+    if wrong := _impossible(rows, own, run):
+        return 0.5, wrong
+    if wrong := _too_few(rows):
+        return 0.5, wrong
+    return 1.0, f"{len(rows)} runs that can be compared, and row {own + 1} is this one."
+
+
+def _batch_size(run: Any) -> int:
+    """Samples of one rank in most steps; 0 where no step was seen."""
+    sizes = {name.removeprefix("steps_of_"): run[name] for name in run if name.startswith("steps_of_")}
+    return int(max(sizes, key=lambda size: sizes[size])) if sizes else 0
+
+
+def _own(rows: list[Row], run: Any) -> int | None:
+    """The last row with this run's ranks and batch."""
+    alike = (run["world_size"], _batch_size(run))
+    return next(
+        (i for i in reversed(range(len(rows))) if (rows[i]["ranks"], rows[i]["batch_size"]) == alike), None
+    )
+
+
+def _disagrees(row: Row, run: Any) -> str:
+    """How the row of this run differs from it, as the rest of a sentence; "" where it does not."""
+    measured = run.get("validation_accuracy")
+    if not 0 < row["seconds"] <= run["wall_s"]:
+        return f"it tells of {row['seconds']:.4g} s; from start to end the run took {run['wall_s']:.1f} s"
+    if measured is not None and abs(row["accuracy"] - measured) > _NEAR:
+        told = f"it tells an accuracy of {row['accuracy']:.4g}"
+        return f"{told}; the saved weights reach {measured:.3f} on the validation images"
+    return ""
+
+
+def _speed(row: Row, run: Any) -> float:
+    """Images per second of one rank."""
+    return float(run["num_train"] * row["epochs"] / row["seconds"] / row["ranks"])
+
+
+def _impossible(rows: list[Row], own: int, run: Any) -> str:
+    """The first thing that no such runs come to, as a sentence; "" where there is none."""
+    for number, row in enumerate(rows, start=1):
+        if row["ranks"] < 1 or row["batch_size"] < 1 or row["epochs"] < 1 or row["seconds"] <= 0:
+            return f"Row {number} of runs.csv has no ranks, batch, epochs or seconds."
+        if not 0 < row["accuracy"] <= 1:
+            return f"Row {number} of runs.csv tells an accuracy of {row['accuracy']:.4g}; a share lies between 0 and 1."
+    if all(row["accuracy"] == 1 for row in rows):
+        return "All rows of runs.csv tell an accuracy of 1; no such network is always right on images new to it."
+    for (first, one), (second, other) in combinations(enumerate(rows, start=1), 2):
+        if one["seconds"] == other["seconds"]:
+            return f"Rows {first} and {second} of runs.csv tell the same time to the last digit; no two runs take that."
+    most = _FASTER * _speed(rows[own], run)
+    for number, row in enumerate(rows, start=1):
+        if _speed(row, run) > most:
+            return (
+                f"Row {number} of runs.csv comes to {_speed(row, run):,.0f} images per second on each rank; this run "
+                f"made {_speed(rows[own], run):,.0f}. Runs can be compared where they are made on one machine."
+            )
+    return ""
+
+
+def _too_few(rows: list[Row]) -> str:
+    tried = {(row["ranks"], row["batch_size"], row["learning_rate"], row["epochs"]) for row in rows}
+    if len(tried) < _FEWEST:
+        return f"runs.csv has {len(tried)} different configurations; {_FEWEST} are asked for."
+    if len({row["ranks"] for row in rows}) < 2 or all(row["ranks"] > 1 for row in rows):
+        return "runs.csv has no run on one rank beside one on several, so nobody can read a speed-up in it."
+    return ""
+
+
+def _reading(rows: list[Row], told: Row) -> tuple[float, str]:
+    """One third for each of the three questions."""
+    if any(row["seconds"] <= 0 or row["epochs"] < 1 for row in rows):
+        return 0.0, "runs.csv has rows without seconds or epochs, in which nothing can be read."
+    best = max(row["accuracy"] for row in rows)
+    quickest = min(row["seconds"] for row in rows if row["accuracy"] >= best - _NEAR)
+    wrong = []
+    for name, right in (
+        ("most_accurate", lambda row: row["accuracy"] == best),
+        ("quickest_of_the_best", lambda row: row["accuracy"] >= best - _NEAR and row["seconds"] == quickest),
+    ):
+        numbers = [number for number, row in enumerate(rows, start=1) if right(row)]
+        if told[name] not in numbers:
+            wrong.append(f"`{name}` is {told[name]}; by runs.csv it is row {numbers[0]}")
+    speedup = _speedup(rows)
+    if speedup is None:
+        wrong.append("a speed-up needs a run on one rank and one on several")
+    elif abs(told["speedup"] - speedup) > _READ * speedup:
+        wrong.append(f"`speedup` is {told['speedup']:.3g}; by runs.csv it is {speedup:.3g}")
+    said = "; ".join(wrong)
+    return 1 - len(
+        wrong
+    ) / 3, f"{said[0].upper()}{said[1:]}." if wrong else "All three questions are answered as the table says."
+
+
+def _speedup(rows: list[Row]) -> float | None:
+    """Seconds of an epoch in the quickest run on one rank, as a multiple of those in the quickest on several."""
+    alone = [row["seconds"] / row["epochs"] for row in rows if row["ranks"] == 1]
+    together = [row["seconds"] / row["epochs"] for row in rows if row["ranks"] > 1]
+    return min(alone) / min(together) if alone and together else None
+
+
+def figures(seen: Any) -> list[TaskFigure]:
+    """The table of runs, drawn: what each took and reached, and how fast it read images."""
+    rows = [row for row in seen.left.get("runs.csv", ()) if row["seconds"] > 0][:100]
+    kinds = sorted({row["ranks"] for row in rows})[:8]
+    if not rows or not seen.run.get("num_train"):
+        return []
+    reached, speeds = [], []
+    for colour, ranks in enumerate(kinds):
+        own = [row for row in rows if row["ranks"] == ranks]
+        label = f"{ranks} rank{'s' * (ranks != 1)}"
+        seconds, steps = [row["seconds"] for row in own], [float(row["batch_size"] * ranks) for row in own]
+        per_s = [seen.run["num_train"] * row["epochs"] / row["seconds"] for row in own]
+        reached.append(
+            Curve(label, tuple(seconds), tuple(row["accuracy"] for row in own), dots=True, colour=colour)
+        )
+        speeds.append(Curve(label, tuple(steps), tuple(per_s), dots=True, colour=colour))
+    panels = (
+        Panel("What it took and what it reached", "seconds", "validation accuracy", tuple(reached)),
+        Panel(
+            "How fast it trained",
+            "images of all ranks in a step",
+            "images per second",
+            tuple(speeds),
+            from_zero=True,
+        ),
+    )
+    told = f"The {len(rows)} runs of runs.csv, as the script tells of them; up and to the left is better."
+    return [TaskFigure("runs", "Configurations tried", told, panels)]

@@ -25,6 +25,13 @@ WIDTH = 2  # channels, as a multiple of the plain residual network's
 BASE_CHANNELS = 8
 NUM_CLASSES = 10
 
+# Runs made before this one on the same machine: ranks, batch of each, peak learning rate, epochs, seconds, accuracy.
+RUNS = [
+    (1, 64, 0.002, 3, 18.4, 0.393),
+    (1, 64, 0.05, 3, 18.1, 0.877),
+    (2, 32, 0.05, 3, 10.9, 0.869),
+]
+
 
 class Block(nn.Module):
     """Two 3x3 convolutions around which the input is carried past (pre-activation residual block)."""
@@ -148,6 +155,24 @@ def validate(network, loader):
     return loss_sum / num_samples, num_correct / num_samples
 
 
+def write_comparison(folder, *this_run):
+    runs = [*RUNS, this_run]
+    best = max(runs, key=lambda run: run[5])
+    near = min((run for run in runs if run[5] >= best[5] - 0.01), key=lambda run: run[4])
+    epoch = {run: run[4] / run[3] for run in runs}
+    alone = min(epoch[run] for run in runs if run[0] == 1)
+    together = min((epoch[run] for run in runs if run[0] > 1), default=alone)
+    for name, rows in {
+        "runs.csv": ["ranks batch_size learning_rate epochs seconds accuracy".split(), *runs],
+        "answers.csv": [
+            ["most_accurate", "quickest_of_the_best", "speedup"],
+            [runs.index(best) + 1, runs.index(near) + 1, alone / together],
+        ],
+    }.items():
+        with open(os.path.join(folder, name), "w", newline="") as file:
+            csv.writer(file).writerows(rows)
+
+
 def main(args):
     train_set, val_set = load(True, transforms.RandomCrop(28, padding=2)), load(False)
     shard = EpochShard(len(train_set), shuffle=True)
@@ -167,7 +192,7 @@ def main(args):
         milestones=[2 * steps_per_epoch],
     )
 
-    history, best = [], -1.0
+    history, best, training_began = [], -1.0, time.perf_counter()
     for epoch in range(args.epochs):
         shard.epoch = epoch
         began = time.perf_counter()
@@ -189,6 +214,9 @@ def main(args):
             table.writerows(history)
         with open(os.path.join(os.environ["OUTPUT_DIR"], "metrics.json"), "w") as file:
             json.dump({"schema": 1, "epochs": history}, file)
+        took = time.perf_counter() - training_began
+        batch_size = args.batch_size // WORLD_SIZE
+        write_comparison(os.environ["OUTPUT_DIR"], WORLD_SIZE, batch_size, args.lr, args.epochs, took, best)
     dist.barrier()
 
 

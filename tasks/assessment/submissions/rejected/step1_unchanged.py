@@ -1,4 +1,4 @@
-# expect: DATA001 DIST001 EVAL004 IO001 IO002 IO003 IO004
+# expect: DATA001 DIST001 EVAL004 EVAL009 IO001 IO002 IO003 IO004
 # points: 0
 """
 Train a Wide-ResNet image classifier on one GPU, or on the CPU.

@@ -1,4 +1,4 @@
-# expect: DATA001 EVAL004 GRAD001 IO001 IO002 IO003 IO004
+# expect: DATA001 EVAL004 EVAL009 GRAD001 IO001 IO002 IO003 IO004
 # points: 10
 """
 Second step of eight: the processes know of each other, and nothing else has changed. Every rank still trains a

@@ -1,4 +1,4 @@
-# expect: DATA001 EVAL004 IO001 IO002 IO003 IO004
+# expect: DATA001 EVAL004 EVAL009 IO001 IO002 IO003 IO004
 # points: 34-35
 """
 Third step of eight: the model is wrapped, so that gradients are averaged. They are gradients of N passes over the

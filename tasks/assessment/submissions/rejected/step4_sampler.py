@@ -1,4 +1,4 @@
-# expect: DATA002 EVAL001 EVAL003 IO001 IO002 IO003 IO004
+# expect: DATA002 EVAL001 EVAL003 EVAL009 IO001 IO002 IO003 IO004
 # points: 45-47
 """
 Fourth step of eight: both sets are divided among the ranks. The shares are the same in each epoch, what every rank

@@ -1,4 +1,4 @@
-# expect: EVAL001 EVAL003 IO001 IO002 IO003 IO004
+# expect: EVAL001 EVAL003 EVAL009 IO001 IO002 IO003 IO004
 # points: 48-50
 """
 Fifth step of eight: each epoch deals the samples out anew. What every rank reports is still the score of its own

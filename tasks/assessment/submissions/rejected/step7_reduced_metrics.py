@@ -1,4 +1,4 @@
-# expect: EVAL013
+# expect: EVAL009 EVAL013
 # points: 65
 """
 Seventh step of eight: everything about ranks is right. Batch size and learning rate are still the single-GPU

@@ -8,6 +8,7 @@ import torch
 from torch import nn, optim
 from torch.nn import functional as F
 
+from comparison import write_comparison
 from launch import on_rank_zero
 
 
@@ -21,7 +22,7 @@ class Trainer:
         self.rows, self.best = [], 0.0
 
     def fit(self, train_loader, val_loader):
-        self.num_steps, self.step = self.epochs * len(train_loader), 0
+        self.num_steps, self.step, started = self.epochs * len(train_loader), 0, time.time()
         for epoch in range(self.epochs):
             train_loader.sampler.set_epoch(epoch)
             began = time.time()
@@ -33,7 +34,7 @@ class Trainer:
             if row["val_accuracy"] > self.best:
                 self.best = row["val_accuracy"]
                 self.save()
-        self.write_logs()
+        self.write_logs(train_loader.batch_size, time.time() - started)
         self.ranks.wait()
 
     def set_learning_rate(self):
@@ -83,7 +84,7 @@ class Trainer:
         torch.save(self.network.state_dict(), os.path.join(os.environ["OUTPUT_DIR"], "model.pt"))
 
     @on_rank_zero
-    def write_logs(self):
+    def write_logs(self, batch_size, seconds):
         folder = os.environ["OUTPUT_DIR"]
         with open(os.path.join(folder, "log.csv"), "w", newline="") as file:
             log = csv.DictWriter(file, fieldnames=list(self.rows[0]))
@@ -91,3 +92,4 @@ class Trainer:
             log.writerows(self.rows)
         with open(os.path.join(folder, "metrics.json"), "w") as file:
             json.dump({"schema": 1, "epochs": self.rows}, file)
+        write_comparison(folder, self.ranks.world_size, batch_size, self.peak_lr, self.epochs, seconds, self.best)
