@@ -1,0 +1,225 @@
+"""What `ring-all-reduce` is held against: training in one process on whole batches, and the least that a ring sends.
+
+Runs only in the scorer. It trains by itself, from the numbers that the skeleton makes up by formula, and never looks at
+a submission: only at the weights that one left, and at what the probe told of messages and collectives. Where the
+weights are wrong it trains as other ways would have, and says which of them the weights are.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from grader.model.run_account import Exchange, RunAccount
+from grader.model.task_figure import Curve, Panel, TaskFigure
+
+_STEPS, _SAMPLES, _LEARNING_RATE = 4, 48, 0.5
+_GRADIENT_BYTES = 19_210 * 8
+_TOLERANCE = 1e-7
+"""Of the largest weight; the order of additions makes less than 1e-12."""
+_SLACK = 0.02
+"""Chunks can't always be equally long: what a rank may send above the least."""
+_SMALL = _GRADIENT_BYTES // 100
+"""Bytes of all collectives of a rank that are no gradient: a loss, a flag."""
+
+Combine = Callable[[list[torch.Tensor]], torch.Tensor]
+Answers = dict[str, tuple[float | None, str, str]]
+
+
+def _model() -> nn.Sequential:
+    """The skeleton's network, with its weights."""
+    model = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 10)).double()
+    with torch.no_grad():
+        for number, parameter in enumerate(model.parameters()):
+            waves = torch.sin(torch.arange(parameter.numel(), dtype=torch.float64) * (number + 2))
+            parameter.copy_(waves.reshape(parameter.shape) / 8)
+    return model
+
+
+def _batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The skeleton's batch of a step: inputs (48, 64) and targets (48, 10), float64."""
+    numbers = torch.arange(_SAMPLES * 64, dtype=torch.float64) + step * _SAMPLES * 64
+    inputs = torch.sin(numbers**2).reshape(_SAMPLES, 64)
+    return inputs, torch.cos(inputs[:, :10].cumsum(dim=1) * 3)
+
+
+_WAYS: dict[str, tuple[Combine, str]] = {
+    "mean": (lambda parts: sum(parts[1:], parts[0]) / len(parts), ""),
+    "sum": (
+        lambda parts: sum(parts[1:], parts[0]),
+        "steps with the sum of the ranks' gradients: nobody divided it",
+    ),
+    "own": (
+        lambda parts: parts[0],
+        "steps with rank 0's own gradient alone: nothing of the others came into it",
+    ),
+    "twice": (
+        lambda parts: sum(parts[1:], parts[0]) / len(parts) ** 2,
+        "steps with the mean of the ranks' gradients divided once more by their number",
+    ),
+    "last two": (
+        lambda parts: (parts[0] + parts[-1]) / len(parts),
+        "steps in which rank 0 added what the rank before it sent once, and nothing of the others",
+    ),
+}
+"""Ways to make one gradient of the ranks', by name, and what is said of them."""
+
+
+@cache
+def _trained(world_size: int, way: str) -> dict[str, torch.Tensor]:
+    """Weights after the skeleton's steps, with ranks' gradients put together that way on every rank."""
+    model = _model()
+    weights = list(model.parameters())
+    for step in range(_STEPS):
+        inputs, targets = _batch(step)
+        parts = []
+        for rank in range(world_size):
+            loss = F.mse_loss(model(inputs[rank::world_size]), targets[rank::world_size])
+            parts.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, weights)]))
+        with torch.no_grad():
+            pieces = _WAYS[way][0](parts).split([w.numel() for w in weights])
+            for weight, piece in zip(weights, pieces, strict=True):
+                weight.sub_(_LEARNING_RATE * piece.view_as(weight))
+    return {name: w.detach() for name, w in model.named_parameters()}
+
+
+def examine(left: dict[str, Any], run: RunAccount) -> Answers:
+    """Answer `average` from the weights, `by-hand` and `traffic` from what the ranks exchanged."""
+    if "weights.pt" not in left:
+        return {}
+    world_size = max(1, int(run["world_size"]))
+    answers: Answers = {"average": (*_weights(left["weights.pt"], world_size), "weights.pt")}
+    if world_size > 1:
+        answers["by-hand"] = (*_by_hand(run), "")
+        answers["traffic"] = (*_traffic(run, world_size), "")
+    return answers
+
+
+def figures(seen: Any) -> list[TaskFigure]:
+    """What each rank sent, beside the least; nothing where no rank sent anything."""
+    sent, world_size = _sent(seen.run), int(seen.run.get("world_size", 1))
+    if not sent:
+        return []
+    ranks = tuple(float(rank) for rank in range(world_size))
+    gradients = tuple(sent[int(rank)] / _GRADIENT_BYTES / _STEPS for rank in ranks)
+    least = _least(world_size)
+    curves = (
+        Curve("sent by a rank", ranks, gradients, dots=True),
+        Curve(f"the least, 2 · {world_size - 1} / {world_size}", (-0.4, world_size - 0.6), (least, least)),
+    )
+    told = f"At most {max(gradients):.2f} gradients in a step; a ring of {world_size} needs {least:.2f}."
+    panel = Panel("", "rank", "gradients per step", curves, from_zero=True)
+    return [TaskFigure("traffic", "What each rank sent", told, (panel,))]
+
+
+def _least(world_size: int) -> float:
+    """Gradients that a rank sends in one step: once around the ring to add, once more to tell."""
+    return 2 * (world_size - 1) / world_size
+
+
+def _weights(tensors: dict[str, torch.Tensor], world_size: int) -> tuple[float, str]:
+    want = _trained(world_size, "mean")
+    for name, weight in want.items():
+        got = tensors.get(name)
+        if got is None:
+            return 0.0, f"weights.pt has no `{name}`."
+        if got.shape != weight.shape or got.dtype != weight.dtype:
+            kind = f"{tuple(got.shape)} in {str(got.dtype).removeprefix('torch.')}"
+            return 0.0, f"`{name}` is {kind}; the network's is {tuple(weight.shape)} in float64."
+    off = _off(tensors, want)
+    if off <= _TOLERANCE:
+        return (
+            1.0,
+            f"After {_STEPS} steps the weights are those of one process and whole batches, to {max(off, 1e-16):.0e}.",
+        )
+    said = f"After {_STEPS} steps the weights are off by {off:.1e} of the largest one"
+    for way, (_, words) in _WAYS.items():
+        if words and _off(tensors, _trained(world_size, way)) <= _TOLERANCE:
+            return 0.0, f"{said}: they come of {words}."
+    return 0.0, f"{said}; {_TOLERANCE:.0e} is allowed."
+
+
+def _off(got: dict[str, torch.Tensor], want: dict[str, torch.Tensor]) -> float:
+    largest = max(float(weight.abs().max()) for weight in want.values())
+    off = max(float((got[name] - weight).abs().max()) for name, weight in want.items()) / largest
+    # NaN compares as nothing at all, and must not pass for that.
+    return off if off == off else float("inf")
+
+
+def _by_hand(run: RunAccount) -> tuple[float | None, str]:
+    if wrappers := sorted({name for rank in run.ranks for name in rank.wrappers}):
+        return (
+            0.0,
+            f"The model was wrapped ({', '.join(wrappers)}), and the wrapper averages by collectives of its own.",
+        )
+    if large := _large(run):
+        return (
+            0.0,
+            f"`{large.name}` at {large.where} carries {_amount(large)}: that is the library's work, not a message.",
+        )
+    if run.gaps:
+        return None, f"Whether gradients travelled in messages alone can't be told: {run.gaps[0]}"
+    if not any(one.sends for one in run.messages):
+        return 0.0, "No rank sent a message to another."
+    return (
+        1.0,
+        f"Messages went from rank to rank, {sum(one.calls for one in run.messages if one.sends):,} of them.",
+    )
+
+
+def _large(run: RunAccount) -> Exchange | None:
+    """What is no message and carries gradients, or may: the first of a rank whose collectives are large together."""
+    others = [one for one in run.exchanges if not (one.sends or one.receives) and one.bytes != 0]
+    for rank in range(run.world_size):
+        own = [one for one in others if one.rank == rank and one.name.partition(".")[0] != "store"]
+        hidden = [one for one in own if one.bytes is None]
+        if hidden or sum(one.bytes or 0 for one in own) > _SMALL:
+            return (hidden or sorted(own, key=lambda one: -(one.bytes or 0)))[0]
+    return None
+
+
+def _amount(one: Exchange) -> str:
+    return f"{one.bytes:,} bytes" if one.bytes is not None else "objects of any size"
+
+
+def _sent(run: RunAccount) -> Counter[int]:
+    """Bytes that each rank sent in messages."""
+    sent: Counter[int] = Counter()
+    for one in run.messages:
+        if one.sends:
+            sent[one.rank] += one.bytes or 0
+    return sent
+
+
+def _traffic(run: RunAccount, world_size: int) -> tuple[float | None, str]:
+    sent, least = _sent(run), _least(world_size) * _GRADIENT_BYTES * _STEPS
+    if not sent:
+        return 0.0, "No rank sent anything to another in a message, so there is no traffic to be counted."
+    if run.gaps:
+        return None, f"What the ranks sent can't be counted: {run.gaps[0]}"
+    rank, most = max(sent.items(), key=lambda pair: (pair[1], -pair[0]))
+    told = f"Rank {rank} sent {most:,} bytes in {_STEPS} steps, {most / _GRADIENT_BYTES / _STEPS:.2f} gradients in each"
+    ring = f"a ring of {world_size} sends 2 · {world_size - 1} / {world_size} = {_least(world_size):.2f}"
+    if most > least * (1 + _SLACK):
+        return 0.0, f"{told}; {ring}.{_guess(sent, world_size)}"
+    if most < least * (1 - _SLACK):
+        return 0.0, f"{told}; {ring}, and with less the ranks can't all know the mean."
+    return 1.0, f"{told}, and no rank more: {ring}."
+
+
+def _guess(sent: Counter[int], world_size: int) -> str:
+    """What such traffic looks like, as a sentence after a space; "" unknown."""
+    gradients = [sent[rank] / _GRADIENT_BYTES / _STEPS for rank in range(world_size)]
+    if all(abs(g - (world_size - 1)) < 0.05 for g in gradients):
+        return " Every rank's whole gradient went to all others: cut it into chunks, of which each rank adds up one."
+    if max(gradients) > 1.5 * sorted(gradients)[-2]:
+        return (
+            " One rank gathers and tells the others, and does most of the sending: spread that over the ring."
+        )
+    if all(abs(g - 2 * (world_size - 1)) < 0.05 for g in gradients):
+        return " The whole gradient goes around twice: send one chunk in each message."
+    return ""
