@@ -1,4 +1,4 @@
-"""The files of a task's folder that make up the task: all but its submissions, its skeleton and what begins with a dot."""
+"""The files of a task: all in its folder but its submissions, its skeleton and what begins with a dot."""
 
 from __future__ import annotations
 

@@ -34,6 +34,8 @@ TRAINED = "trained"
 PREPARED_OTHERWISE = "EVAL011"
 NOT_SCORED = "EVAL012"
 """What explains a missed target costs the points for its metric, and no others."""
+UNREAD, WRONG = "EVAL009", "EVAL010"
+"""What is said of files that an answer is about costs the points of that answer, and no others."""
 NO_GROUP = "DIST001"
 """Ranks that form no process group are training runs of their own: everything between ranks comes after it."""
 OPTIMISATION = "OPT"
@@ -227,10 +229,10 @@ def answer(name: str, outcome: Outcome) -> Part:
         return Part(0.0, ItemState.NOT_SEEN, _UNEXAMINED, not_seen=1.0)
     if said is None and evaluation is not None and evaluation.unread:
         reason = " ".join(evaluation.unread[file] for file in sorted(evaluation.unread))
-        return _measured(0.0, reason, evidence, "EVAL009")
+        return _measured(0.0, reason, evidence, UNREAD)
     if said is None or said.share is None:
         return _unseen(said.said if said is not None else "The task says nothing about this.", outcome)
-    return _measured(said.share, said.said, evidence, "EVAL010")
+    return _measured(said.share, said.said, evidence, WRONG)
 
 
 def time(item: RubricItem, outcome: Outcome) -> Part:

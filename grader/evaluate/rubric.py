@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from grader.checks.rule import in_words, load_rules
-from grader.evaluate.outcome import NOT_SCORED, PREPARED_OTHERWISE, Outcome, Part, answer, network, pay, time
+from grader.evaluate.outcome import (
+    NOT_SCORED,
+    PREPARED_OTHERWISE,
+    UNREAD,
+    WRONG,
+    Outcome,
+    Part,
+    answer,
+    network,
+    pay,
+    time,
+)
 from grader.evaluate.scale import ScaledItem
 from grader.model.finding import EvidenceKind, Finding, Severity, family_of
 from grader.model.grade import CheckResult, ItemState, RubricResult, State
@@ -36,6 +47,8 @@ def charges(
     came_to = next((one for one in shown if one.item.about_network or one.item.answer), None)
     only_read = {rule.code for rule in load_rules() if rule.check_run is None}
     named = {NOT_SCORED, PREPARED_OTHERWISE, *(code for scaled in items for code in scaled.item.requires)}
+    if any(scaled.item.answer for scaled in items):
+        named |= {UNREAD, WRONG}
     charged: dict[str, set[str]] = {}
     for finding in findings:
         seen = finding.evidence is not EvidenceKind.SOURCE or finding.code in only_read

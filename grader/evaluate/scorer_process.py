@@ -97,6 +97,8 @@ def answer_request(message: dict[str, Any], cache: ScoringCache, parent: int) ->
         request = replace(request, explain=answer.pop("unexplained", ""))
         if request.explain:
             answer = _explained(answer, request, cache, parent)
+        if "evaluation" in answer:
+            request = replace(request, run=_with_measures(request.run, answer["evaluation"]))
         if request.examined and "evaluation" in answer:
             answer = _examined(answer, replace(request, wall_s=left_s), cache, parent)
         if hasattr(module, "figures") and "evaluation" in answer:
@@ -119,6 +121,12 @@ def _explained(
     return answer | {
         "evaluation": found | {"others": told.get("others", []), "seconds": found["seconds"] + took}
     }
+
+
+def _with_measures(run: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The account of a run with what was measured on the validation split, as `validation_accuracy` and the like."""
+    measured = {f"validation_{name}": value for name, value in found["validation"].items()}
+    return run | {"numbers": run.get("numbers", {}) | measured}
 
 
 def _examined(

@@ -24,7 +24,7 @@ from grader.model.task_figure import Curve, Numbers, Panel, Surface, TaskFigure
 if TYPE_CHECKING:
     from torch import Tensor
 
-WALL_S = 30.0
+WALL_S = 45.0
 """Time after which a task's figures are given up."""
 MAX_FIGURES, MAX_PANELS, MAX_CURVES, MAX_POINTS, MAX_SIDE, MAX_TEXT = 4, 4, 16, 1_000, 64, 1_000
 
@@ -37,12 +37,14 @@ class Drawable:
         model: the task's network with the run's weights; None where there are none that could be scored.
         images, labels: the training split as `evaluate()` gets others, uint8 (N, H, W) and int64 (N,); None where the
             task scores nothing.
+        data_version: of the prepared data.
         left, run: as `examine()` gets them.
     """
 
     model: Any
     images: Tensor | None
     labels: Tensor | None
+    data_version: str
     left: dict[str, Any]
     run: RunAccount
 
@@ -58,7 +60,8 @@ def draw_run(
         train = cache.split(request.visible, request, "train")
         images, labels = torch.from_numpy(train[0].copy()), torch.from_numpy(train[1].copy())
     left, _ = read_results(Path(request.outputs), request.artifacts)
-    seen = Drawable(_trained(request, cache), images, labels, left, RunAccount.from_json(request.run))
+    account = RunAccount.from_json(request.run)
+    seen = Drawable(_trained(request, cache), images, labels, request.data_version, left, account)
     try:
         return {
             "figures": [asdict(f) for f in author_call(lambda: checked(module.figures(seen)), "`figures()`")]

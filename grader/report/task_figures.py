@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH, _HEIGHT = 900, 330
+_TOP = 1e30
 _LEFT, _RIGHT, _HEAD, _FOOT, _GAP = 62, 12, 28, 46, 66
 
 
@@ -58,6 +59,9 @@ def _paint(axes: Axes, panel: Panel) -> None:
 
 def _contours(axes: Axes, surface: Surface) -> None:
     rows = [_with_gaps(row) for row in surface.heights]
+    # A thin layer over all that is higher than a line: the higher, the darker.
+    for level in surface.levels:
+        axes.contourf(surface.xs, surface.ys, rows, [level, _TOP], colors=[colour("rank-0")], alpha=0.09)
     lines = axes.contour(
         surface.xs, surface.ys, rows, surface.levels, colors=[colour("rank-0")], linewidths=1.1
     )

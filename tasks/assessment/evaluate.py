@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader.evaluate.classifier import accuracy_and_loss
+from grader.model.run_account import RunAccount
 from grader.model.task_figure import Curve, Panel, TaskFigure
 
 _DEPTH, _WIDTH, _BASE_CHANNELS, _NUM_CLASSES = 10, 2, 8, 10
@@ -82,7 +83,7 @@ _NEAR, _READ = 0.01, 0.05
 """Accuracy that counts as the best one's; how far a speed-up may be misread."""
 
 
-def examine(left: dict[str, Any], run: Any) -> dict[str, tuple[float | None, str, str]]:
+def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | None, str, str]]:
     """Answer `comparison`: does the table make sense beside this run; and `reading`: was it read rightly."""
     rows = left.get("runs.csv")
     if rows is None:
@@ -93,7 +94,7 @@ def examine(left: dict[str, Any], run: Any) -> dict[str, tuple[float | None, str
     return answers
 
 
-def _comparison(rows: list[Row], run: Any) -> tuple[float, str]:
+def _comparison(rows: list[Row], run: RunAccount) -> tuple[float, str]:
     own = _own(rows, run)
     if own is None:
         batch = _batch_size(run)
@@ -110,13 +111,13 @@ def _comparison(rows: list[Row], run: Any) -> tuple[float, str]:
     return 1.0, f"{len(rows)} runs that can be compared, and row {own + 1} is this one."
 
 
-def _batch_size(run: Any) -> int:
+def _batch_size(run: RunAccount) -> int:
     """Samples of one rank in most steps; 0 where no step was seen."""
     sizes = {name.removeprefix("steps_of_"): run[name] for name in run if name.startswith("steps_of_")}
     return int(max(sizes, key=lambda size: sizes[size])) if sizes else 0
 
 
-def _own(rows: list[Row], run: Any) -> int | None:
+def _own(rows: list[Row], run: RunAccount) -> int | None:
     """The last row with this run's ranks and batch."""
     alike = (run["world_size"], _batch_size(run))
     return next(
@@ -124,7 +125,7 @@ def _own(rows: list[Row], run: Any) -> int | None:
     )
 
 
-def _disagrees(row: Row, run: Any) -> str:
+def _disagrees(row: Row, run: RunAccount) -> str:
     """How the row of this run differs from it, as the rest of a sentence; "" where it does not."""
     measured = run.get("validation_accuracy")
     if not 0 < row["seconds"] <= run["wall_s"]:
@@ -132,15 +133,18 @@ def _disagrees(row: Row, run: Any) -> str:
     if measured is not None and abs(row["accuracy"] - measured) > _NEAR:
         told = f"it tells an accuracy of {row['accuracy']:.4g}"
         return f"{told}; the saved weights reach {measured:.3f} on the validation images"
+    rates = [update.highest_rate for update in run.updates if update.highest_rate]
+    if rates and abs(row["learning_rate"] - max(rates)) > 0.1 * max(rates):
+        return f"it tells a learning rate of {row['learning_rate']:.4g}; the highest that was seen is {max(rates):.4g}"
     return ""
 
 
-def _speed(row: Row, run: Any) -> float:
+def _speed(row: Row, run: RunAccount) -> float:
     """Images per second of one rank."""
     return float(run["num_train"] * row["epochs"] / row["seconds"] / row["ranks"])
 
 
-def _impossible(rows: list[Row], own: int, run: Any) -> str:
+def _impossible(rows: list[Row], own: int, run: RunAccount) -> str:
     """The first thing that no such runs come to, as a sentence; "" where there is none."""
     for number, row in enumerate(rows, start=1):
         if row["ranks"] < 1 or row["batch_size"] < 1 or row["epochs"] < 1 or row["seconds"] <= 0:

@@ -6,12 +6,14 @@ at a submission.
 The valley is that of the training loss around the weights: its largest curvature, by power iteration on products of the
 Hessian with a vector (Pearlmutter 1994; Yao et al., arXiv:1912.07145), and contour lines over a plane of two random
 directions that are scaled filter by filter to the weights (Li et al., arXiv:1712.09913). Beside it lies that of a
-network which is trained here, on batches of 16 as the script once was.
+network that was trained on batches of 16, as the script once did.
 """
 
 import copy
+import json
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,17 +23,17 @@ from torch.nn import functional as F
 
 from grader.evaluate.classifier import accuracy_and_loss
 from grader.evaluate.small_convnet import SmallConvNet
-from grader.model.task_figure import Panel, Surface, TaskFigure
+from grader.model.task_figure import Curve, Panel, Surface, TaskFigure
 
-SMALL_BATCH, SMALL_RATE, MOMENTUM, EPOCHS = 16, 0.006, 0.9, 10
-"""How the script was trained before its batch grew."""
-MOST_UPDATES = 1_000
-"""Where ten epochs are more, the judge has no time for them; the large batch takes fewer in any case."""
-_SAMPLES, _SIDE, _REACH = 256, 13, 1.0
-"""Training images that the loss is taken over, points along a side of the plane, and how far it goes from the middle:
-at 1 a filter has moved by as much as it is long."""
-_PRODUCTS = 12
-_LEVELS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+SMALL_BATCH = Path(__file__).parent / "small_batch.json"
+"""Valleys that training as it once was ends in, by version of the data; `figures/small_batch.py` makes it."""
+_SAMPLES, _SIDE = 256, 13
+"""Training images that the loss is taken over, points along a side of the plane."""
+_STEPS = tuple(2 * i / (_SIDE - 1) - 1 for i in range(_SIDE))
+"""At 1 a filter has moved by as much as it is long."""
+_PRODUCTS = 10
+_AXES = "one direction, in lengths of filters", "another one"
+_LEVELS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def build_model() -> nn.Module:
@@ -53,50 +55,57 @@ def figures(seen: Any) -> list[TaskFigure]:
     """The valley around the run's weights beside that of a small batch; nothing where there are no weights."""
     if seen.model is None:
         return []
-    inputs, labels = _prepared(seen.images), seen.labels
-    small = _trained_on_small_batches(inputs, labels)
-    every = max(1, len(labels) // _SAMPLES)
-    inputs, labels = inputs[::every], labels[::every]
-    panels, curvatures, rims = [], [], []
-    for title, model in (
-        (f"Trained on batches of {SMALL_BATCH}, by the judge", small),
-        ("Your weights", seen.model),
-    ):
-        surface = _surface(model, inputs, labels)
-        panels.append(Panel(title, "first direction", "second direction", surface=surface))
-        curvatures.append(_largest_curvature(model, inputs, labels))
-        rims.append(_rise(surface))
+    # So little at a time is quickest on one core, beside whatever else the machine does.
+    torch.set_num_threads(1)
+    valleys = {"Your weights": valley(seen.model, seen.images, seen.labels)}
+    known = json.loads(SMALL_BATCH.read_text(encoding="utf-8"))
+    if seen.data_version in known:
+        valleys = {"Trained on batches of 16": known[seen.data_version]} | valleys
+    middle = Curve("the weights", (0.0,), (0.0,), dots=True, colour=1)
+    panels = (Panel(title, *_AXES, (middle,), _surface(one)) for title, one in valleys.items())
     return [
-        TaskFigure("valley", "The valley that the weights lie in", _told(curvatures, rims), tuple(panels))
+        TaskFigure("valley", "The valley that the weights lie in", _told(*valleys.values()), tuple(panels))
     ]
 
 
-def _told(curvatures: list[float], rims: list[float]) -> str:
-    small, own = (f"{value:.2g}" for value in curvatures)
-    low, high = (f"{value:.2g}" for value in rims)
+def valley(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
+    """What is drawn of the training loss around a network's weights, as data for JSON.
+
+    Returns:
+        `curvature`, the Hessian's eigenvalue of largest magnitude; `heights`, the loss in rows over the plane.
+    """
+    every = max(1, len(labels) // _SAMPLES)
+    inputs, labels = _prepared(images[::every]), labels[::every]
+    return {"curvature": _curvature(model, inputs, labels), "heights": _heights(model, inputs, labels)}
+
+
+def _told(*valleys: dict[str, Any]) -> str:
+    others = ("", "") if len(valleys) < 2 else _numbers(valleys[0])
+    beside = [f" ({number} at those of a small batch)" if number else "" for number in others]
+    curvature, rise = _numbers(valleys[-1])
     return (
-        f"The largest curvature of the training loss (the Hessian's largest eigenvalue) is {own} at your weights and "
-        f"{small} at those of a small batch. Half a filter's length away in random directions the loss has risen by "
-        f"{high} around yours and by {low} around the others. Equal heights have equal lines; the closer they lie, the "
-        "steeper the valley. A wide valley is no target: nothing here counts for points."
+        f"The largest curvature of the training loss, its Hessian's largest eigenvalue, is {curvature} at your weights"
+        f"{beside[0]}. Half a filter's length away in random directions the loss has risen by {rise}{beside[1]}. Lines "
+        "join equal losses; the closer they lie, the steeper the valley. A wide one is no target: nothing here counts "
+        "for points."
     )
 
 
-def _trained_on_small_batches(inputs: torch.Tensor, labels: torch.Tensor) -> nn.Module:
-    """The network after the old script's epochs, with a seed of its own."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = build_model()
-        optimizer = torch.optim.SGD(model.parameters(), lr=SMALL_RATE, momentum=MOMENTUM)
-        order = torch.cat([torch.randperm(len(labels)) for _ in range(EPOCHS)])
-        for batch in order.split(SMALL_BATCH)[:MOST_UPDATES]:
-            optimizer.zero_grad()
-            F.cross_entropy(model(inputs[batch]), labels[batch]).backward()
-            optimizer.step()
-    return model
+def _numbers(one: dict[str, Any]) -> tuple[str, str]:
+    """Curvature, and mean rise of the loss half way from the middle to the edges, in both directions and back."""
+    heights, middle, half = one["heights"], _SIDE // 2, (_SIDE - 1) // 4
+    around = [
+        (middle - half, middle),
+        (middle + half, middle),
+        (middle, middle - half),
+        (middle, middle + half),
+    ]
+    rise = sum(heights[row][column] for row, column in around) / len(around) - heights[middle][middle]
+    curvature, rise_told = (f"{float(f'{value:.2g}'):g}" for value in (one["curvature"], rise))
+    return curvature, rise_told
 
 
-def _largest_curvature(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> float:
+def _curvature(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> float:
     """The Hessian's eigenvalue of largest magnitude, to some percent."""
     weights = list(copy.deepcopy(model).requires_grad_().parameters())
     named = dict(zip((name for name, _ in model.named_parameters()), weights, strict=True))
@@ -114,21 +123,24 @@ def _largest_curvature(model: nn.Module, inputs: torch.Tensor, labels: torch.Ten
 
 
 @torch.no_grad()
-def _surface(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> Surface:
+def _heights(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> list[list[float]]:
     """Training loss over the plane; a direction's filters are as long as the weights', biases stay as they are."""
     middle = {name: p.detach() for name, p in model.named_parameters()}
     directions = [_scaled(made, middle.values()) for made in _planes(middle)]
-    steps = [_REACH * (2 * i / (_SIDE - 1) - 1) for i in range(_SIDE)]
     rows = []
-    for y in steps:
+    for y in _STEPS:
         row = []
-        for x in steps:
+        for x in _STEPS:
             moved = {
                 name: w + x * a + y * b for (name, w), a, b in zip(middle.items(), *directions, strict=True)
             }
             row.append(float(F.cross_entropy(functional_call(model, moved, (inputs,)), labels)))
-        rows.append(tuple(row))
-    return Surface(tuple(steps), tuple(steps), tuple(rows), _LEVELS)
+        rows.append(row)
+    return rows
+
+
+def _surface(one: dict[str, Any]) -> Surface:
+    return Surface(_STEPS, _STEPS, tuple(map(tuple, one["heights"])), _LEVELS)
 
 
 def _planes(middle: dict[str, torch.Tensor]) -> list[list[torch.Tensor]]:
@@ -149,16 +161,3 @@ def _scaled(direction: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> l
         )
         scaled.append(d * lengths.view(-1, *[1] * (w.dim() - 1)))
     return scaled
-
-
-def _rise(surface: Surface) -> float:
-    """Mean rise of the loss half way from the middle to the plane's edges, in both directions and back."""
-    middle, half = _SIDE // 2, _SIDE // 4
-    around = [
-        (middle - half, middle),
-        (middle + half, middle),
-        (middle, middle - half),
-        (middle, middle + half),
-    ]
-    heights = [surface.heights[row][column] or 0.0 for row, column in around]
-    return sum(heights) / len(heights) - (surface.heights[middle][middle] or 0.0)
