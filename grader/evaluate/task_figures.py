@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 WALL_S = 45.0
 """Time after which a task's figures are given up."""
+_MOST = 1e15
+"""Beyond it no plot can be read."""
 MAX_FIGURES, MAX_PANELS, MAX_CURVES, MAX_POINTS, MAX_SIDE, MAX_TEXT = 4, 4, 16, 1_000, 64, 1_000
 
 
@@ -83,7 +85,7 @@ def _trained(request: ScoringRequest, cache: ScoringCache) -> Any:
 
 
 def checked(given: Any) -> tuple[TaskFigure, ...]:
-    """The figures that `figures()` returned, of bounded size; numbers that are none leave gaps.
+    """The figures that `figures()` returned, of bounded size; what is no number, or a huge one, leaves a gap.
 
     Raises:
         ValueError: they are anything else; the text says what.
@@ -142,4 +144,4 @@ def _surface(name: str, surface: Surface) -> Surface:
 
 
 def _numbers(values: Numbers) -> Numbers:
-    return tuple(float(v) if v is not None and math.isfinite(v) else None for v in values)
+    return tuple(float(v) if v is not None and math.isfinite(v) and abs(v) < _MOST else None for v in values)

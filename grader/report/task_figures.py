@@ -59,12 +59,14 @@ def _paint(axes: Axes, panel: Panel) -> None:
 
 def _contours(axes: Axes, surface: Surface) -> None:
     rows = [_with_gaps(row) for row in surface.heights]
+    known = [height for row in surface.heights for height in row if height is not None]
+    levels = [level for level in surface.levels if known and min(known) < level < max(known)]
+    if not levels:
+        return
     # A thin layer over all that is higher than a line: the higher, the darker.
-    for level in surface.levels:
+    for level in levels:
         axes.contourf(surface.xs, surface.ys, rows, [level, _TOP], colors=[colour("rank-0")], alpha=0.09)
-    lines = axes.contour(
-        surface.xs, surface.ys, rows, surface.levels, colors=[colour("rank-0")], linewidths=1.1
-    )
+    lines = axes.contour(surface.xs, surface.ys, rows, levels, colors=[colour("rank-0")], linewidths=1.1)
     axes.clabel(lines, fontsize=9.5, colors=[colour("ink")], fmt="%g")
 
 

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
 CONTEXT = 64  # characters that a prediction may look back on
 EPOCHS = 2
-BATCH_SIZE = 32  # windows of CONTEXT characters
+BATCH_SIZE = 16  # windows of CONTEXT characters
 LEARNING_RATE = 3e-3
 
 

@@ -4,7 +4,6 @@ Runs only in the scorer, on a state dict that was loaded as plain tensors and ta
 never imports, executes or looks at a submission.
 """
 
-from itertools import combinations
 from typing import Any
 
 import torch
@@ -139,6 +138,11 @@ def _disagrees(row: Row, run: RunAccount) -> str:
     return ""
 
 
+def _whole(row: Row) -> bool:
+    """Whether a row tells of a run at all; none takes less than a thousandth of a second."""
+    return min(row["ranks"], row["batch_size"], row["epochs"]) >= 1 and row["seconds"] >= 0.001
+
+
 def _speed(row: Row, run: RunAccount) -> float:
     """Images per second of one rank."""
     return float(run["num_train"] * row["epochs"] / row["seconds"] / row["ranks"])
@@ -147,15 +151,17 @@ def _speed(row: Row, run: RunAccount) -> float:
 def _impossible(rows: list[Row], own: int, run: RunAccount) -> str:
     """The first thing that no such runs come to, as a sentence; "" where there is none."""
     for number, row in enumerate(rows, start=1):
-        if row["ranks"] < 1 or row["batch_size"] < 1 or row["epochs"] < 1 or row["seconds"] <= 0:
+        if not _whole(row):
             return f"Row {number} of runs.csv has no ranks, batch, epochs or seconds."
         if not 0 < row["accuracy"] <= 1:
             return f"Row {number} of runs.csv tells an accuracy of {row['accuracy']:.4g}; a share lies between 0 and 1."
     if all(row["accuracy"] == 1 for row in rows):
         return "All rows of runs.csv tell an accuracy of 1; no such network is always right on images new to it."
-    for (first, one), (second, other) in combinations(enumerate(rows, start=1), 2):
-        if one["seconds"] == other["seconds"]:
-            return f"Rows {first} and {second} of runs.csv tell the same time to the last digit; no two runs take that."
+    taken: dict[float, int] = {}
+    for number, row in enumerate(rows, start=1):
+        first = taken.setdefault(row["seconds"], number)
+        if first != number:
+            return f"Rows {first} and {number} of runs.csv tell the same time to the last digit; no two runs take that."
     most = _FASTER * _speed(rows[own], run)
     for number, row in enumerate(rows, start=1):
         if _speed(row, run) > most:
@@ -177,8 +183,8 @@ def _too_few(rows: list[Row]) -> str:
 
 def _reading(rows: list[Row], told: Row) -> tuple[float, str]:
     """One third for each of the three questions."""
-    if any(row["seconds"] <= 0 or row["epochs"] < 1 for row in rows):
-        return 0.0, "runs.csv has rows without seconds or epochs, in which nothing can be read."
+    if not all(map(_whole, rows)):
+        return 0.0, "runs.csv has rows without ranks, seconds or epochs, in which nothing can be read."
     best = max(row["accuracy"] for row in rows)
     quickest = min(row["seconds"] for row in rows if row["accuracy"] >= best - _NEAR)
     wrong = []
@@ -209,7 +215,7 @@ def _speedup(rows: list[Row]) -> float | None:
 
 def figures(seen: Any) -> list[TaskFigure]:
     """The table of runs, drawn: what each took and reached, and how fast it read images."""
-    rows = [row for row in seen.left.get("runs.csv", ()) if row["seconds"] > 0][:100]
+    rows = [row for row in seen.left.get("runs.csv", ()) if _whole(row)][:100]
     kinds = sorted({row["ranks"] for row in rows})[:8]
     if not rows or not seen.run.get("num_train"):
         return []
@@ -217,7 +223,7 @@ def figures(seen: Any) -> list[TaskFigure]:
     for colour, ranks in enumerate(kinds):
         own = [row for row in rows if row["ranks"] == ranks]
         label = f"{ranks} rank{'s' * (ranks != 1)}"
-        seconds, steps = [row["seconds"] for row in own], [float(row["batch_size"] * ranks) for row in own]
+        seconds, steps = [row["seconds"] for row in own], [float(row["batch_size"]) * ranks for row in own]
         per_s = [seen.run["num_train"] * row["epochs"] / row["seconds"] for row in own]
         reached.append(
             Curve(label, tuple(seconds), tuple(row["accuracy"] for row in own), dots=True, colour=colour)

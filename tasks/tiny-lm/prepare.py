@@ -9,12 +9,13 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))
-_BLOCK = 2_000
+_BLOCK, _MOST_BLOCKS = 2_000, 90
+"""Characters of a block, and blocks: as many as two ranks on CPUs read twice within seconds."""
 _SHORTEST = 40
 
 
-def prepare(out: Path, source: Path | None, seed: str) -> None:
-    """`train.txt` and `validation/text.txt` for scripts, `text.txt` for the scorer: ASCII, some 2,000 characters a block.
+def prepare(out: Path, source: Path | None, seed: str) -> None:  # noqa: ARG001  nothing is fetched
+    """`train.txt` and `validation/text.txt` for scripts, `text.txt` for the scorer, all of them ASCII.
 
     Args:
         out: its `visible` and `hidden` are written to. source: not needed. seed: decides which block goes where.
@@ -30,6 +31,7 @@ def prepare(out: Path, source: Path | None, seed: str) -> None:
             if len(blocks[-1]) >= _BLOCK:
                 blocks.append("")
     random.Random(seed).shuffle(blocks)
+    blocks = blocks[:_MOST_BLOCKS]
     tenth = len(blocks) // 10
     validation = out / "visible" / "validation"
     validation.mkdir(parents=True, exist_ok=True)

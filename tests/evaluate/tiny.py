@@ -29,20 +29,20 @@ def evaluate(model, images, labels):
     return {"accuracy": (logits.argmax(1) == labels).double().mean().item(), "loss": loss}
 """
 
-NUM_HIDDEN, NUM_VALIDATION = 51, 33
+NUM_HIDDEN, NUM_VALIDATION, NUM_TRAIN = 51, 33, 21
 CPU = Profile("cpu", "gloo", 2, 1, Limits(60, 1 << 30, 1 << 28, 1 << 22))
 GPU = Profile("gpu", "nccl", 4, 1, Limits(60, 1 << 30, 1 << 28, 1 << 22))
 
 
-def write_split(raw: Path, num: int, seed: int) -> None:
+def write_split(raw: Path, num: int, seed: int, part: str = "t10k") -> None:
     """Noise whose first pixel tells the label, so that a known network scores all of it."""
     rng = np.random.default_rng(seed)
     images = rng.integers(0, 50, (num, 28, 28), dtype=np.uint8)
     labels = rng.integers(0, 10, num)
     images[np.arange(num), 0, labels] = 255
     raw.mkdir(parents=True, exist_ok=True)
-    (raw / "t10k-images-idx3-ubyte").write_bytes(images_bytes(images))
-    (raw / "t10k-labels-idx1-ubyte").write_bytes(labels_bytes(labels))
+    (raw / f"{part}-images-idx3-ubyte").write_bytes(images_bytes(images))
+    (raw / f"{part}-labels-idx1-ubyte").write_bytes(labels_bytes(labels))
 
 
 def make_task(folder: Path, rubric: tuple[RubricItem, ...] = (), must: tuple[str, ...] = ()) -> Task:
