@@ -130,10 +130,14 @@ def as_fashion_mnist(splits: Splits, source: Path) -> Splits:
     for part in (splits.train, splits.validation, splits.hidden):
         height, width = part.images.shape[1:]
         if (height, width) != (28, 28):
-            raise UsageError(f"The data in {source} cannot be used: its images are {height}x{width}, not 28x28.")
+            raise UsageError(
+                f"The data in {source} cannot be used: its images are {height}x{width}, not 28x28."
+            )
         if part.labels.max() > 9:
             label = part.labels.max()
-            raise UsageError(f"The data in {source} cannot be used: it has the label {label}; labels are 0 to 9.")
+            raise UsageError(
+                f"The data in {source} cannot be used: it has the label {label}; labels are 0 to 9."
+            )
     return splits
 
 

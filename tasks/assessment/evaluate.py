@@ -168,8 +168,8 @@ def _impossible(rows: list[Row], own: int, run: RunAccount) -> str:
     for number, row in enumerate(rows, start=1):
         if _speed(row, run) > _FASTER * speed:
             return (
-                f"Row {number} of runs.csv comes to {_speed(row, run):,.0f} images per second on each rank; this run made "
-                f"{speed:,.0f} in each second that it computed. Compare runs that were made on one machine."
+                f"Row {number} of runs.csv comes to {_speed(row, run):,.0f} images per second on each rank; this run "
+                f"made {speed:,.0f} in each second that it computed. Compare runs that were made on one machine."
             )
     return ""
 

@@ -1,4 +1,4 @@
-"""What a task gives the report to draw: computed by its own code on what is not hidden, and no harm where that fails."""
+"""What a task gives the report to draw: computed by its own code on what is not hidden, harmless where it fails."""
 
 from __future__ import annotations
 
