@@ -57,7 +57,7 @@ def draw_run(
     """`figures` and `undrawn` of a run's evaluation; `request` as for scoring, which has found nothing against it."""
     import torch
 
-    module, images, labels = cache.module(request.evaluate), None, None
+    module, images, labels = cache.module(request), None, None
     if request.visible:
         train = cache.split(request.visible, request, "train")
         images, labels = torch.from_numpy(train[0].copy()), torch.from_numpy(train[1].copy())
@@ -76,7 +76,7 @@ def _trained(request: ScoringRequest, cache: ScoringCache) -> Any:
     """The task's network with the run's weights; None where none can be scored."""
     if not request.hidden:
         return None
-    model = fresh_network(cache.module(request.evaluate), request.model_size)
+    model = fresh_network(cache.module(request), request.model_size)
     try:
         model.load_state_dict(load_weights(Path(request.outputs), model.state_dict()).tensors)
     except RefusedError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.new_task import write_new_task
+from grader.catalog.new_task import new_task
 from grader.catalog.rule_codes import known_codes
 from grader.catalog.tasks import find_tasks
 from grader.checks.diagnosis import load_explanations
@@ -156,7 +156,7 @@ def test_folders_of_plugins_are_no_tasks(course: Path) -> None:
     (course / "rules" / "task.toml").write_text("")
     assert find_tasks() == ("gradient-descent",)
     with pytest.raises(UsageError, match="'diagnoses' is no name for a task"):
-        write_new_task("diagnoses")
+        new_task("diagnoses")
 
 
 def test_a_task_that_asks_for_a_rule_of_another_course_is_refused(course: Path, grader: Grader) -> None:

@@ -71,7 +71,7 @@ async def check(
         return service.render(
             request, "source_findings_fragment.html.j2", visitor=visitor, found=None, problem=str(error)
         )
-    task = await run_in_threadpool(open_task, visitor, found)
+    task = await run_in_threadpool(open_task, service, visitor, found)
     read = await run_in_threadpool(source_findings, submission, task)
     return service.render(
         request, "source_findings_fragment.html.j2", visitor=visitor, found=read, problem=""
