@@ -48,7 +48,7 @@ def promises_in(folder: Path) -> tuple[tuple[PromisedSubmission, ...], list[str]
     """Promises below a `submissions` folder, and one line per problem met."""
     found: list[PromisedSubmission] = []
     problems: list[str] = []
-    verdicts = [str(v) for v in Verdict if v is not Verdict.JUDGE_ERROR]
+    verdicts, known = [str(v) for v in Verdict if v is not Verdict.JUDGE_ERROR], known_codes()
     for verdict in sorted(folder.iterdir()) if folder.is_dir() else ():
         if verdict.name.startswith(".") or verdict.name == "__pycache__":
             continue
@@ -60,7 +60,9 @@ def promises_in(folder: Path) -> tuple[tuple[PromisedSubmission, ...], list[str]
         for path in sorted(verdict.iterdir()):
             if path.name.startswith(".") or path.name == "__pycache__":
                 continue
-            _read_promise(path, verdict.name, found, problems)
+            promise, wrong = _read_promise(path, verdict.name, known)
+            found += [promise] if promise is not None else []
+            problems += [f"submissions/{verdict.name}/{path.name}{text}" for text in wrong]
     names = [p.name for p in found]
     problems += [
         f"submissions/{n}: stands for two submissions; rename one."
@@ -70,7 +72,10 @@ def promises_in(folder: Path) -> tuple[tuple[PromisedSubmission, ...], list[str]
     return tuple(sorted(found, key=lambda p: p.name)), problems
 
 
-def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], problems: list[str]) -> None:
+def _read_promise(
+    path: Path, verdict: str, known: frozenset[str]
+) -> tuple[PromisedSubmission | None, list[str]]:
+    """What a submission promises, None where it cannot be read, and what is wrong with it; `known`: codes of rules."""
     name = f"{verdict}/{path.stem}"
     base: Path | None = None
     comments: tuple[str, ...] = ()
@@ -80,44 +85,37 @@ def _read_promise(path: Path, verdict: str, found: list[PromisedSubmission], pro
             submission, base, comments = patched.submission, patched.base, patched.comments
         else:
             submission = read_submission(path)
+    except MismatchError as error:
+        written_anew = f"`grader tasks {path.parent.parent.parent.name} --as-patch {name}`"
+        return None, [f":{error.line}: {error}. {written_anew} writes it anew where its base has changed."]
     except DiffError as error:
-        problems.append(f"submissions/{verdict}/{path.name}:{error.line}: {error}.")
-        if isinstance(error, MismatchError):
-            task = path.parent.parent.parent.name
-            problems[-1] += (
-                f" `grader tasks {task} --as-patch {name}` writes it anew where its base has changed."
-            )
-        return
+        return None, [f":{error.line}: {error}."]
     except UsageError as error:
-        problems.append(f"submissions/{verdict}/{path.name}: {error}")
-        return
+        return None, [f": {error}"]
     header = [*comments, *_header(submission)]
-    codes, unknown = _expected(header)
+    codes, unknown = _expected(header, known)
     points, unread = _points(header)
-    problems += [f"submissions/{verdict}/{path.name}: {text}" for text in unread]
+    wrong = [f": {text}" for text in unread]
     markers = tuple(_markers(submission))
-    unknown += [m.code for m in markers if m.code not in known_codes()]
-    for code in sorted(set(unknown)):
-        problems.append(
-            f"submissions/{verdict}/{path.name}: there is no rule {code!r}; `grader rules` lists them."
-        )
+    unknown += [m.code for m in markers if m.code not in known]
+    wrong += [f": there is no rule {code!r}; `grader rules` lists them." for code in sorted(set(unknown))]
     stray = sorted({m.code for m in markers} - set(codes) - set(unknown))
     if stray:
-        problems.append(
-            f"submissions/{verdict}/{path.name}: marks a line with {', '.join(stray)}; "
+        wrong.append(
+            f": marks a line with {', '.join(stray)}; "
             f"write `# expect: {' '.join(sorted({*codes, *stray}))}` into its first lines."
         )
-    found.append(PromisedSubmission(path, name, verdict, codes, markers, submission, points, base))
+    return PromisedSubmission(path, name, verdict, codes, markers, submission, points, base), wrong
 
 
-def _expected(header: list[str]) -> tuple[tuple[str, ...], list[str]]:
+def _expected(header: list[str], known: frozenset[str]) -> tuple[tuple[str, ...], list[str]]:
     """Codes of the `# expect:` lines among the comments before the first statement, and words that are no codes."""
     codes: set[str] = set()
     unknown: list[str] = []
     for line in header:
         match = _EXPECT.match(line)
         for word in re.split(r"[\s,]+", match[1].strip()) if match else ():
-            if word in known_codes():
+            if word in known:
                 codes.add(word)
             elif word:
                 unknown.append(word)

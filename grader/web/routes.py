@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
@@ -13,8 +14,11 @@ from grader.plugins.shape import Complaint, Constant, Shape
 from grader.plugins.sources import Sources
 
 
+@cache
 def load_routes(package: str) -> APIRouter:
     """All routes of a package's modules as one router, the more exact address first, whatever module it stands in.
+
+    A package of ours is the same for as long as a process runs.
 
     Raises:
         InfraError: a module has no router, or answers what another one answers.

@@ -5,14 +5,17 @@ Everybody's password is the same, so that tests can sign in as whoever they need
 
 from __future__ import annotations
 
+import copy
 import re
+import shutil
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
@@ -23,6 +26,7 @@ from starlette.testclient import TestClient
 
 from grader.catalog.tasks import load_task
 from grader.model.submission import SourceFile, Submission
+from grader.model.task import Task
 from grader.settings.schema import Settings
 from grader.store import attempt_endings, claims, courses, enrolments, people, schema, submissions, tokens
 from grader.store.attempt_endings import StoredFile
@@ -179,12 +183,24 @@ class Browser(TestClient):
 
 def make_school(database: Path | str, folder: Path, **more: Any) -> School:
     """The two courses over a database that has our tables."""
+    service = _open(database, folder, **more)
+    return School(service, create_app(service), *_furnish(service))
+
+
+def _open(database: Path | str, folder: Path, **more: Any) -> WebService:
     url = database if isinstance(database, str) else f"sqlite:///{database}"
-    service = open_service(
+    return open_service(
         Settings(
             state_dir=folder, database_url=url, **{"secret_key": "s" * 40, "submits_per_minute": 0, **more}
         )
     )
+
+
+Furniture: TypeAlias = tuple[int, int, dict[str, int], int, dict[str, int]]
+"""Numbers of all that a school has, as `School` takes them."""
+
+
+def _furnish(service: WebService) -> Furniture:
     store = service.store
     ids = {
         login: people.add_person(store, login, login.title(), role, password=PASSWORD)
@@ -210,22 +226,41 @@ def make_school(database: Path | str, folder: Path, **more: Any) -> School:
     ):
         enrolments.enrol(store, where, ids[login], role)
     set_tasks = {name: _set(store, course, name) for name in TASKS}
-    return School(service, create_app(service), course, other, set_tasks, _set(store, other, TASKS[0]), ids)
+    return course, other, set_tasks, _set(store, other, TASKS[0]), ids
+
+
+@cache
+def _task(name: str) -> Task:
+    return load_task(name)
 
 
 def _set(store: Store, course_id: int, name: str) -> int:
-    task = load_task(name)
+    task = _task(name)
     return courses.set_task(store, course_id, name, "cpu", TaskTerms(task.title, task.version))
 
 
+@pytest.fixture(scope="session")
+def furnished(empty_database: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Furniture]:
+    """State of the two courses, to be copied, and the numbers in it."""
+    folder = tmp_path_factory.mktemp("furnished")
+    shutil.copy(empty_database, folder / "grader.db")
+    service = _open(folder / "grader.db", folder)
+    furniture = _furnish(service)
+    with service.store.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    service.store.close()
+    return folder, furniture
+
+
 @pytest.fixture
-def school(empty_database: Path, tmp_path: Path) -> Iterator[School]:
+def school(furnished: tuple[Path, Furniture], tmp_path: Path) -> Iterator[School]:
     """The two courses, in a database of their own."""
-    database = tmp_path / "grader.db"
-    database.write_bytes(empty_database.read_bytes())
-    made = make_school(database, tmp_path)
-    yield made
-    made.store.close()
+    folder, furniture = furnished
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    service = _open(tmp_path / "grader.db", tmp_path)
+    # Tests may add to what is theirs.
+    yield School(service, create_app(service), *copy.deepcopy(furniture))
+    service.store.close()
 
 
 @dataclass
