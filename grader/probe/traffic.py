@@ -88,7 +88,8 @@ def _peer(name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if given is None and (within := kwargs.get(f"group_{end}")) is not None:
         import torch.distributed as dist
 
-        given = dist.get_global_rank(kwargs.get("group") or dist.group.WORLD, within)
+        group = kwargs.get("group") or dist.distributed_c10d._get_default_group()
+        given = dist.get_global_rank(group, within)
     if given is None and isinstance(result, int):
         given = result  # received from whoever sent first
     return int(given) if given is not None else None

@@ -312,7 +312,10 @@ def test_a_name_that_another_diagnosis_has(tasks: Path, capsys: pytest.CaptureFi
     assert f"{path}:1: the name port_in_use is taken by {CHECKOUT}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["lint", "train.py"], ["rule", "DATA002"], ["rules", "--json"]])
+@pytest.mark.parametrize(
+    "command",
+    [["lint", "train.py"], ["rule", "DATA002"], ["rules", "--json"], ["course", "check", "--read-only"]],
+)
 def test_every_command_that_needs_rules_says_so(
     command: list[str], tasks: Path, tmp_path: Path, grader: Grader
 ) -> None:

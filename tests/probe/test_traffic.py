@@ -44,7 +44,7 @@ def test_a_ring_by_hand(ranks: Callable[..., Ran]) -> None:
 
 
 # What two ranks write → what rank 0 tells of it.
-WAYS = {
+WAYS: dict[str, tuple[str, set[tuple[str, int | None, int, int | None]]]] = {
     "a batch of messages": (
         """\
 ops = [dist.P2POp(dist.isend, torch.ones(4), 1 - rank), dist.P2POp(dist.irecv, torch.empty(4), 1 - rank)]

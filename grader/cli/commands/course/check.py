@@ -62,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     from grader.catalog.course_file import load_course
     from grader.catalog.tasks import load_task
     from grader.catalog.translations import translation_notes
+    from grader.checks.diagnosis import load_explanations
+    from grader.checks.rule import load_rules
     from grader.cli.course_printing import print_course, print_proof
     from grader.cli.live import LiveView
     from grader.errors import EXIT_ACCEPTED, EXIT_INFRA_ERROR, EXIT_NOT_ACCEPTED
@@ -72,6 +74,9 @@ def run(args: argparse.Namespace) -> int:
     from grader.settings import settings
 
     jobs = check_jobs(args.jobs)
+    # What judges is a part of the course: a rule that does not fit is told before anything runs.
+    load_rules()
+    load_explanations()
     course = load_course(args.file)
     runtimes = tuple(args.runtime or (settings().runtime,))
     total = num_runs(course, runtimes)
