@@ -232,8 +232,8 @@ def test_no_rule_fails(tell: Any, task: Any, data: st.DataObject, world_size: in
     assert [c.code for c in checks] == [r.code for r in load_rules()]
     assert {f.code for f in findings} <= {c.code for c in checks}
     assert all(f.message for f in findings)
-    diagnosis, failures = diagnose(seen)
-    assert not failures
+    diagnosis, failed = diagnose(seen)
+    assert not failed
     assert (diagnosis is None) or (diagnosis.title and diagnosis.explanation.endswith("."))
     # A finding that counts belongs to a check that says so.
     counted = {f.code for f in findings if f.severity in (Severity.ERROR, Severity.WARNING)}
