@@ -24,6 +24,16 @@ from grader.run.workspace import Workspace
 
 MAX_EXCHANGES, MAX_UPDATES, MAX_PASSES = 4096, 1024, 4096
 _MAX_GAPS = 64
+_RUN_FOR = {
+    "all_gather_object": 2,
+    "broadcast_object_list": 2,
+    "gather_object": 2,
+    "recv_object_list": 2,
+    "scatter_object_list": 3,
+    "send_object_list": 2,
+}
+"""What gloo runs for one call of these; one for any other but those of `_RUN_MANY`."""
+_RUN_MANY = ("all_to_all", "monitored_barrier", "reduce_scatter")
 
 _T = TypeVar("_T")
 
@@ -66,10 +76,25 @@ def _gaps(rank: RankTrace) -> Iterator[str]:
         yield f"Rank {rank.rank} told nothing of its script's end: exchanges may be missing, and their bytes."
     elif rank.problems or rank.suspicions:
         yield f"What rank {rank.rank} told can't be relied on in all."
+    elif (unseen := _unseen(rank)) > 0:
+        yield f"Rank {rank.rank}'s process group ran more collectives than were seen to be called: {unseen}."
     for event in rank.events("captured"):
         yield f"Rank {rank.rank} replayed a {event.fields.get('what')} that was captured, which nobody can watch."
     if any(rank.events("unsupported")):
         yield f"Rank {rank.rank} could not be watched in all."
+
+
+def _unseen(rank: RankTrace) -> int:
+    """Collectives and messages of gloo's default group that no call was seen for: given to its backend directly.
+
+    Where it can't be told what a call runs, or a wrapper exchanges on its own, all count as seen.
+    """
+    ran = end_count(rank, "sequence")
+    calls = [one for one in rank.traffic if one.ranks is None and not one.name.startswith("store.")]
+    gloo = any(group.backend == "gloo" for group in rank.groups)
+    if ran is None or not gloo or rank.wraps or any(one.name in _RUN_MANY for one in calls):
+        return 0
+    return ran - sum(one.calls * _RUN_FOR.get(one.name, 1) for one in calls)
 
 
 def _rank(rank: RankTrace) -> RankAccount:

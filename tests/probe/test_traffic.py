@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from grader.evaluate.run_accounts import _gaps
 from tests.probe.warm_ranks import Ran
 
 START = "dist.init_process_group('gloo')\nrank = dist.get_rank()\nworld = dist.get_world_size()\n"
@@ -102,3 +103,42 @@ def test_a_group_of_some_ranks_is_told(ranks: Callable[..., Ran]) -> None:
     )
     (one,) = ran.ranks[2].traffic
     assert (one.name, one.ranks, one.calls) == ("all_reduce", (0, 2), 1)
+
+
+# What two ranks write → how many collectives nobody was seen to call.
+HIDDEN = {
+    "everything in sight": (
+        """\
+x = torch.ones(4)
+dist.all_reduce(x), dist.broadcast(x, 0), dist.reduce(x, 0), dist.barrier()
+dist.all_gather_object([None, None], rank), dist.broadcast_object_list([rank], 0)
+dist.gather_object(rank, [None, None] if rank == 0 else None)
+dist.scatter_object_list([None], [1, 2] if rank == 0 else None)
+dist.send_object_list([1], 1) if rank == 0 else dist.recv_object_list([None], 0)
+dist.send(x, 1) if rank == 0 else dist.recv(x, 0)
+dist.all_reduce(x, group=dist.new_group([0, 1]))
+""",
+        0,
+    ),
+    "past the group, at its backend": (
+        "dist.barrier()\ndist.group.WORLD._get_backend(torch.device('cpu')).allreduce([torch.ones(4)]).wait()",
+        1,
+    ),
+    "in a wrapper, which exchanges on its own": (
+        "DDP(nn.Linear(4, 2))(torch.ones(1, 4)).sum().backward()",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+def test_what_is_given_to_the_backend_directly_is_missed(ranks: Callable[..., Ran], way: str) -> None:
+    script, unseen = HIDDEN[way]
+    ran = ranks(START + script + "\ndist.destroy_process_group()")
+    for rank in ran.ranks:
+        gaps = list(_gaps(rank))
+        assert gaps == (
+            [f"Rank {rank.rank}'s process group ran more collectives than were seen to be called: {unseen}."]
+            if unseen
+            else []
+        )
