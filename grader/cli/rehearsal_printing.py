@@ -20,6 +20,7 @@ def to_json(played: RehearsalResult) -> dict[str, Any]:
         "need": scenario.need,
         "failing": scenario.failing,
         "seed": scenario.seed,
+        "task": scenario.task or None,
         "durations": scenario.durations.source,
         "attempts": len(played.served),
         "accepted_learners": played.num_accepted,
@@ -45,11 +46,12 @@ def to_json(played: RehearsalResult) -> dict[str, Any]:
 def print_rehearsal(played: RehearsalResult) -> None:
     """What an instructor wants to know before the day."""
     scenario, facts = played.scenario, to_json(played)
-    waits = facts["wait_s"]
+    waits, places = facts["wait_s"], scenario.places
     median, p95, longest = (_span(waits[name]) for name in ("median", "p95", "max"))
     lines = [
         f"{scenario.num_learners} learners, {_span(scenario.window_s)} until it is due",
-        f"{scenario.num_gpus} GPUs, {scenario.need} for each attempt; {scenario.failing:.0%} of the attempts fail",
+        *([f"the deadline of {scenario.task}"] if scenario.task else []),
+        f"{scenario.num_gpus} {places}, {scenario.need} for each attempt; {scenario.failing:.0%} of the attempts fail",
         f"running times {scenario.durations.source}",
         "",
         f"attempts       {facts['attempts']}; {facts['accepted_learners']} learners have an accepted one",
@@ -57,7 +59,7 @@ def print_rehearsal(played: RehearsalResult) -> None:
         f"first grades   {_firsts(played)}",
         f"last grade     {_after(played.last_s, scenario.window_s)}",
         f"regrades       {facts['regrades_within_window']} of {facts['regrades']} done within the window",
-        f"GPUs           busy for {played.busy:.0%} of the window",
+        f"{places:<15}busy for {played.busy:.0%} of the window",
     ]
     if played.refused:
         refused = ", ".join(f"{number} × {limit}" for limit, number in sorted(played.refused.items()))
@@ -68,7 +70,7 @@ def print_rehearsal(played: RehearsalResult) -> None:
         print("Everybody is served in time.")
     elif played.without:
         print(
-            f"{len(played.without)} learners have no grade when the window closes: more GPUs, a shorter workshop "
+            f"{len(played.without)} learners have no grade when the window closes: more {places}, a shorter workshop "
             "profile, or an earlier start would help."
         )
     else:

@@ -28,6 +28,8 @@ class Scenario:
         durations: how long attempts take.
         num_regrades: regrades of an earlier task that wait from the start, in the background.
         seed: of everything that is drawn.
+        max_per_day, max_total: attempts that the course lets each learner make, None for any number.
+        task: whose deadline it is, "" for an invented one; places: what attempts take, `GPUs` or `slots`.
     """
 
     num_learners: int
@@ -38,6 +40,10 @@ class Scenario:
     durations: Durations
     num_regrades: int = 0
     seed: int = 0
+    max_per_day: int | None = None
+    max_total: int | None = None
+    task: str = ""
+    places: str = "GPUs"
 
 
 @dataclass(slots=True)

@@ -81,7 +81,13 @@ class _Simulation:
         course = courses.add_course(store, "rehearsal", "Rehearsal")
         need = f"gpu{scenario.need}"
         terms = TaskTerms(
-            "Due", _VERSION, need=need, due_at=self._clock.at(scenario.window_s), max_concurrent=1
+            "Due",
+            _VERSION,
+            need=need,
+            due_at=self._clock.at(scenario.window_s),
+            max_concurrent=1,
+            max_per_day=scenario.max_per_day,
+            max_total=scenario.max_total,
         )
         task = courses.set_task(store, course, "due", _PROFILE, terms)
         staff = people.add_person(store, "staff", "Staff", Role.INSTRUCTOR)

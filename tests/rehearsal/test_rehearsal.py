@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader import cli
+from grader.catalog.tasks import load_task
 from grader.errors import UsageError
 from grader.model.grade import Verdict
 from grader.rehearsal import Durations, RehearsalResult, Scenario, recorded, rehearse
@@ -141,3 +142,26 @@ def test_running_times_come_from_this_site_s_own_attempts(own_site: Campus) -> N
     found = recorded("ddp-toy")
     assert (len(found.whole), len(found.ended)) == (5, 5)
     assert "5 accepted and 5 other" in found.source
+
+
+def test_a_course_says_what_its_deadline_takes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    course = tmp_path / "short.toml"
+    course.write_text(
+        'name = "short"\ntitle = "Short"\nabout = "Two tasks."\n'
+        '[[tasks]]\ntask = "ddp-toy"\nweight = 50\ndue = "2d"\nprofile = "gpu"\nmax_total = 1\n'
+        '[[tasks]]\ntask = "ddp-fashion"\nweight = 50\ndue = "1d"\n'
+    )
+    room = ["--learners", "6", "--window", "6m", "--regrades", "0"]
+    cli.main(["course", "rehearse", str(course), *room, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    gpu = load_task("ddp-toy").profile("gpu")
+    assert gpu is not None
+    assert (told["task"], told["need"]) == ("ddp-toy", gpu.nproc_per_node * gpu.nnodes)
+    assert told["attempts"] == 6, "whoever fails has no other attempt"
+    assert told["refused"]
+    cli.main(["course", "rehearse", str(course), "--task", "ddp-fashion", *room])
+    said = capsys.readouterr().out
+    assert "the deadline of ddp-fashion" in said
+    assert "4 slots, 1 for each attempt" in said
+    assert cli.main(["course", "rehearse", str(course), "--task", "fsdp"]) == 2
+    assert "short has no task 'fsdp'; it has ddp-toy, ddp-fashion" in capsys.readouterr().err

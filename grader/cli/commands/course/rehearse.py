@@ -2,14 +2,17 @@
 
 Everybody hands in during the window, most of them late; scripts that fail are handed in again. People, scripts and
 running times are invented, and so is the clock; the store, its queue, its limits and whose turn it is are the real
-ones, in a database of its own that is thrown away. Ends with 1 where somebody has no grade at the end of the window,
-or the last grade comes more than five minutes after it.
+ones, in a database of its own that is thrown away. With a course file, it is the deadline of one of its tasks: what an
+attempt needs and how many each learner has are read there. Ends with 1 where somebody has no grade at the end of the
+window, or the last grade comes more than five minutes after it.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
+from typing import Any
 
 NAME = "rehearse"
 ORDER = 20
@@ -43,12 +46,32 @@ def _share(text: str) -> float:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `grader course rehearse`."""
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        type=Path,
+        help="course file, or a course's name; default: an invented task",
+    )
+    parser.add_argument(
+        "--task",
+        metavar="NAME",
+        help="task of the course whose deadline is played; default: the one due last",
+    )
     parser.add_argument("--learners", type=int, default=60, metavar="N", help="people in the room (60)")
     parser.add_argument(
         "--window", type=_seconds, default=1800.0, metavar="TIME", help="until it is due (30m)"
     )
-    parser.add_argument("--gpus", type=int, default=4, metavar="N", help="GPUs of the one worker host (4)")
-    parser.add_argument("--need", type=int, default=2, metavar="N", help="GPUs that one attempt needs (2)")
+    parser.add_argument(
+        "--gpus",
+        type=int,
+        default=4,
+        metavar="N",
+        help="GPUs of the one worker host, or slots without GPUs (4)",
+    )
+    parser.add_argument(
+        "--need", type=int, metavar="N", help="GPUs that one attempt needs; default: the task's, or 2"
+    )
     parser.add_argument(
         "--failing", type=_share, default=0.55, metavar="SHARE", help="of the attempts that fail (55%%)"
     )
@@ -80,7 +103,9 @@ def run(args: argparse.Namespace) -> int:
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
     from grader.rehearsal import Durations, Scenario, recorded, rehearse
 
-    if args.learners < 1 or args.regrades < 0 or not 1 <= args.need <= args.gpus:
+    told = _of_course(args.file, args.task) if args.file is not None or args.task is not None else {"need": 2}
+    told |= {"need": args.need} if args.need is not None else {}
+    if args.learners < 1 or args.regrades < 0 or not 1 <= told["need"] <= args.gpus:
         raise UsageError(
             "a rehearsal needs a learner, and a host with at least the GPUs that one attempt needs"
         )
@@ -91,11 +116,11 @@ def run(args: argparse.Namespace) -> int:
         num_learners=args.learners,
         window_s=args.window,
         num_gpus=args.gpus,
-        need=args.need,
         failing=args.failing,
         durations=durations,
         num_regrades=args.regrades,
         seed=args.seed,
+        **told,
     )
     played = rehearse(scenario)
     if args.json:
@@ -103,3 +128,31 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_rehearsal(played)
     return EXIT_ACCEPTED if played.met else EXIT_NOT_ACCEPTED
+
+
+def _of_course(file: Path | None, name: str | None) -> dict[str, Any]:
+    """What a course says of one of its tasks, as fields of a `Scenario`; None: its `course.toml`, and what is due last.
+
+    Raises:
+        UsageError: the course has no such task.
+    """
+    from grader.catalog.course_file import load_course
+    from grader.catalog.tasks import load_task
+    from grader.errors import UsageError
+
+    course = load_course(file)
+    dated = sorted((item for item in course.items if item.due), key=lambda item: item.due or item.opens)
+    item = course.item(name) if name is not None else (*course.items, *dated)[-1]
+    if item is None:
+        raise UsageError(
+            f"{course.name} has no task {name!r}; it has {', '.join(i.task for i in course.items)}"
+        )
+    profile = load_task(item.task).profile(item.profile)
+    on_gpus = profile is not None and profile.backend == "nccl"
+    return {
+        "task": item.task,
+        "need": profile.nproc_per_node * profile.nnodes if profile is not None and on_gpus else 1,
+        "places": "GPUs" if on_gpus else "slots",
+        "max_per_day": item.max_per_day,
+        "max_total": item.max_total,
+    }
