@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.model.call_site import Site
+from grader.model.checkpoint_save import Save
 from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange, Sums
 from grader.model.traffic import Traffic
@@ -220,22 +221,6 @@ class Final:
     sharded: bool
     touched: bool = False
     """Changed after the last optimizer step (weights loaded again, say): ranks may then differ honestly."""
-
-
-@dataclass(frozen=True, slots=True)
-class Save:
-    """A checkpoint written through torch, safetensors or distributed checkpoint."""
-
-    path: str
-    out: bool
-    site: Site | None
-    api: str
-    prefix: str
-    num_tensors: int
-    sums: Sums
-    t: float
-    live: bool = False
-    """It holds the trained model as it was at that moment: no copy, no average, nobody else's weights."""
 
 
 @dataclass(frozen=True, slots=True)

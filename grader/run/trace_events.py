@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grader.model import trace as model
+from grader.model.checkpoint_save import Save
 from grader.model.file_write import FileWrite
 from grader.model.line_change import LineChange
 from grader.model.traffic import Traffic
@@ -216,9 +217,9 @@ def final(f: Fields) -> model.Final:
     )
 
 
-def save(f: Fields, t: float) -> model.Save:
+def save(f: Fields, t: float) -> Save:
     """SAVE."""
-    return model.Save(
+    return Save(
         path=f.text("path"),
         out=f.flag("out"),
         site=f.site(),

@@ -20,8 +20,9 @@ from grader.checks.source.rank_files import read_by_one
 from grader.checks.source.rank_messages import is_turn
 from grader.checks.source.script import Script
 from grader.model.call_site import Site
+from grader.model.checkpoint_save import Save
 from grader.model.file_write import FileWrite
-from grader.model.trace import Collective, RankTrace, Save, Trace
+from grader.model.trace import Collective, RankTrace, Trace
 
 COMBINING = (
     "all_reduce",

@@ -18,6 +18,7 @@ from grader.checks.rule import Observation, load_rules
 from grader.checks.source.script import parse
 from grader.model.calibration import Calibration
 from grader.model.call_site import Site
+from grader.model.checkpoint_save import Save
 from grader.model.evaluation import Evaluation
 from grader.model.file_write import FileWrite
 from grader.model.metric import ACCURACY, Metric
@@ -35,7 +36,6 @@ from grader.model.trace import (
     Params,
     Pass,
     RankTrace,
-    Save,
     Start,
     Step,
     Trace,

@@ -12,6 +12,7 @@ from grader.checks.diagnosis import diagnose
 from grader.checks.policy import apply_rules
 from grader.checks.rule import load_rules
 from grader.model.call_site import Site
+from grader.model.checkpoint_save import Save
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
 from grader.model.file_write import FileWrite
 from grader.model.finding import Severity
@@ -28,7 +29,6 @@ from grader.model.trace import (
     Params,
     Pass,
     RankTrace,
-    Save,
     Start,
     Step,
     Trace,
