@@ -108,7 +108,7 @@ def _rank(rank: RankTrace) -> RankAccount:
 
 
 def _exchanges(rank: RankTrace, everybody: tuple[int, ...]) -> Iterator[Exchange]:
-    for one in rank.traffic if rank.ended else _told(rank):
+    for one in rank.traffic if rank.ended else _single_calls(rank):
         at = one.site
         yield Exchange(
             rank=rank.rank,
@@ -123,7 +123,7 @@ def _exchanges(rank: RankTrace, everybody: tuple[int, ...]) -> Iterator[Exchange
         )
 
 
-def _told(rank: RankTrace) -> Iterator[Traffic]:
+def _single_calls(rank: RankTrace) -> Iterator[Traffic]:
     """What a rank told of single calls, where it never came to tell of all."""
     last = {(call.name, call.site, call.ranks): call for call in rank.collectives}
     return (Traffic(c.name, c.site, c.ranks, None, c.n, None) for c in last.values())
