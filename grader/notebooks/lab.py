@@ -23,11 +23,10 @@ def lab_notebook(task: Task, statement: str, service: str = "") -> str:
     Args:
         task: whose lab it is.
         statement: what is asked, in the reader's language.
-        service: address at which it is handed in, where that is known.
+        service: address of the one that gives it out: its learners may have a client alone, and no task.
     """
     script = task.entry_point
     modules = sorted(task.skeleton.rglob("*.py"), key=lambda path: (path.name != script, path))
-    first = f"grader login {service}".rstrip() if service else "grader login ADDRESS"
     cells = [
         _statement(task, statement),
         _text(
@@ -43,18 +42,17 @@ def lab_notebook(task: Task, statement: str, service: str = "") -> str:
             _code(f"script-{number}", f"%%writefile {path.relative_to(task.skeleton).as_posix()}", path)
             for number, path in enumerate(modules, start=1)
         ),
-        _text("reading", "## Read it\n\nAt once, without a run: what is asked for and not there yet."),
-        _code("lint", f"!grader lint --task {task.name} {script}"),
+        *(_asked_there(task, service) if service else _read_here(task)),
         _text(
             "judging",
             "## Try it\n\nA real run on several ranks of this machine, judged as it will be when you hand it in. It "
-            "takes the grader with its `judge` part and the task here.",
+            'takes the whole grader (`pip install "ddp-grader[judge]"`) and the course\'s folder.',
         ),
         _code("grade", f"!grader grade {task.name} {script}"),
         _text(
             "submitting",
-            f"## Hand it in\n\nSign in once, in a terminal (File, New, Terminal): `{first}`. You may also hand in this "
-            "notebook on the task's page; save it first.",
+            f"## Hand it in\n\n{'' if service else _signing_in('ADDRESS') + ' '}You may also hand in this notebook "
+            "itself on the task's page; save it first.",
         ),
         _code("submit", f"!grader submit {task.name} {script} --wait"),
     ]
@@ -66,6 +64,30 @@ def lab_notebook(task: Task, statement: str, service: str = "") -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _read_here(task: Task) -> list[dict[str, Any]]:
+    return [
+        _text("reading", "## Read it\n\nAt once, without a run: what is asked for and not there yet."),
+        _code("lint", f"!grader lint --task {task.name} {task.entry_point}"),
+    ]
+
+
+def _asked_there(task: Task, service: str) -> list[dict[str, Any]]:
+    return [
+        _text("reading", "## Read it\n\nAt once, without a run: faults that show in the text."),
+        _code("lint", f"!grader lint {task.entry_point}"),
+        _text(
+            "asking",
+            f"What the task asks for and is not there yet. This asks the service, and hands nothing in. "
+            f"{_signing_in(service)}",
+        ),
+        _code("check", f"!grader submit {task.name} {task.entry_point} --check"),
+    ]
+
+
+def _signing_in(address: str) -> str:
+    return f"Sign in once, in a terminal (File, New, Terminal): `grader login {address}`."
 
 
 def _statement(task: Task, text: str) -> dict[str, Any]:

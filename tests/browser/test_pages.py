@@ -29,6 +29,7 @@ from grader.store.grades import new_grade
 from grader.store.tables.api_token import Scope
 from tests.browser import page_checks
 from tests.browser.conftest import SIZES, Windows
+from tests.notebooks.notebook_files import notebook
 from tests.promised import CHECKOUT
 from tests.report import factory
 from tests.store.campus import verdict_of
@@ -228,6 +229,11 @@ def test_dropping_a_file_shows_its_findings_and_anything_else_is_explained(
     page.wait_for_selector("#found .flash")
     assert "Rename it" in page.inner_text("#found")
     assert "owned" not in page.title()
+    picture = {"output_type": "display_data", "data": {"image/png": "A" * (9 << 20)}, "metadata": {}}
+    lab = notebook(f"%%writefile train.py\n{factory.SOURCE}", outputs=[picture]).decode()
+    page.evaluate(drop, ["lab.ipynb", lab])
+    page.wait_for_selector("#found .card >> text=cell 1, line")
+    assert page.evaluate("document.querySelector('#files').files[0].size") < 1 << 20, "its pictures stay here"
     assert window.trouble == []
 
 

@@ -101,13 +101,12 @@ def _write_notebook(args: argparse.Namespace) -> int:
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.notebooks.lab import lab_notebook
-    from grader.settings import settings
 
     task = load_task(args.task)
     path: Path = args.notebook if args.notebook.name else Path(f"{task.name}.ipynb")
     if path.suffix != ".ipynb":
         raise UsageError(f"{path} does not end in .ipynb, by which Jupyter knows a notebook")
-    text = lab_notebook(task, _statement(task, args.language), settings().url)
+    text = lab_notebook(task, _statement(task, args.language))
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
