@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from grader.catalog.tasks import find_tasks, load_task
 from grader.evaluate.examination import answer_of
 from grader.evaluate.outcome import TRAINED
+from grader.model.run_account import RunAccount
 from grader.model.task import Task
 
 TASKS = [task for task in map(load_task, find_tasks()) if task.artifacts]
+TIMES = {"wall_s": 3.0, "cpu_s": 2.0, "num_train": 1000.0}
 RUNS = [
-    {"world_size": 4.0, "wall_s": 3.0, "cpu_s": 2.0, "steps": 50.0, "samples": 900.0, "device_bytes": 0.0},
-    {"world_size": 1.0, "wall_s": 3.0, "cpu_s": 2.0, "steps": 0.0, "samples": 0.0, "device_bytes": 2.0e6},
+    {"world_size": 4.0, "steps": 50.0, "samples": 900.0, "device_bytes": 0.0, "steps_of_8": 50.0} | TIMES,
+    {"world_size": 1.0, "steps": 0.0, "samples": 0.0, "device_bytes": 2.0e6} | TIMES,
 ]
 KINDS: dict[str, st.SearchStrategy[Any]] = {
     "count": st.sampled_from([0, 1, 2, 3, 4, 8, 64, 512]) | st.integers(0, 10**300),
@@ -71,7 +73,7 @@ def files(task: Task) -> st.SearchStrategy[dict[str, Any]]:
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_file_gets_answers(task: Task, data: st.DataObject) -> None:
-    left, run = data.draw(files(task)), data.draw(st.sampled_from(RUNS)) | {"num_train": 1000.0}
+    left, run = data.draw(files(task)), RunAccount(data.draw(st.sampled_from(RUNS)))
     asked = {item.answer for item in task.rubric if item.answer} | {TRAINED}
     for name, given_answer in MODULES[task.name].examine(left, run).items():
         answer = answer_of(given_answer)
@@ -82,7 +84,7 @@ def test_any_file_gets_answers(task: Task, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_without_files_there_is_nothing_to_say(task: Task) -> None:
-    assert MODULES[task.name].examine({}, RUNS[0] | {"num_train": 1000.0}) == {}
+    assert MODULES[task.name].examine({}, RunAccount(RUNS[0])) == {}
 
 
 def test_there_are_such_tasks() -> None:

@@ -1,0 +1,98 @@
+"""The assessment's table of runs: held against the run that left it, and what is read in it against the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grader.model.run_account import RunAccount, UpdateAccount
+from tests.evaluate.test_examinations import MODULES
+
+TASK = MODULES["assessment"]
+NUMBERS = {
+    "world_size": 2.0,
+    "wall_s": 14.0,
+    "cpu_s": 12.0,
+    "num_train": 1200.0,
+    "steps_of_32": 370.0,
+    "steps_of_24": 10.0,
+    "validation_accuracy": 0.975,
+}
+RUN = RunAccount(NUMBERS, updates=(UpdateAccount(0, 0, "SGD", 380, 12_000, 0.001, 0.05, 0.0),))
+OWN = {"ranks": 2, "batch_size": 32, "learning_rate": 0.05, "epochs": 10, "seconds": 9.5, "accuracy": 0.975}
+ALONE = {"ranks": 1, "batch_size": 64, "learning_rate": 0.05, "epochs": 3, "seconds": 5.7, "accuracy": 0.877}
+SLOW = ALONE | {"learning_rate": 0.002, "seconds": 5.8, "accuracy": 0.4}
+RIGHT = {"most_accurate": 3, "quickest_of_the_best": 3, "speedup": 2.0}
+"""1.9 s for an epoch alone, 0.95 s together."""
+
+
+def answers(
+    rows: list[dict[str, Any]], told: dict[str, Any] = RIGHT, run: RunAccount = RUN
+) -> dict[str, Any]:
+    found: dict[str, Any] = TASK.examine({"runs.csv": rows, "answers.csv": [told]}, run)
+    return found
+
+
+def test_a_table_that_agrees_with_the_run_and_is_read_rightly_earns_all() -> None:
+    found = answers([SLOW, ALONE, OWN])
+    assert (found["comparison"][0], found["reading"][0]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "share", "said"),
+    [
+        ([SLOW, ALONE], 0.0, "None of the 2 rows of runs.csv is this run: 2 ranks, 32 images on each"),
+        ([SLOW, ALONE, OWN | {"batch_size": 64}], 0.0, "None of the 3 rows"),
+        ([SLOW, ALONE, OWN | {"accuracy": 0.999}], 0.0, "the saved weights reach 0.975"),
+        ([SLOW, ALONE, OWN | {"seconds": 90.0}], 0.0, "from start to end the run took 14.0 s"),
+        ([SLOW, ALONE, OWN | {"learning_rate": 0.4}], 0.0, "the highest that was seen is 0.05"),
+        ([SLOW, ALONE | {"seconds": 0.5}, OWN], 0.5, "Row 2 of runs.csv comes to 7,200 images per second"),
+        ([SLOW, ALONE | {"seconds": 5.8}, OWN], 0.5, "Rows 1 and 2 of runs.csv tell the same time"),
+        ([SLOW, ALONE | {"accuracy": 87.7}, OWN], 0.5, "a share lies between 0 and 1"),
+        ([SLOW, ALONE | {"epochs": 0}, OWN], 0.5, "Row 2 of runs.csv has no ranks, batch, epochs or seconds"),
+        ([ALONE, OWN], 0.5, "2 different configurations; 3 are asked for"),
+        ([OWN | {"epochs": e, "seconds": e * 0.95} for e in (3, 5, 10)], 0.5, "no run on one rank"),
+    ],
+)
+def test_what_makes_no_sense_beside_the_run_is_named(
+    rows: list[dict[str, Any]], share: float, said: str
+) -> None:
+    found = answers(rows)["comparison"]
+    assert found[0] == share
+    assert said in found[1]
+
+
+def test_accuracies_of_1_throughout_are_not_believed() -> None:
+    run = RunAccount(NUMBERS | {"validation_accuracy": 1.0})
+    found = answers([row | {"accuracy": 1.0} for row in (SLOW, ALONE, OWN)], run=run)["comparison"]
+    assert found[0] == 0.5
+    assert "All rows of runs.csv tell an accuracy of 1" in found[1]
+
+
+def test_a_busy_judge_blames_no_run_that_was_made_on_an_idle_machine() -> None:
+    """The same run, which waited ten times as long as it computed."""
+    run = RunAccount(NUMBERS | {"wall_s": 130.0})
+    assert answers([SLOW, ALONE, OWN | {"seconds": 120.0}], run=run)["comparison"][0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("told", "share", "said"),
+    [
+        ({"most_accurate": 2}, 2 / 3, "`most_accurate` is 2; by runs.csv it is row 3"),
+        ({"quickest_of_the_best": 1, "speedup": 3.0}, 1 / 3, "`speedup` is 3; by runs.csv it is 2"),
+        ({"speedup": 2.08}, 1.0, "All three questions"),
+    ],
+)
+def test_each_question_is_held_against_the_learners_own_table(
+    told: dict[str, Any], share: float, said: str
+) -> None:
+    found = answers([SLOW, ALONE, OWN], RIGHT | told)["reading"]
+    assert found[0] == pytest.approx(share)
+    assert said in found[1]
+
+
+def test_the_quickest_of_the_best_need_not_be_the_best() -> None:
+    quick = OWN | {"seconds": 4.0, "accuracy": 0.969, "epochs": 5}
+    found = answers([SLOW, ALONE, quick, OWN], RIGHT | {"most_accurate": 4, "speedup": 1.9 / 0.8})["reading"]
+    assert found[0] == 1.0
