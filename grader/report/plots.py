@@ -50,6 +50,6 @@ def draw_plots(attempt: Attempt) -> tuple[Plot, ...]:
         Plot("plot-time", "Time against the target", *timing.against_target(attempt)),
         Plot("plot-learning-rate", "Learning rate", *curves.learning_rate(attempt)),
         Plot("plot-memory", "Memory", *curves.memory(attempt)),
-        *(Plot(f"plot-{one.name}", one.title, *task_figures.drawn(one), wide=True) for one in own),
+        *(Plot(f"plot-own-{one.name}", one.title, *task_figures.drawn(one), wide=True) for one in own),
         *((Plot("plot-own", "The task's own", "", f"Not drawn: {undrawn}."),) if undrawn else ()),
     )

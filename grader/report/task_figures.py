@@ -27,7 +27,7 @@ def drawn(figure: TaskFigure) -> Drawing:
             height = (_HEIGHT - _HEAD - _FOOT) / _HEIGHT
             _paint(whole.add_axes((left / _WIDTH, _FOOT / _HEIGHT, width / _WIDTH, height)), panel)
 
-    svg = draw_many(f"plot-{figure.name}", figure.title, figure.summary, (_WIDTH, _HEIGHT), paint)
+    svg = draw_many(f"plot-own-{figure.name}", figure.title, figure.summary, (_WIDTH, _HEIGHT), paint)
     named = [pair for panel in figure.panels for pair in _legend(panel)]
     return svg, figure.summary, tuple(dict.fromkeys(named))
 

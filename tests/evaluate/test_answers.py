@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.evaluate.rubric import charges
+from grader.evaluate.scale import ScaledItem
 from grader.evaluate.score import score
 from grader.model.evaluation import Answer, Evaluation
+from grader.model.finding import EvidenceKind, Finding, Severity
 from grader.model.grade import ItemState, RubricResult, Verdict
 from grader.model.precondition import Precondition
 from grader.model.run import Ending, RunRecord
@@ -75,6 +78,15 @@ def test_a_missing_file_loses_its_points_and_says_why() -> None:
     verdict, item, _ = judged(Evaluation(None, unread={"table.csv": "The run left no table.csv."}))
     assert (verdict, item.earned, item.points, item.codes) == (Verdict.REJECTED, 0, 100, ("EVAL009",))
     assert item.reason == "The run left no table.csv."
+
+
+def test_a_wrong_answer_costs_its_own_points_and_those_of_no_other_item_about_the_same_family() -> None:
+    """What is found wrong in the file is an EVAL finding, and so is what another item asks for."""
+    other = RubricItem("metrics", "Metrics are reduced", 40, False, ("EVAL001",), None)
+    items = [ScaledItem(replace(ITEM, points=60), 60), ScaledItem(other, 40)]
+    wrong = Finding("EVAL010", Severity.WARNING, EvidenceKind.EVALUATION, "Row 2 is wrong.", "")
+    assert charges(items, [wrong]) == {}
+    assert charges(items[1:], [wrong]) == {"metrics": ("EVAL010",)}
 
 
 def test_a_run_that_ended_early_earns_nothing_for_it() -> None:

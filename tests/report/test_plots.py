@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from grader.judging.attempt import Attempt
 from grader.model.evaluation import ReportedMetrics
+from grader.model.task_figure import Curve, Panel, Surface, TaskFigure
 from grader.model.trace import Trace
 from grader.report.plots import Plot, draw_plots
 from tests.report import factory
@@ -187,3 +188,46 @@ def test_one_rank_and_one_step_are_enough_for_a_plot() -> None:
         factory.with_evidence(attempt, trace=Trace((rank,)), calibration=None), coverage=(((0, 1),),)
     )
     assert all(plot.svg for plot in plots(short).values())
+
+
+HILL = tuple(tuple(float(x * x + y * y) for x in range(-3, 4)) for y in range(-3, 4))
+AXIS = tuple(float(step) for step in range(-3, 4))
+
+
+def with_figure(*panels: Panel) -> Attempt:
+    figure = TaskFigure("valley", "A valley of <its> own", "It is 3 deep.", panels)
+    known = replace(factory.evaluation(), figures=(figure,))
+    return factory.with_evidence(factory.accepted(), evaluation=known)
+
+
+def test_a_tasks_own_figure_is_drawn_in_the_pages_colours_and_told_in_its_words() -> None:
+    dots = Curve("here", (0.0,), (0.0,), dots=True, colour=1)
+    attempt = with_figure(
+        Panel("Hill", "x", "y", (dots,), Surface(AXIS, AXIS, HILL, (1.0, 4.0, 99.0))),
+        Panel("Line", "x", "y", (Curve("up", (0.0, 1.0, 2.0), (1.0, None, 3.0)), dots), from_zero=True),
+    )
+    every = plots(attempt)
+    plot = every["own-valley"]
+    assert (plot.title, plot.summary, plot.wide) == ("A valley of <its> own", "It is 3 deep.", True)
+    assert plot.legend == (("rank-1", "here"), ("rank-0", "up")), "one entry for what both panels show"
+    assert re.findall(r">(4|99)<", plot.svg) == ["4"], (
+        "lines say how high they lie; none is drawn above the hill"
+    )
+    colours = set(re.findall(r"(?:fill|stroke): ?([^;\"]+)", plot.svg))
+    assert {c for c in colours if c != "none" and not c.startswith("var(--")} == set()
+    everything = "".join(one.svg for one in every.values())
+    assert len(ids := re.findall(r'\bid="([^"]+)"', everything)) == len(set(ids))
+    assert not Document(plot.svg).unbalanced
+
+
+@pytest.mark.parametrize("height", [None, 5.0])
+def test_a_surface_without_lines_is_an_empty_plane(height: float | None) -> None:
+    flat = Surface((0.0, 1.0), (0.0, 1.0), ((height, height), (height, height)), (1.0,))
+    assert plots(with_figure(Panel("Flat", "x", "y", surface=flat)))["own-valley"].svg
+
+
+def test_why_a_tasks_own_figure_is_missing_is_told() -> None:
+    known = replace(factory.evaluation(), undrawn="`figures()` was given up: scoring took too long")
+    plot = plots(factory.with_evidence(factory.accepted(), evaluation=known))["own"]
+    assert plot.svg == ""
+    assert plot.summary == "Not drawn: `figures()` was given up: scoring took too long."
