@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from grader.model.evaluation import Answer
 
 SEVERITY = Severity.WARNING
-# A file that cannot be read is no wrong one.
-EXPLAINED_BY = ("EVAL009",)
+# A file that cannot be read is no wrong one; and what one rank measured on its part goes into tables, too.
+EXPLAINED_BY = ("EVAL009", "EVAL001")
 
 
 def check_run(evidence: Evidence) -> Observation:

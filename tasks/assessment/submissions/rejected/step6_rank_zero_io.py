@@ -1,4 +1,4 @@
-# expect: EVAL001 EVAL003 EVAL009 EVAL013
+# expect: EVAL001 EVAL003 EVAL009
 # points: 60-62
 """
 Sixth step of eight: rank 0 alone downloads, prints and writes. What it prints is the score of its own share.
