@@ -38,7 +38,8 @@ class Drawable:
     Attributes:
         model: the task's network with the run's weights; None where there are none that could be scored.
         images, labels: the training split as `evaluate()` gets others, uint8 (N, H, W) and int64 (N,); None where the
-            task scores nothing.
+            task scores nothing, or on data of its own.
+        folder: what scripts find of that data; None where there is none.
         data_version: of the prepared data.
         left, run: as `examine()` gets them.
     """
@@ -46,6 +47,7 @@ class Drawable:
     model: Any
     images: Tensor | None
     labels: Tensor | None
+    folder: Path | None
     data_version: str
     left: dict[str, Any]
     run: RunAccount
@@ -58,12 +60,13 @@ def draw_run(
     import torch
 
     module, images, labels = cache.module(request), None, None
-    if request.visible:
+    folder = Path(request.visible) if request.reads_folder else None
+    if request.visible and folder is None:
         train = cache.split(request.visible, request, "train")
         images, labels = torch.from_numpy(train[0].copy()), torch.from_numpy(train[1].copy())
     left, _ = read_results(Path(request.outputs), request.artifacts)
     account = RunAccount.from_json(request.run)
-    seen = Drawable(_trained(request, cache), images, labels, request.data_version, left, account)
+    seen = Drawable(_trained(request, cache), images, labels, folder, request.data_version, left, account)
     try:
         return {
             "figures": [asdict(f) for f in author_call(lambda: checked(module.figures(seen)), "`figures()`")]

@@ -46,7 +46,7 @@ def test_a_valley_is_drawn_beside_that_of_a_small_batch_where_one_is_known(versi
     model = TASK.build_model()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     images, labels = torch.randint(0, 256, (300, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (300,))
-    seen = Drawable(model, images, labels, version, {}, RunAccount.silent())
+    seen = Drawable(model, images, labels, None, version, {}, RunAccount.silent())
     (figure,) = checked(TASK.figures(seen))
     known = version != "data of another site"
     assert [panel.title for panel in figure.panels] == ["Trained on batches of 16"] * known + ["Your weights"]
