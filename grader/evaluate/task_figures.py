@@ -19,7 +19,7 @@ from grader.evaluate.results import read_results
 from grader.evaluate.run_scoring import ScoringCache, ScoringRequest, fresh_network
 from grader.evaluate.weight_files import load_weights
 from grader.model.run_account import RunAccount
-from grader.model.task_figure import Curve, Numbers, Panel, Surface, TaskFigure
+from grader.model.task_figure import Numbers, Panel, Series, Surface, TaskFigure
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +28,7 @@ WALL_S = 45.0
 """Time after which a task's figures are given up."""
 _MOST = 1e15
 """Beyond it no plot can be read."""
-MAX_FIGURES, MAX_PANELS, MAX_CURVES, MAX_POINTS, MAX_SIDE, MAX_TEXT = 4, 4, 16, 1_000, 64, 1_000
+MAX_FIGURES, MAX_PANELS, MAX_SERIES, MAX_POINTS, MAX_SIDE, MAX_TEXT = 4, 4, 16, 1_000, 64, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +120,18 @@ def _texts(value: Any) -> list[str]:
 
 
 def _panel(name: str, panel: Panel) -> Panel:
-    if len(panel.curves) > MAX_CURVES:
-        raise ValueError(f"the figure {name} has more than {MAX_CURVES} curves in a panel")
-    curves = tuple(replace(one, xs=_numbers(one.xs), ys=_numbers(one.ys)) for one in panel.curves)
-    for curve in curves:
+    if len(panel.series) > MAX_SERIES:
+        raise ValueError(f"the figure {name} has more than {MAX_SERIES} series in a panel")
+    series = tuple(replace(one, xs=_numbers(one.xs), ys=_numbers(one.ys)) for one in panel.series)
+    for curve in series:
         _same_length(name, curve)
-    return replace(panel, curves=curves, surface=_surface(name, panel.surface) if panel.surface else None)
+    return replace(panel, series=series, surface=_surface(name, panel.surface) if panel.surface else None)
 
 
-def _same_length(name: str, curve: Curve) -> None:
+def _same_length(name: str, curve: Series) -> None:
     if len(curve.xs) != len(curve.ys) or len(curve.xs) > MAX_POINTS:
         raise ValueError(
-            f"the figure {name} has a curve, “{curve.label}”, with other ys than xs, or over {MAX_POINTS}"
+            f"the figure {name} has a series, “{curve.label}”, with other ys than xs, or over {MAX_POINTS}"
         )
 
 
@@ -139,9 +139,9 @@ def _surface(name: str, surface: Surface) -> Surface:
     sides = (len(surface.ys), len(surface.xs))
     if {len(row) for row in surface.heights} != {sides[1]} or len(surface.heights) != sides[0]:
         raise ValueError(f"the figure {name} needs a row of {sides[1]} heights for each of its {sides[0]} ys")
-    if not (min(sides) >= 2 and max(sides) <= MAX_SIDE and 1 <= len(surface.levels) <= MAX_CURVES):
+    if not (min(sides) >= 2 and max(sides) <= MAX_SIDE and 1 <= len(surface.levels) <= MAX_SERIES):
         raise ValueError(
-            f"the figure {name} needs a grid of 2 to {MAX_SIDE} a side and 1 to {MAX_CURVES} levels"
+            f"the figure {name} needs a grid of 2 to {MAX_SIDE} a side and 1 to {MAX_SERIES} levels"
         )
     return replace(surface, heights=tuple(_numbers(row) for row in surface.heights))
 

@@ -12,10 +12,10 @@ Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class Series:
     """Points of one colour, joined by a line or, with `dots`, each by itself; `xs` and `ys` are equally long.
 
-    `colour` counts from 0; None: the next one. `label` stands in the legend; of curves with one label, once.
+    `colour` counts from 0; None: the next one. `label` stands in the legend; of series with one label, once.
     """
 
     label: str
@@ -42,12 +42,12 @@ class Surface:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes: curves or a surface, or both. `from_zero`: its y begins there."""
+    """One pair of axes: series or a surface, or both. `from_zero`: its y begins there."""
 
     title: str
     x_label: str
     y_label: str
-    curves: tuple[Curve, ...] = ()
+    series: tuple[Series, ...] = ()
     surface: Surface | None = None
     from_zero: bool = False
 

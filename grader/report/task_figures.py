@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from grader.model.task_figure import Numbers, Panel, Surface, TaskFigure
 from grader.report.canvas import colour, draw_many, headline, rank_colour
-from grader.report.curves import Drawing
+from grader.report.series import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,13 +33,13 @@ def drawn(figure: TaskFigure) -> Drawing:
 
 
 def _colours(panel: Panel) -> list[int]:
-    return [curve.colour if curve.colour is not None else i for i, curve in enumerate(panel.curves)]
+    return [curve.colour if curve.colour is not None else i for i, curve in enumerate(panel.series)]
 
 
 def _legend(panel: Panel) -> list[tuple[str, str]]:
     return [
         (f"rank-{c % 8}", curve.label)
-        for c, curve in zip(_colours(panel), panel.curves, strict=True)
+        for c, curve in zip(_colours(panel), panel.series, strict=True)
         if curve.label
     ]
 
@@ -47,7 +47,7 @@ def _legend(panel: Panel) -> list[tuple[str, str]]:
 def _paint(axes: Axes, panel: Panel) -> None:
     if panel.surface is not None:
         _contours(axes, panel.surface)
-    for number, curve in zip(_colours(panel), panel.curves, strict=True):
+    for number, curve in zip(_colours(panel), panel.series, strict=True):
         style = {"linestyle": "none", "marker": "o", "markersize": 5.5} if curve.dots else {"linewidth": 1.6}
         axes.plot(_with_gaps(curve.xs), _with_gaps(curve.ys), color=rank_colour(number), **style)
     if panel.from_zero:

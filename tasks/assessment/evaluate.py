@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from grader.evaluate.classifier import accuracy_and_loss
 from grader.model.run_account import RunAccount
-from grader.model.task_figure import Curve, Panel, TaskFigure
+from grader.model.task_figure import Panel, Series, TaskFigure
 
 _DEPTH, _WIDTH, _BASE_CHANNELS, _NUM_CLASSES = 10, 2, 8, 10
 
@@ -228,9 +228,9 @@ def figures(seen: Any) -> list[TaskFigure]:
         seconds, steps = [row["seconds"] for row in own], [float(row["batch_size"]) * ranks for row in own]
         per_s = [seen.run["num_train"] * row["epochs"] / row["seconds"] for row in own]
         reached.append(
-            Curve(label, tuple(seconds), tuple(row["accuracy"] for row in own), dots=True, colour=colour)
+            Series(label, tuple(seconds), tuple(row["accuracy"] for row in own), dots=True, colour=colour)
         )
-        speeds.append(Curve(label, tuple(steps), tuple(per_s), dots=True, colour=colour))
+        speeds.append(Series(label, tuple(steps), tuple(per_s), dots=True, colour=colour))
     panels = (
         Panel("What it took and what it reached", "seconds", "validation accuracy", tuple(reached)),
         Panel(

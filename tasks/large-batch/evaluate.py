@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from grader.evaluate.classifier import accuracy_and_loss
 from grader.evaluate.small_convnet import SmallConvNet
-from grader.model.task_figure import Curve, Panel, Surface, TaskFigure
+from grader.model.task_figure import Panel, Series, Surface, TaskFigure
 
 SMALL_BATCH = Path(__file__).parent / "small_batch.json"
 """Valleys that training as it once was ends in, by version of the data; `figures/small_batch.py` makes it."""
@@ -61,7 +61,7 @@ def figures(seen: Any) -> list[TaskFigure]:
     known = json.loads(SMALL_BATCH.read_text(encoding="utf-8"))
     if seen.data_version in known:
         valleys = {"Trained on batches of 16": known[seen.data_version]} | valleys
-    middle = Curve("the weights", (0.0,), (0.0,), dots=True, colour=1)
+    middle = Series("the weights", (0.0,), (0.0,), dots=True, colour=1)
     panels = (Panel(title, *_AXES, (middle,), _surface(one)) for title, one in valleys.items())
     return [
         TaskFigure("valley", "The valley that the weights lie in", _told(*valleys.values()), tuple(panels))

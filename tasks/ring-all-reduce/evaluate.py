@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from grader.model.run_account import Exchange, RunAccount
-from grader.model.task_figure import Curve, Panel, TaskFigure
+from grader.model.task_figure import Panel, Series, TaskFigure
 
 _STEPS, _SAMPLES, _LEARNING_RATE = 4, 48, 0.5
 _GRADIENT_BYTES = 19_210 * 8
@@ -108,8 +108,8 @@ def figures(seen: Any) -> list[TaskFigure]:
     gradients = tuple(sent[int(rank)] / _GRADIENT_BYTES / _STEPS for rank in ranks)
     least = _least(world_size)
     curves = (
-        Curve("sent by a rank", ranks, gradients, dots=True),
-        Curve(f"the least, 2 · {world_size - 1} / {world_size}", (-0.4, world_size - 0.6), (least, least)),
+        Series("sent by a rank", ranks, gradients, dots=True),
+        Series(f"the least, 2 · {world_size - 1} / {world_size}", (-0.4, world_size - 0.6), (least, least)),
     )
     told = f"At most {max(gradients):.2f} gradients in a step; a ring of {world_size} needs {least:.2f}."
     panel = Panel("", "rank", "gradients per step", curves, from_zero=True)

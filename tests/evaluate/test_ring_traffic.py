@@ -92,6 +92,6 @@ def test_one_rank_has_nobody_to_send_to() -> None:
 
 def test_what_each_rank_sent_is_drawn_beside_the_least() -> None:
     (figure,) = TASK.figures(Drawable(None, None, None, None, "", {}, run((3, 1, 1, 1))))
-    assert figure.panels[0].curves[0].ys == pytest.approx((3, 1, 1, 1))
+    assert figure.panels[0].series[0].ys == pytest.approx((3, 1, 1, 1))
     assert figure.summary == "At most 3.00 gradients in a step; a ring of 4 needs 1.50."
     assert TASK.figures(Drawable(None, None, None, None, "", {}, RunAccount.silent(4))) == []

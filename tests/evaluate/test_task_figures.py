@@ -13,20 +13,20 @@ from grader.evaluate.task_figures import checked
 from grader.model.dataset import PreparedDataset
 from grader.model.evaluation import Evaluation
 from grader.model.task import Task
-from grader.model.task_figure import Curve, Panel, Surface, TaskFigure
+from grader.model.task_figure import Panel, Series, Surface, TaskFigure
 from grader.run.workspace import Workspace
 from tests.evaluate.test_evaluator import perfect_state
 from tests.evaluate.tiny import EVALUATE, NUM_TRAIN, make_task, write_split
 
 SAID = """
-from grader.model.task_figure import Curve, Panel, TaskFigure
+from grader.model.task_figure import Series, Panel, TaskFigure
 
 
 def figures(seen):
     if seen.model is None:
         return []
     largest = float(seen.model[1].weight.max())
-    curve = Curve("weights", (0.0, 1.0, 2.0), (largest, float("nan"), 1e300))
+    curve = Series("weights", (0.0, 1.0, 2.0), (largest, float("nan"), 1e300))
     return [TaskFigure("one", "One", f"{len(seen.images)} images.", (Panel("", "x", "y", (curve,)),))]
 """
 
@@ -53,7 +53,7 @@ def test_a_task_draws_the_weights_that_a_run_left(
     found = evaluated(SAID, evaluator, workspace, data, tmp_path / "task")
     (figure,) = found.figures
     assert figure.summary == f"{NUM_TRAIN} images.", "of the training split"
-    assert figure.panels[0].curves[0].ys == (1.0, None, None), (
+    assert figure.panels[0].series[0].ys == (1.0, None, None), (
         "what is no number, or a huge one, leaves a gap"
     )
     assert (found.hidden["accuracy"], found.undrawn) == (1.0, "")
@@ -83,7 +83,7 @@ def test_a_figure_that_fails_costs_nothing_and_says_why(
     assert why in found.undrawn
 
 
-LINE = Curve("a", (0.0, 1.0), (0.0, 1.0))
+LINE = Series("a", (0.0, 1.0), (0.0, 1.0))
 GRID = Surface((0.0, 1.0), (0.0, 1.0), ((0.0, 1.0), (1.0, 2.0)), (0.5,))
 
 
@@ -91,7 +91,7 @@ GRID = Surface((0.0, 1.0), (0.0, 1.0), ((0.0, 1.0), (1.0, 2.0)), (0.5,))
     ("panel", "why"),
     [
         (Panel("", "x", "y", (replace(LINE, ys=(0.0,)),)), "other ys than xs"),
-        (Panel("", "x", "y", (LINE,) * 17), "more than 16 curves"),
+        (Panel("", "x", "y", (LINE,) * 17), "more than 16 series"),
         (Panel("", "x", "y", surface=replace(GRID, heights=((0.0,), (1.0,)))), "a row of 2 heights"),
         (Panel("", "x", "y", surface=replace(GRID, levels=())), "1 to 16 levels"),
         (Panel("long " * 400, "x", "y"), "words of bounded length"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grader.judging.attempt import Attempt
 from grader.model.evaluation import ReportedMetrics
-from grader.model.task_figure import Curve, Panel, Surface, TaskFigure
+from grader.model.task_figure import Panel, Series, Surface, TaskFigure
 from grader.model.trace import Trace
 from grader.report.plots import Plot, draw_plots
 from tests.report import factory
@@ -201,10 +201,10 @@ def with_figure(*panels: Panel) -> Attempt:
 
 
 def test_a_tasks_own_figure_is_drawn_in_the_pages_colours_and_told_in_its_words() -> None:
-    dots = Curve("here", (0.0,), (0.0,), dots=True, colour=1)
+    dots = Series("here", (0.0,), (0.0,), dots=True, colour=1)
     attempt = with_figure(
         Panel("Hill", "x", "y", (dots,), Surface(AXIS, AXIS, HILL, (1.0, 4.0, 99.0))),
-        Panel("Line", "x", "y", (Curve("up", (0.0, 1.0, 2.0), (1.0, None, 3.0)), dots), from_zero=True),
+        Panel("Line", "x", "y", (Series("up", (0.0, 1.0, 2.0), (1.0, None, 3.0)), dots), from_zero=True),
     )
     every = plots(attempt)
     plot = every["own-valley"]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from grader.model.evaluation import Answer
 
 SEVERITY = Severity.WARNING
-# A file that cannot be read is no wrong one; and where ranks measure parts, or networks of their own, the table tells of
+# A file that cannot be read is no wrong one; where ranks measure parts, or networks of their own, a table tells of
 # another figure than the one of the weights that are saved.
 EXPLAINED_BY = ("EVAL009", "EVAL001", "GRAD001", "GRAD002", "GRAD003", "GRAD007")
 
