@@ -93,10 +93,11 @@ def examine(left: dict[str, Any], run: RunAccount) -> dict[str, tuple[float | No
     return answers
 
 
-def _comparison(rows: list[Row], run: RunAccount) -> tuple[float, str]:
-    own = _own(rows, run)
+def _comparison(rows: list[Row], run: RunAccount) -> tuple[float | None, str]:
+    own, batch = _own(rows, run), _batch_size(run)
+    if not batch:
+        return None, "No training step was seen, so the table can't be held against the run."
     if own is None:
-        batch = _batch_size(run)
         return 0.0, (
             f"None of the {len(rows)} rows of runs.csv is this run: {run['world_size']:.0f} ranks, {batch} images on "
             "each in a step. Add the row at the end of training, from what the script really used."

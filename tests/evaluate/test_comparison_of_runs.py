@@ -63,6 +63,14 @@ def test_what_makes_no_sense_beside_the_run_is_named(
     assert said in found[1]
 
 
+def test_a_run_whose_steps_nobody_saw_blames_no_table() -> None:
+    account = RunAccount(
+        {name: number for name, number in NUMBERS.items() if not name.startswith("steps_of_")}
+    )
+    share, said, _ = answers([SLOW, ALONE, OWN], run=account)["comparison"]
+    assert (share, said.startswith("No training step was seen")) == (None, True)
+
+
 def test_accuracies_of_1_throughout_are_not_believed() -> None:
     run = RunAccount(NUMBERS | {"validation_accuracy": 1.0})
     found = answers([row | {"accuracy": 1.0} for row in (SLOW, ALONE, OWN)], run=run)["comparison"]
