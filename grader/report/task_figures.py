@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from grader.model.task_figure import Numbers, Panel, Surface, TaskFigure
 from grader.report.canvas import colour, draw_many, headline, rank_colour
-from grader.report.series import Drawing
+from grader.report.curves import Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
