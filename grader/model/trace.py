@@ -147,12 +147,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Hashes of samples fed to the model in training without known indices; `step` as in `Batch`.
-
-    `spot`: their indices are known, and this is a look at what came for them. `anchors`: of the first rows of whole
-    numbers one place each, `position:hash`, "" where a row has none; rows that overlap mostly share one. Empty for
-    other samples.
-    """
+    """Hashes of samples fed to the model in training without known indices, or, as a `spot`, with; see FEED."""
 
     step: int
     hashes: tuple[str, ...]

@@ -14,6 +14,7 @@ import sys
 import time
 import zipfile
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,26 @@ def perfect_state() -> dict[str, torch.Tensor]:
 def judge(evaluator: Evaluator, tiny_task: Task, workspace: Workspace, noise_data: PreparedDataset) -> Any:
     """Scores what lies in the workspace's output folder."""
     return lambda: evaluator.evaluate(tiny_task, workspace, noise_data)
+
+
+def test_modules_beside_evaluate_py_are_its_own_and_read_anew(
+    evaluator: Evaluator, workspace: Workspace, noise_data: PreparedDataset, tmp_path: Path
+) -> None:
+    torch.save(perfect_state(), workspace.outputs / "model.pt")
+    text = EVALUATE.replace("import torch\n", "import torch\nfrom worth import FACTOR\n", 1)
+    text = text.replace(
+        "    return {", "    from worth import FACTOR as again\n    assert again == FACTOR\n    return {", 1
+    )
+    text = text.replace('.item(), "loss"', '.item() * FACTOR, "loss"')
+    found = []
+    for name, factor, version in (("one", 1.0, "1"), ("two", 0.5, "1"), ("two", 0.25, "2")):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "evaluate.py").write_text(text)
+        (folder / "worth.py").write_text(f"FACTOR = {factor}\n")
+        task = replace(make_task(folder), version=version)
+        found.append(evaluator.evaluate(task, workspace, noise_data).hidden["accuracy"])
+    assert found == [1.0, 0.5, 0.25]
 
 
 def refused(found: Evaluation, *words: str) -> None:

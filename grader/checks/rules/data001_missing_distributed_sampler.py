@@ -94,13 +94,7 @@ _DIVIDE_STREAM = (
     "Let the stream itself take its share: in `__iter__`, `itertools.islice(rows, rank * workers + worker, None, "
     "world_size * workers)` with `rank` from `dist.get_rank()` and `worker` from `torch.utils.data.get_worker_info()`."
 )
-
-
-_DIVIDE_BY_HAND = (
-    "Let each rank read a part of its own: `start = (step * world_size + rank) * batch_size` in the place of "
-    "`step * batch_size`, or every `world_size`-th sample from its rank on; where batches are drawn at random, seed "
-    "the generator with `seed + rank`."
-)
+_BY_HAND = "Let each rank read from `(step * world_size + rank) * batch_size` on, or seed its draws with `seed + rank`."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -287,7 +281,7 @@ def _hit(stream: Stream, whole: list[EpochPartition], layout: Layout, *, streams
     )
     return Hit(
         message=message,
-        hint=_DIVIDE_STREAM if streams else _DIVIDE_BY_HAND if stream.hashed else _DIVIDE,
+        hint=_DIVIDE_STREAM if streams else _BY_HAND if stream.hashed else _DIVIDE,
         where=place(stream.site),
         ranks=everyone,
         details={
