@@ -22,6 +22,7 @@ MAX_FILE_BYTES = 1 << 20
 MAX_TOTAL_BYTES = 4 << 20
 _MAX_ENTRIES = 4_096
 _MAX_DEPTH = 8
+_MAX_LEFT_OUT = 8
 
 
 def read_submission(path: Path) -> Submission:
@@ -116,7 +117,7 @@ def _read_folder(folder: Path) -> Submission:
             raise UsageError(
                 f"The folder {folder} has no {ENTRY_POINT}, the script that is started.{_there(folder, notebooks)}"
             )
-    paths = _modules_below(folder)
+    paths, others = _files_below(folder)
     total = sum(len(file.text.encode()) for file in files)
     for path in paths:
         relative = path.relative_to(folder).as_posix()
@@ -135,9 +136,9 @@ def _read_folder(folder: Path) -> Submission:
             )
         files.append(SourceFile(relative, text))
     # A folder given as "." has no name of its own.
-    return Submission(
-        _text(folder.resolve().name) or "submission", tuple(sorted(files, key=lambda f: f.path))
-    )
+    name = _text(folder.resolve().name) or "submission"
+    left_out = tuple(_text(path.relative_to(folder).as_posix()) for path in others[:_MAX_LEFT_OUT])
+    return Submission(name, tuple(sorted(files, key=lambda f: f.path)), left_out)
 
 
 def _there(folder: Path, notebooks: list[Path]) -> str:
@@ -171,8 +172,10 @@ def _of_notebook(content: bytes, path: Path) -> Submission:
     return Submission(_text(path.stem), files)
 
 
-def _modules_below(folder: Path) -> list[Path]:
+def _files_below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The modules, and whatever else lies there."""
     found: list[Path] = []
+    others: list[Path] = []
     folders, num_entries = [(folder, 0)], 0
     while folders:
         here, depth = folders.pop()
@@ -199,12 +202,14 @@ def _modules_below(folder: Path) -> list[Path]:
                 if not stat.S_ISREG(mode):
                     raise UsageError(f"{path} is {_kind(mode)}, not a file. Remove it from the folder.")
                 found.append(path)
+            elif not is_notebook(entry.name):
+                others.append(path)
         if len(found) > MAX_FILES:
             raise UsageError(
                 f"{folder} holds more than {MAX_FILES} .py files. Hand in {ENTRY_POINT} and the modules it "
                 "imports; a virtual environment or other projects do not belong in the folder."
             )
-    return found
+    return found, others
 
 
 def read_text(path: Path, name: str, *, may_be_empty: bool = False) -> str:

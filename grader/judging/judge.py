@@ -148,6 +148,8 @@ def _notes(evidence: Evidence) -> tuple[str, ...]:
         notes.append(gap)
     if record.devices:
         notes.append(f"Run on {_gpus(record.devices)}.")
+    if left_out := evidence.facts.submission.left_out_note:
+        notes.append(left_out)
     if evidence.facts.on_cpu:
         notes.append(
             f"The {evidence.facts.profile} profile was run on the CPU, under gloo, because that was asked for "

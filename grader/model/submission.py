@@ -6,7 +6,7 @@ Reading from disk and refusing bad files is `catalog`'s; nothing here opens a fi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 ENTRY_POINT = "train.py"
@@ -27,10 +27,19 @@ class Submission:
     Attributes:
         name: what to call it in reports (file or folder name without suffix).
         files: sorted by path.
+        left_out: paths of other files of the folder, of which the first few are named: they are not taken.
     """
 
     name: str
     files: tuple[SourceFile, ...]
+    left_out: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def left_out_note(self) -> str:
+        """What to tell whoever handed in a folder with files that are not taken; "" where all were."""
+        if not self.left_out:
+            return ""
+        return f"Only Python files are taken of a folder; not there when it runs: {', '.join(self.left_out)}."
 
     @property
     def digest(self) -> str:

@@ -147,3 +147,16 @@ def test_too_many_files_and_too_much_text(tmp_path: Path) -> None:
     for n in range(4):
         (tmp_path / f"m{n}.py").write_bytes(b"#" * MAX_FILE_BYTES)
     assert "more than 4 MiB altogether" in refusal(tmp_path)
+
+
+def test_what_is_not_taken_of_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "small.yaml").write_text("width: 3\n")
+    (tmp_path / "weights.pt").write_bytes(b"\0")
+    (tmp_path / ".git").write_text("hidden")
+    found = read_submission(tmp_path)
+    assert [file.path for file in found.files] == ["train.py"]
+    assert found.left_out == ("weights.pt", "configs/small.yaml")
+    assert "not there when it runs: weights.pt, configs/small.yaml" in found.left_out_note
+    assert found.digest == read_submission(tmp_path / "train.py").digest

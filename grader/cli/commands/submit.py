@@ -10,6 +10,7 @@ way is tried again, and nothing is handed in twice. `grader login` signs in; CI 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 NAME = "submit"
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     problem = problem_within(AT_COMMAND, submission)
     if problem is not None:
         raise UsageError(problem.refusal)
+    if submission.left_out_note:
+        print(submission.left_out_note, file=sys.stderr)
     with remote.service() as service:
         task = remote.find_task(service, args.task, args.course)
         reading = remote.check(service, task, submission, needed=args.check)
