@@ -113,7 +113,7 @@ def print_proof(proof: Proof, *, as_json: bool) -> None:
                 "unproved": list(proof.unproved),
                 "notes": list(proof.notes),
                 "seconds": proof.seconds,
-                "cases": [{"runtime": runtime, **asdict(case)} for runtime, case in proof.cases],
+                "cases": [{**asdict(case), "runtime": runtime} for runtime, case in proof.cases],
                 "skeletons": [asdict(skeleton) for skeleton in proof.skeletons],
             }
         )
@@ -124,7 +124,7 @@ def print_proof(proof: Proof, *, as_json: bool) -> None:
         cases = [c for r, c in proof.cases if c.task == task and r == runtime and not c.skipped]
         skeleton = next((s for s in proof.skeletons if s.task == task and s.runtime == runtime), None)
         kept = sum(c.ok for c in cases)
-        fine = kept == len(cases) and skeleton is not None and not skeleton.problem
+        fine = kept == len(cases) and (skeleton is None or not skeleton.problem)
         table.add_row(
             "[green]✓[/green]" if fine else "[red]✗[/red]",
             task,

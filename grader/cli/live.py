@@ -89,9 +89,7 @@ class LiveView:
         """Say how one case of a verification went, as soon as it is known."""
         mark, style = ("–", "yellow") if case.skipped else ("✓", "green") if case.ok else ("✗", "red")
         line = Text(f"{mark} ", style=style)
-        line.append(
-            f"{case.task}/{case.submission}  {case.verdict or 'skipped'}  {' '.join(case.codes)}  {case.seconds:.1f} s"
-        )
+        line.append(f"{case.name}  {case.verdict or 'skipped'}  {' '.join(case.codes)}  {case.seconds:.1f} s")
         self._bar.advance(self._row)
         self.console.print(line)
         if not case.ok:

@@ -172,7 +172,7 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
         codes = " ".join(case.codes) or "-"
         table.add_row(
             mark,
-            f"{case.task}/{case.submission}",
+            case.name,
             case.expected_verdict,
             case.verdict or "skipped",
             codes,
@@ -182,11 +182,11 @@ def print_verification(cases: Sequence[VerifyCase], *, as_json: bool) -> None:
     console.print(table)
     for case in cases:
         if not case.ok:
-            console.print(f"[red]✗[/red] {case.task}/{case.submission}: ", end="")
+            console.print(f"[red]✗[/red] {case.name}: ", end="")
             console.print(case.message, markup=False)
     for case in cases:
         if case.effects:
-            console.print(f"[yellow]≠[/yellow] {case.task}/{case.submission}: ", end="")
+            console.print(f"[yellow]≠[/yellow] {case.name}: ", end="")
             console.print(f"other than when it was run: {', '.join(case.effects)}", markup=False)
     for reason in dict.fromkeys(case.skipped for case in cases if case.skipped):
         console.print(f"[yellow]–[/yellow] {sum(case.skipped == reason for case in cases)} skipped: {reason}")

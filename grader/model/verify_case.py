@@ -20,6 +20,7 @@ class VerifyCase:
         cached: True when nothing was run: evidence of an earlier run was judged again.
         effects: what a change to what judges did to that run's outcome, as short sentences.
         short: ids of rubric items that could be seen and earned less than their points.
+        runtime: where it was judged, besides where everything was; "" for there.
         skipped: why nothing was run and nothing can be said, one sentence; "" otherwise. No promise is broken then.
     """
 
@@ -36,3 +37,14 @@ class VerifyCase:
     skipped: str = ""
     short: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
+    runtime: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in lists of cases."""
+        return f"{self.task}/{self.place}"
+
+    @property
+    def place(self) -> str:
+        """Which submission, and where it was judged if that was somewhere else."""
+        return f"{self.submission} in {self.runtime}" if self.runtime else self.submission

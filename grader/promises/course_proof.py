@@ -28,6 +28,7 @@ from grader.model.run_options import Options
 from grader.model.task import Task
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import OnProgress, Pipeline
+from grader.promises.container_check import CONTAINERS, check_containers
 from grader.promises.parallel_pipelines import side_by_side
 from grader.promises.verification import Verification, verify
 from grader.run.registry import open_runtime
@@ -107,6 +108,8 @@ def prove(
     on_progress: OnProgress,
     on_case: Callable[[VerifyCase], None],
     on_skeleton: Callable[[SkeletonCase], None],
+    *,
+    containers: bool = False,
 ) -> Proof:
     """Run everything that a course promises.
 
@@ -115,6 +118,7 @@ def prove(
         runtimes: where; a task that none of them can run goes to the one that can.
         how: the rest; profile and runtime are the course's and those asked for.
         on_progress, on_case, on_skeleton: told as it goes.
+        containers: judge each task's reference in containers, too, where there are any and nothing else ran there.
 
     Raises:
         TaskError: tasks have mistakes; the text names those of all of them.
@@ -136,6 +140,9 @@ def prove(
         here = replace(how, options=options, runtime=runtime, folder=folder)
         found = verify(select([tasks[name] for name in names]), here, on_progress, on_case)
         cases += [(runtime, case) for case in found]
+        if containers and CONTAINERS not in runtimes:
+            extra = check_containers(select([tasks[name] for name in names]), here, on_progress, on_case)
+            cases += [(CONTAINERS, case) for case in extra]
         skeletons += side_by_side(
             [tasks[name] for name in names],
             partial(_skeleton, replace(options, own_numbers=False)),

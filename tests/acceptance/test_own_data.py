@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from grader.catalog.tasks import load_task
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline
 from grader.settings import settings
+from tests.acceptance.conftest import Cli
 from tests.own_task import write_course
 from tests.run.apptainer_absence import MAY_BE_ABSENT
 
@@ -46,3 +48,29 @@ def test_a_tokenizer_and_a_module_reach_the_scorer(folder: Path, tmp_path: Path,
         assert attempt.grade.verdict.value == "accepted", attempt.grade.findings
         assert attempt.grade.points == 100
         assert not list(workspace.outputs.rglob("tokens.bin"))
+
+
+def test_verify_shows_in_containers_what_a_process_hides(
+    folder: Path, cli: Cli, cli_env: dict[str, str]
+) -> None:
+    test = Pipeline("docker").runtime.self_test()
+    if not test.usable:
+        pytest.skip(test.reason)
+    cli_env["GRADER_TASKS_DIR"] = str(folder.parent)
+    cli_env["GRADER_SKELETONS_DIR"] = str(folder.parents[1] / "skeletons")
+    outside = folder.parents[1] / "factor.txt"
+    outside.write_text("1.0")
+    evaluate = folder / "evaluate.py"
+    text = evaluate.read_text()
+    leaning = f"double().mean().item() * float(Path({str(outside)!r}).read_text())"
+    try:
+        evaluate.write_text(text.replace("double().mean().item()", leaning))
+        done = cli("verify", "tiny-text")
+        alone = cli("verify", "tiny-text", "--no-containers", "--replay", "--json")
+    finally:
+        evaluate.write_text(text)
+    assert done.returncode == 3
+    assert "In docker, where nothing but the task's folder is there" in done.stderr
+    assert "FileNotFoundError" in done.stderr
+    assert alone.returncode == 0
+    assert [case["ok"] for case in json.loads(alone.stdout)["cases"]] == [True, True]

@@ -63,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime", metavar="NAME", help="where it runs; default: $GRADER_RUNTIME or process"
     )
+    parser.add_argument(
+        "--no-containers",
+        action="store_true",
+        help="do not judge each task's reference once more in docker, where an engine and the images are there",
+    )
     add_export_arguments(parser, OF_VERIFICATION)
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the attempts' folders here")
 
@@ -74,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.cli.printing import print_verification
     from grader.errors import EXIT_ACCEPTED, EXIT_NOT_ACCEPTED, UsageError
     from grader.model.run_options import Options
+    from grader.promises.container_check import check_containers
     from grader.promises.parallel_pipelines import check_jobs
     from grader.promises.verification import Reuse, Verification, verify
 
@@ -109,6 +115,9 @@ def run(args: argparse.Namespace) -> int:
     )
     with LiveView(sys.stderr) as view:
         cases = verify(todo * args.repeat, how, view.progress, view.case, view.note)
+        # Who picks submissions out wants to see those.
+        if not args.no_containers and args.only is None:
+            cases += check_containers(todo, how, view.progress, view.case)
     print_verification(cases, as_json=args.json)
     write_exports(args, OF_VERIFICATION, cases)
     return EXIT_ACCEPTED if all(case.ok for case in cases) else EXIT_NOT_ACCEPTED

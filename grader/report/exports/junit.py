@@ -106,7 +106,7 @@ def _counts(cases: list[VerifyCase], name: str) -> dict[str, str]:
 def _case(case: VerifyCase) -> ElementTree.Element:
     element = ElementTree.Element(
         "testcase",
-        {"classname": visible(case.task), "name": visible(case.submission), "time": f"{case.seconds:.3f}"},
+        {"classname": visible(case.task), "name": visible(case.place), "time": f"{case.seconds:.3f}"},
     )
     if case.skipped:
         ElementTree.SubElement(element, "skipped", {"message": visible(case.skipped)})

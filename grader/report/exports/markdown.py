@@ -87,12 +87,12 @@ def of_verification(cases: Sequence[VerifyCase]) -> str:
     for reason in dict.fromkeys(case.skipped for case in skipped):
         lines += [f"{sum(case.skipped == reason for case in skipped)} more skipped. {_text(reason)}", ""]
     for case in broken:
-        lines += [f"- **{_text(case.task)}/{_text(case.submission)}**: {_text(case.message)}"]
+        lines += [f"- **{_text(case.task)}/{_text(case.place)}**: {_text(case.message)}"]
     lines += [""] if broken else []
     rows = [
         (
             SYMBOLS["quiet" if case.skipped else "good" if case.ok else "bad"],
-            f"{_text(case.task)}/{_text(case.submission)}",
+            f"{_text(case.task)}/{_text(case.place)}",
             _text(case.expected_verdict),
             _text(case.verdict) or "skipped",
             _text(" ".join(case.codes)) or "–",

@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="judge kept evidence again where nothing that runs has changed, instead of running it",
     )
+    parser.add_argument(
+        "--no-containers",
+        action="store_true",
+        help="do not judge each task's reference once more in docker, where an engine and the images are there",
+    )
     add_on_cpu_argument(parser)
     add_jobs_argument(parser)
     parser.add_argument(
@@ -97,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
             view.progress,
             view.case,
             view.skeleton,
+            containers=not args.no_containers,
         )
     print_proof(proof, as_json=args.json)
     if args.keep is not None:
