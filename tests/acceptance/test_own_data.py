@@ -62,9 +62,9 @@ def test_verify_shows_in_containers_what_a_process_hides(
     outside.write_text("1.0")
     evaluate = folder / "evaluate.py"
     text = evaluate.read_text()
-    leaning = f"double().mean().item() * float(Path({str(outside)!r}).read_text())"
+    leaning = f".exp().item() * float(Path({str(outside)!r}).read_text())"
     try:
-        evaluate.write_text(text.replace("double().mean().item()", leaning))
+        evaluate.write_text(text.replace(".exp().item()", leaning))
         done = cli("verify", "tiny-text")
         alone = cli("verify", "tiny-text", "--no-containers", "--replay", "--json")
     finally:

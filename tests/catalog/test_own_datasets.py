@@ -123,7 +123,7 @@ def test_a_loopback_of_its_own_is_all_there_is_of_a_network(folder: Path) -> Non
         ('prepare = "prepare.py"', 'prepare = "prepare.py"\nname = "digits"', "write another name"),
         ('prepare = "prepare.py"', 'prepare = "prepare.py"\npermute_labels = false', "data.permute_labels"),
         ('prepare = "prepare.py"\n', "", "data.datasets: is missing"),
-        ("at_least = { tiny-text = 0.5 }", "at_least = { digits = 0.5 }", "says nothing about tiny-text"),
+        ("at_most = 5.0", "at_most = { digits = 5.0 }", "says nothing about tiny-text"),
     ],
 )
 def test_what_is_wrong_with_the_table_is_told(folder: Path, old: str, new: str, told: str) -> None:

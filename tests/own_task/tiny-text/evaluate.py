@@ -1,4 +1,4 @@
-"""How many words a network foretells."""
+"""How well a network foretells the words."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from tokens import WORDS
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 
 def build_model() -> nn.Module:
@@ -14,6 +15,6 @@ def build_model() -> nn.Module:
 
 
 def evaluate(model: nn.Module, folder: Path) -> dict[str, float]:
-    """Share of the words of `tokens.bin` that the word before foretells."""
+    """Perplexity of the words of `tokens.bin`, each foretold by the one before."""
     tokens = torch.from_numpy(np.fromfile(folder / "tokens.bin", dtype=np.uint16).astype(np.int64))
-    return {"accuracy": (model(tokens[:-1]).argmax(1) == tokens[1:]).double().mean().item()}
+    return {"perplexity": cross_entropy(model(tokens[:-1]), tokens[1:]).exp().item()}
