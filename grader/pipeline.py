@@ -243,7 +243,7 @@ class Pipeline:
             with MachineWatch() as watch:
                 self._run(setting, facts, workspace, on_progress)
             try:
-                return read_measured(workspace, watch)
+                return read_measured(workspace, watch, setting.task.samples)
             except InfraError as error:
                 raise InfraError(
                     f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {error}"

@@ -240,7 +240,7 @@ def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> di
     evaluation, calibration = (run.evaluation, run.calibration) if run is not None else (None, None)
     hidden = evaluation.hidden if evaluation is not None else {}
     validation = evaluation.validation if evaluation is not None else {}
-    speed = samples_per_s(trace)
+    speed = samples_per_s(trace, task.samples)
     alone = calibration.one_rank_samples_per_s if calibration is not None else None
     # A run that stopped early shows its start, which is no measure of its speed.
     whole = record is not None and record.ending is Ending.COMPLETED

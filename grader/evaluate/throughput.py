@@ -6,26 +6,32 @@ from grader.checks.run.loader_passes import passes_of
 from grader.checks.run.parallel_layout import Layout
 from grader.checks.run.replayed_steps import replays
 from grader.checks.run.step_times import step_times
-from grader.model.trace import RankTrace, Trace
+from grader.model.trace import RankTrace, Step, Trace
 
 
-def samples_per_s(trace: Trace | None) -> float | None:
+def samples_per_s(trace: Trace | None, unit: str) -> float | None:
     """Samples per second in training steps, all ranks together; None where too little was told.
 
     Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,
-    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen.
+    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen. `unit` is what the
+    task calls a sample.
     """
     if trace is None or any(map(replays, trace.ranks)):
         return None
     # Ranks that hold parts of one model work on the same samples: the first of them tells of all.
     working = Layout.of(trace).one_each(trace.ranks)
-    rates = [rate for rank in working if (rate := _rate(rank)) is not None]
+    rates = [rate for rank in working if (rate := _rate(rank, unit)) is not None]
     return sum(rates) if rates and len(rates) == len(working) else None
 
 
-def _rate(rank: RankTrace) -> float | None:
+def count_of(step: Step, unit: str) -> int:
+    """How many of what a task calls a sample: of tokens, those in rows; of all else, what models were called with."""
+    return step.numbers if unit == "tokens" and step.numbers else step.samples
+
+
+def _rate(rank: RankTrace, unit: str) -> float | None:
     timed = step_times(rank)
-    samples, seconds = sum(one.step.samples for one in timed), sum(one.seconds for one in timed)
+    samples, seconds = sum(count_of(one.step, unit) for one in timed), sum(one.seconds for one in timed)
     return samples / seconds if samples > 0 and seconds > 0 else None
 
 

@@ -195,6 +195,7 @@ class Step:
     """Collectives of the default group since the last step; None where there was no group."""
     device_s: float | None = None
     """What a device took from the step's first forward pass to its end; None where there is none, or it isn't known."""
+    numbers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class RankCounters:
 
     Attributes:
         steps, backwards, forwards: so far; passes: begun over loaders so far.
+        numbers: of what models were given in training since the last step, those that stand in rows of whole numbers.
         fed: samples that models were given in training since the last step, and gave back something for; delivered:
             samples from loaders since then.
         data_s: seconds spent waiting for loaders since the last step.
@@ -43,6 +44,7 @@ class RankCounters:
     forwards: int = 0
     passes: int = 0
     fed: int = 0
+    numbers: int = 0
     delivered: int = 0
     data_s: float = 0.0
     compute_from: float | None = None
@@ -67,6 +69,7 @@ class RankCounters:
     def start_next_step(self) -> None:
         """Forget what has gathered for the step that was just written."""
         self.fed = 0
+        self.numbers = 0
         self.delivered = 0
         self.data_s = 0.0
         self.compute_from = None

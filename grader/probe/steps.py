@@ -67,6 +67,8 @@ def write_step(known: Stepper, t: float, lr: str, more: dict[str, Any]) -> None:
         f'"synced":{"null" if synced is None else "true" if synced else "false"},'
         f'"backwards":{now.micro_backwards},"unsynced":{now.micro_unsynced}{exchanges}'
     )
+    if now.numbers:
+        line += f',"numbers":{now.numbers}'
     if known.watch is not None:
         line += f',"empty":{known.watch.empty},"full":{known.watch.full}'
         known.watch.end()

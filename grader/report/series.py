@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from grader.checks.run.step_times import evaluation_spans, every_step_time, step_times
+from grader.evaluate.throughput import count_of
 from grader.judging.attempt import Attempt
 from grader.model.trace import RankTrace, Step
 
@@ -98,7 +99,7 @@ def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
             took_s = sum(one.seconds for one in group)
             if took_s > 0:
                 xs.append(group[-1].step.t)
-                ys.append(sum(one.step.samples for one in group) / took_s)
+                ys.append(sum(count_of(one.step, attempt.task.samples) for one in group) / took_s)
         if xs:
             lines.append((rank.rank, (xs, ys)))
     return lines

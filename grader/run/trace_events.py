@@ -190,6 +190,7 @@ def step(f: Fields, t: float) -> model.Step:
         empty=f.maybe("empty", f.whole),
         full=f.maybe("full", f.whole),
         exchanges=f.maybe("exchanges", f.whole),
+        numbers=f.maybe("numbers", f.whole) or 0,
     )
 
 

@@ -147,4 +147,7 @@ def test_how_a_text_is_divided(ranks: Callable[..., Ran], script: str, kind: Par
     assert ran.exit_codes == [0, 0], ran.stderr
     ledger = Ledger.of(Trace(ran.ranks))
     first = ledger.training[0]
+    assert {(step.samples, step.numbers) for step in ran.ranks[0].steps} <= {
+        (n, n * 32) for n in (1, 2, 3, 4)
+    }
     assert {p.kind for p in epoch_partitions(ledger, first)} == {kind}
