@@ -94,12 +94,12 @@ STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to models in training since the
     last step), numbers (whole ones in rows of these, such as tokens; absent for 0), data_s (waiting for training
-    batches), compute_s (first forward pass until here), optimizer_s (the optimizer's previous step), loss, synced (false when the last training forward
-    pass was without gradient averaging: in `no_sync`, or around the wrapper; null without DDP), backwards (backward
-    passes since the last step of any optimizer), unsynced (of these, after a forward pass without averaging),
-    exchanges (collectives that the default group has run since the last step; absent where there is no group), later
-    (on a device alone, of steps some time ago, as it is there by now: lists n, loss and device_s, which is the device's
-    own time from the step's first forward pass to its end).
+    batches), compute_s (first forward pass until here), optimizer_s (the optimizer's previous step), loss, synced
+    (false when the last training forward pass was without gradient averaging: in `no_sync`, or around the wrapper; null
+    without DDP), backwards (backward passes since the last step of any optimizer), unsynced (of these, after a forward
+    pass without averaging), exchanges (collectives that the default group has run since the last step; absent where
+    there is no group), later (on a device alone, of steps some time ago, as it is there by now: lists n, loss and
+    device_s, which is the device's own time from the step's first forward pass to its end).
     On the first 8 steps of an optimizer and then on some, drawn by lot: one in 4 at first, one in 32 from step 128 on,
     one in 64 from step 1,024 and one in 128 from step 4,096 on (rarer for huge tensors, equal on all ranks),
     also grads (fingerprint; null where a module is trained and the optimizer steps tensors of its own), grad_names,
