@@ -115,13 +115,11 @@ class Pipeline:
                 f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
             )
         on_cpu = options.on_cpu and profile.backend == "nccl"
+        known = settings().dataset if task.own_data is None else None
         return Setting(
             task=task,
             profile=profile,
-            # The site's choice is among sets that everybody knows.
-            dataset=find_dataset(
-                task, options.dataset or (settings().dataset if task.own_data is None else None), profile
-            ),
+            dataset=find_dataset(task, options.dataset or known, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
             nnodes=nnodes,
             launcher=options.launcher or task.launcher,

@@ -207,13 +207,10 @@ def _run(task: Task, own: OwnData, out: Path, source: Path | None) -> dict[str, 
         "source": str(source.resolve()) if source is not None else None,
         "seed": SEED,
     }
-    # Isolated from the caller's folder and variables: only our own package is put on the path.
+    # Isolated from the caller's folder: only our own package is put on the path.
     start = (
         f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from grader.catalog.preparation import main; main()"
     )
-    kept = {
-        n: os.environ[n] for n in ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if n in os.environ
-    }
     answer = out.parent / "answer.json"
     # What the script prints is progress, for whoever waits.
     with subprocess.Popen(
@@ -221,7 +218,6 @@ def _run(task: Task, own: OwnData, out: Path, source: Path | None) -> dict[str, 
         stdin=subprocess.PIPE,
         stdout=2,
         cwd=out,
-        env=kept,
         start_new_session=True,
     ) as process:
         try:

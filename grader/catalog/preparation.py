@@ -43,7 +43,7 @@ def _prepare(message: dict[str, Any]) -> dict[str, Any]:
         source = Path(message["source"]) if message["source"] is not None else None
         counts = module.prepare(Path(message["out"]), source, message["seed"])
     except BaseException as error:  # noqa: BLE001  a task's script may do anything, sys.exit included
-        return {"error": _told(error, folder)}
+        return {"error": _problem(error, folder)}
     plain = isinstance(counts, dict) and all(isinstance(n, int) for n in counts.values())
     return {"counts": counts if plain else None, "inputs": sorted(read)}
 
@@ -69,7 +69,7 @@ def _leave_network() -> None:
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
-def _told(error: BaseException, folder: Path) -> str:
+def _problem(error: BaseException, folder: Path) -> str:
     """The line of the task that failed, and what it said."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(f"{folder}/")]

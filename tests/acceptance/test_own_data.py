@@ -50,6 +50,26 @@ def test_a_tokenizer_and_a_module_reach_the_scorer(folder: Path, tmp_path: Path,
         assert not list(workspace.outputs.rglob("tokens.bin"))
 
 
+def test_the_command_line_prepares_and_lists_it(folder: Path, cli: Cli, cli_env: dict[str, str]) -> None:
+    cli_env["GRADER_TASKS_DIR"] = str(folder.parent)
+    cli_env["GRADER_SKELETONS_DIR"] = str(folder.parents[1] / "skeletons")
+    cli_env["GRADER_STATE_DIR"] = str(folder.parents[1] / "state")
+    assert "tiny-text: not prepared (`grader data prepare tiny-text`)" in cli("data", "list").stdout
+    given = cli("data", "prepare", "tiny-text", "--from", folder / "corpus.txt", "--json")
+    assert json.loads(given.stdout)[0]["name"] == "tiny-text"
+    assert "tiny-text: prepared in " in cli("data", "list").stdout
+    (folder / "prepare.py").rename(folder / "kept.py")
+    try:
+        (folder / "prepare.py").write_text(
+            "def prepare(out, source, seed):\n    raise ValueError('no words')\n"
+        )
+        failed = cli("data", "prepare", "tiny-text")
+    finally:
+        (folder / "kept.py").replace(folder / "prepare.py")
+    assert failed.returncode == 3
+    assert "The data of tiny-text could not be made: prepare.py:2: ValueError: no words" in failed.stderr
+
+
 def test_verify_shows_in_containers_what_a_process_hides(
     folder: Path, cli: Cli, cli_env: dict[str, str]
 ) -> None:

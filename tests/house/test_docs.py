@@ -30,6 +30,7 @@ RUN_ELSEWHERE = {
     "grader course check workshop --jobs": "tests/acceptance/test_course_check.py",
     "grader course rehearse": "tests/rehearsal/test_rehearsal.py",
     "cd my-course": "tests/acceptance/test_new_course.py",
+    "grader data prepare my-task": "tests/acceptance/test_own_data.py",
     "grader db": "tests/store/test_site_backup.py",
     "grader doctor --gpu": "tests/run/test_gpu_containers.py",
     "grader export": "tests/autograders/test_gradescope_harness.py",
