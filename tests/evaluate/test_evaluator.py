@@ -304,7 +304,11 @@ def broken_task(folder: Path, text: str) -> Task:
             "`build_model()` failed at evaluate.py:",
         ),
         ("    assert not model.training", "    raise SystemExit(0)", "`evaluate()` failed at evaluate.py:"),
-        ('    return {"accuracy"', '    return {"acuracy"', "did not return a dictionary with an `accuracy`"),
+        (
+            '    return {"accuracy"',
+            '    return {"acuracy"',
+            "returns nothing under 'accuracy', which task.toml names",
+        ),
     ],
 )
 def test_an_authors_mistake_is_the_authors(

@@ -91,6 +91,11 @@ def check_run(evidence: Evidence) -> Observation:
     elif missing and where:
         said = f"{said} `{where[0].path}:{where[0].line}` writes into that folder under another name."
         hint, fix = _better(evidence, name_as_asked(evidence.script, where), hint)
+    elif evaluation.problem is ArtifactProblem.NOT_FINITE:
+        hint = (
+            "Print the loss of each step and find the first that is no number: a smaller learning rate, warm-up or "
+            "`torch.nn.utils.clip_grad_norm_` before the step keep it finite."
+        )
     elif where and evaluation.problem in (ArtifactProblem.REFUSED, ArtifactProblem.MISMATCH):
         hint, fix = _better(evidence, weights_alone(evidence.script, where), hint)
     return flagged(

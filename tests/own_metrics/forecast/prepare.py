@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 
-def prepare(out: Path, source: Path | None, seed: str) -> None:
+def prepare(out: Path, source: Path | None, seed: str) -> dict[str, int]:
     """`train.npy` and `validation/days.npy` for scripts, `days.npy` for the scorer: rows of two inputs and a target."""
     rng = np.random.default_rng(7)
     known = rng.normal(size=(1024, 2))
@@ -16,3 +16,4 @@ def prepare(out: Path, source: Path | None, seed: str) -> None:
     np.save(out / "visible" / "train.npy", days[:512])
     np.save(out / "visible" / "validation" / "days.npy", days[512:768])
     np.save(out / "hidden" / "days.npy", days[768:])
+    return {"train": 512, "validation": 256, "hidden": 256}
