@@ -124,10 +124,15 @@ def _levels(place: Key, levels: object, datasets: Sequence[str], *, share: bool)
             found.append(
                 f"{name}: {dataset!r} is not in data.datasets{close_to(dataset, frozenset(datasets))}."
             )
-    numbers = by_dataset.values() if by_dataset else [levels]
-    if share and any(isinstance(n, int | float) and not 0 < n < 1 for n in numbers):
+    if share and any(not 0 < number < 1 for number in _numbers(levels)):
         found.append(f"{name}: a share lies between 0 and 1.")
     return [(place, text) for text in found]
+
+
+def _numbers(levels: object) -> list[float]:
+    """The numbers among raw levels, which are one or one for each data set."""
+    given = levels.values() if isinstance(levels, dict) else [levels]
+    return [number for number in given if isinstance(number, int | float)]
 
 
 def item_problems(key: Key, item: dict[str, Any], raw: dict[str, Any]) -> list[tuple[Key, str]]:
@@ -147,9 +152,11 @@ def item_problems(key: Key, item: dict[str, Any], raw: dict[str, Any]) -> list[t
     else:
         place = (*key, "metric")
         return [(place, f"{spelled(place)}: {_no_target(name, asked)}")]
-    return [
-        ((*key, "partial"), f"{spelled((*key, 'partial'))}: {said}") for said in _partial(name, partial, side)
-    ]
+    said = list(_partial(name, partial, side))
+    tables = [t for place, t in _places(raw) if place[-1] == name]
+    if partial and any(level <= 0 for t in tables for s in _SIDES for level in _numbers(t.get(s))):
+        said.append("only of a target above 0 a multiple is something near; remove it.")
+    return [((*key, "partial"), f"{spelled((*key, 'partial'))}: {text}") for text in said]
 
 
 def _no_target(name: str, asked: dict[str, str]) -> str:

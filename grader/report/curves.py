@@ -75,7 +75,15 @@ def network(attempt: Attempt, metric: Metric) -> Drawing:
         if target is not None:
             axes.axhline(target, color=colour("good"), linewidth=1.4, linestyle=(0, (5, 3)))
         if hidden is not None:
-            axes.plot([last], [hidden], marker="D", markersize=7, linestyle="none", color=colour("ink"), clip_on=False)
+            axes.plot(
+                [last],
+                [hidden],
+                marker="D",
+                markersize=7,
+                linestyle="none",
+                color=colour("ink"),
+                clip_on=False,
+            )
         _epochs(axes, attempt, by_epoch=True)
         lowest = min([*told[1], *trained[1], *(v for v in (hidden, target) if v is not None)])
         if metric.share:

@@ -13,12 +13,14 @@ from typing import Any
 from grader.model.attempt_result import AttemptResult
 from grader.model.finding import Finding
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
+from grader.model.metric import Direction
 from grader.report.audience import Audience, for_audience
 from grader.report.banner import as_judged, sentence
 from grader.report.safe_text import visible
 from grader.report.wording import ITEM_STATES, points_text, ranks_text
 
 _FULL = 100.0
+_ORDER = {Direction.MAX: "desc", Direction.MIN: "asc"}
 
 
 def gradescope_results(grade: Grade, result: AttemptResult | None = None) -> str:
@@ -40,6 +42,12 @@ def gradescope_results(grade: Grade, result: AttemptResult | None = None) -> str
         # What `grader` itself prints while it works is for whoever set it up.
         "stdout_visibility": "hidden",
         "tests": [_test(number, item, grade) for number, item in enumerate(grade.rubric, start=1)],
+        # Shown where an instructor turns it on.
+        "leaderboard": [
+            {"name": visible(metric.heading), "value": value, "order": _ORDER[metric.direction]}
+            for metric in grade.measures
+            if (value := grade.metrics.get(metric.name)) is not None
+        ],
         "extra_data": {
             "schema": 1,
             "verdict": result.verdict.value,

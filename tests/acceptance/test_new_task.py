@@ -82,7 +82,7 @@ def test_a_new_task_passes_the_house_rules_untouched(checkout: Path) -> None:
     told = run(
         "pytest", "-p", "no:cacheprovider", "-rA", *(checkout / "tests" / "house" / name for name in HOUSE)
     )
-    assert "PASSED tests/house/test_statements.py::test_accuracies_to_be_reached_are_told[my-task]" in told
+    assert "PASSED tests/house/test_statements.py::test_targets_to_be_reached_are_told[my-task]" in told
 
 
 def test_nothing_is_overwritten_and_names_are_checked(elsewhere: Path, cli: Cli) -> None:

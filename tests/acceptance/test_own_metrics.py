@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -85,6 +86,9 @@ def test_targets_in_both_directions_decide(accepted: Judged) -> None:
     assert 0.005 < (metrics["mse"] or 0) < (metrics["mse_target"] or 0) == 0.05
     assert (metrics["close"] or 0) >= (metrics["close_target"] or 0) == 0.9
     assert "accuracy" not in metrics
+    assert attempt.record is not None
+    days_per_s = 5 * 512 / attempt.record.wall_s
+    assert (metrics["samples_per_s"] or 0) > 24 * days_per_s, "a row of a batch is a day of 24 hours"
     check = next(check for check in attempt.grade.checks if check.code == "EVAL007")
     assert "Reported 0.0" in check.reason
     assert any("metrics.json reports `patience`" in note for note in attempt.grade.notes)
@@ -109,7 +113,7 @@ def test_the_report_speaks_of_the_tasks_metrics_and_samples(accepted: Judged, mi
         "at most 0.050 K²",
         "plot-metric-mse",
         "Share of close forecasts on unseen data",
-        "days per second",
+        "hours per second",
     ):
         assert words in page
     for attempt, _ in (accepted, missed):
@@ -133,6 +137,9 @@ def test_a_learner_reads_steps_for_the_worse_and_staff_what_was_measured(missed:
     assert f"Mean squared error {coarse:.3f} K² on 256 hidden samples" in told.verdict_reason
     assert told.metrics["bias"] is None, "what evaluate() says beside its metrics is for staff"
     assert from_json(to_json(attempt.grade, Audience.STAFF)) == attempt.grade
+    error, close = json.loads(gradescope.of_grade(attempt.grade, Audience.LEARNER))["leaderboard"]
+    assert error == {"name": "Mean squared error", "value": coarse, "order": "asc"}
+    assert close["order"] == "desc"
 
 
 def test_the_same_files_are_judged_alike_again(missed: Judged) -> None:

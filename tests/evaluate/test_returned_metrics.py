@@ -78,9 +78,7 @@ def test_another_value_than_was_reported_is_looked_into(score: Score) -> None:
 
 @pytest.mark.parametrize("name", ["error", "extra"])
 def test_what_is_no_number_is_the_learners_where_a_fresh_network_has_one(score: Score, name: str) -> None:
-    source = EVALUATE.replace(
-        f'"{name}": error', f'"{name}": error if error < 1e6 else float("inf")'
-    )
+    source = EVALUATE.replace(f'"{name}": error', f'"{name}": error if error < 1e6 else float("inf")')
     found = score(1e6, source=source)
     if name == "extra":
         assert found.problem is None

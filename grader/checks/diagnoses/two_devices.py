@@ -10,7 +10,7 @@ rank's own.
 
 ## Mend it
 Take one device per rank, `device = torch.device("cuda", local_rank)`, move the model to it before wrapping,
-and each batch in the loop: `images, labels = images.to(device), labels.to(device)`.
+and each batch in the loop: `inputs, targets = inputs.to(device), targets.to(device)`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
         ),
         hint=(
             'Take one device per rank, `device = torch.device("cuda", local_rank)`, move the '
-            "model to it before wrapping, and each batch in the loop: `images, labels = "
-            "images.to(device), labels.to(device)`."
+            "model to it before wrapping, and each batch in the loop: `inputs, targets = "
+            "inputs.to(device), targets.to(device)`."
         ),
     )

@@ -271,7 +271,7 @@ def _mended(script: Script, hit: Hit, met: tuple[Collective, ...]) -> Hit:
 
 
 _ADD_UP = (
-    "Add up correct predictions and samples over all ranks before dividing: "
+    "Add up what is counted, such as correct predictions, and the samples over all ranks before dividing: "
     "`counts = torch.tensor([correct, total], dtype=torch.float64); dist.all_reduce(counts)`."
 )
 _NOTHING = "no reduction or gathering followed"

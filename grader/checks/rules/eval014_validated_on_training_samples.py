@@ -157,8 +157,8 @@ def _mixed_hit(evidence: Evidence, mixed: tuple[SharedSamples, ...]) -> Hit:
     return Hit(
         message=(
             f"Of {count(worst.num_looked_at, 'sample')} that rank {worst.rank}'s model was given in training where "
-            f"somebody looked, {worst.num_shared:,} are samples of the validation set, to the last pixel: the accuracy "
-            "on it says nothing about images that the network has never seen."
+            f"somebody looked, {worst.num_shared:,} are samples of the validation set, to the last number: what is "
+            "reported of it says nothing about samples that the network has never seen."
         ),
         hint="Train on the training split alone, and keep the validation set for scoring.",
         where=place(site),
