@@ -34,9 +34,9 @@ def checked(said: Any, metrics: Sequence[Metric]) -> dict[str, float]:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
-    raise ValueError(f"`evaluate()` returns {value!r:.80} under {name!r}, which is no number")
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"`evaluate()` returns {value!r:.80} under {name!r}, which is no number")
+    return float(value)
 
 
 def not_finite(

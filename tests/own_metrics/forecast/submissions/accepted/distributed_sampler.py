@@ -26,7 +26,7 @@ def main() -> None:
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     train_set, val_set = read("train.npy"), read("validation/days.npy")
-    sampler = DistributedSampler(train_set, seed=1)
+    sampler: DistributedSampler[tuple[torch.Tensor, ...]] = DistributedSampler(train_set, seed=1)
     loader = DataLoader(train_set, batch_size=16, sampler=sampler)
     val_loader = DataLoader(val_set, batch_size=64, sampler=DistributedSampler(val_set, shuffle=False))
     model = DistributedDataParallel(nn.Linear(2, 1))
