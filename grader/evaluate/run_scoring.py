@@ -19,7 +19,7 @@ from grader.evaluate.plain_files import RefusedError, read_plain_file
 from grader.evaluate.task_module import import_file
 from grader.evaluate.weight_files import fingerprint, fingerprints, load_weights, not_finite
 from grader.model.evaluation import ArtifactProblem, Evaluation, ReportedMetrics
-from grader.model.metric import Direction, Metric
+from grader.model.metric import Metric
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class ScoringRequest:
     @property
     def measured(self) -> tuple[Metric, ...]:
         """The task's metrics."""
-        return tuple(Metric(**{**m, "direction": Direction(m["direction"])}) for m in self.metrics)
+        return tuple(map(Metric.of, self.metrics))
 
     @property
     def examined(self) -> bool:

@@ -6,9 +6,10 @@ judges, draws or prints has to know what the figure is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 _HAIR = 1e-9
 """0.9 × 0.8 is a little more than 0.72."""
@@ -43,6 +44,11 @@ class Metric:
     readable_step: float
     share: bool
     reported_as: str
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Metric:
+        """From its fields as JSON has them."""
+        return cls(**{**fields, "direction": Direction(fields["direction"])})
 
     @property
     def heading(self) -> str:

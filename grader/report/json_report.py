@@ -16,7 +16,7 @@ from grader.model.diagnosis import Diagnosis
 from grader.model.finding import EvidenceKind, Finding, Location, Severity
 from grader.model.fix import Edit, Fix
 from grader.model.grade import SCHEMA, CheckResult, Grade, ItemState, RubricResult, State, Verdict
-from grader.model.metric import ACCURACY, Direction, Metric, target_of
+from grader.model.metric import ACCURACY, Metric, target_of
 from grader.report.audience import Audience, for_audience
 
 _RENAMED = {"images_per_s": "samples_per_s", "images_per_s_one_rank": "samples_per_s_one_rank"}
@@ -77,7 +77,6 @@ def finding_out(finding: Finding) -> dict[str, Any]:
     """One finding; `path`, `line`, `column`, `end_line` are those of the first place, null where there is none.
 
     A place in a notebook has a `cell`, too: how its author knows the line.
-
     `fix` is there only where there is one: what it does, and edits as `grader.model.fix` counts their places.
     """
     first = finding.location
@@ -214,11 +213,9 @@ def _grade_in(document: dict[str, Any]) -> Grade:
 
 
 def _measures_in(document: dict[str, Any]) -> tuple[Metric, ...]:
+    """What it says; accuracy, where it was stored when that was all there was."""
     if "measures" in document:
-        return tuple(
-            Metric(**{**one, "direction": Direction(one["direction"])}) for one in document["measures"]
-        )
-    # Stored when accuracy was all there was.
+        return tuple(map(Metric.of, document["measures"]))
     known = (document["metrics"].get(name) for name in (ACCURACY.name, target_of(ACCURACY.name)))
     return (ACCURACY,) if any(value is not None for value in known) else ()
 
