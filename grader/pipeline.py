@@ -241,7 +241,7 @@ class Pipeline:
             with MachineWatch() as watch:
                 self._run(setting, facts, workspace, on_progress)
             try:
-                return read_measured(workspace, watch, setting.task.samples)
+                return read_measured(workspace, watch, in_rows=setting.task.counted_in_rows)
             except InfraError as error:
                 raise InfraError(
                     f"{setting.task.name} cannot be calibrated: {submission.name} on {num_ranks} rank(s): {error}"

@@ -104,7 +104,8 @@ class DataTable(_Table):
     Every submission meets the classes under other numbers, script and scorer alike, so that weights and labels that a
     script brings along are worth nothing; `permute_labels = false` leaves them the numbers that they have elsewhere.
     `samples` is what one sample is called, in the plural; speeds are told in it (left out: images, or samples where the
-    data is the task's own). `per_row` is how many of them one row of a batch holds: 64 tokens, where rows are windows.
+    data is the task's own). With `counted = "numbers"` every number in a row of a batch is one, as tokens
+    are in windows; left out, a row is.
     """
 
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])] | None = None
@@ -120,7 +121,7 @@ class DataTable(_Table):
     scored: bool = True
     permute_labels: bool = True
     samples: Annotated[str, Field(pattern=r"^[a-z][a-z -]*$", max_length=32, examples=["tokens"])] = ""
-    per_row: Annotated[int, Field(ge=1, examples=[64])] = 1
+    counted: Literal["rows", "numbers"] = "rows"
 
 
 class QuotedTable(_Table):

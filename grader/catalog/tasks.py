@@ -245,7 +245,7 @@ def _task(parsed: TaskFile, folder: Path, skeleton: Path) -> Task:
         permute_labels=parsed.data.permute_labels and data_table.has_images(parsed),
         profiles=tuple(_profile(name, table, parsed) for name, table in parsed.profiles.items()),
         metrics=metric_tables.metrics(parsed),
-        per_row=parsed.data.per_row,
+        counted_in_rows=parsed.data.counted == "rows",
         samples=parsed.data.samples or ("images" if data_table.has_images(parsed) else "samples"),
         targets=metric_tables.targets(parsed, datasets),
         artifacts=tuple(

@@ -35,8 +35,8 @@ class MeasuredRun(NamedTuple):
         return self.cpu_s if profile.backend == "gloo" else self.wall_s
 
 
-def read_measured(workspace: Workspace, watch: MachineWatch, unit: str) -> MeasuredRun:
-    """Read what a run left that was watched; `unit` is what its task calls a sample.
+def read_measured(workspace: Workspace, watch: MachineWatch, *, in_rows: bool) -> MeasuredRun:
+    """Read what a run left that was watched; `in_rows` as in `samples_per_s`.
 
     Raises:
         InfraError: it did not come to its end, or left nothing to score; says which.
@@ -52,7 +52,7 @@ def read_measured(workspace: Workspace, watch: MachineWatch, unit: str) -> Measu
         record.slowest_cpu_s,
         record.wall_s,
         evaluation.hidden,
-        samples_per_s(trace, unit),
+        samples_per_s(trace, in_rows=in_rows),
         sum(step.samples for rank in trace.ranks for step in rank.steps),
         disturbed=not undisturbed(watch.free_cores(record), record.world_size),
     )

@@ -240,7 +240,7 @@ def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> di
     evaluation, calibration = (run.evaluation, run.calibration) if run is not None else (None, None)
     hidden = evaluation.hidden if evaluation is not None else {}
     validation = evaluation.validation if evaluation is not None else {}
-    speed = samples_per_s(trace, task.samples)
+    speed = samples_per_s(trace, in_rows=task.counted_in_rows)
     alone = calibration.one_rank_samples_per_s if calibration is not None else None
     # A run that stopped early shows its start, which is no measure of its speed.
     whole = record is not None and record.ending is Ending.COMPLETED
@@ -260,8 +260,8 @@ def _metrics(task: Task, dataset: str, run: Evidence | None, time: Timing) -> di
         "wall_s": record.wall_s if record is not None else None,
         "time_s": time.seconds,
         "time_target_s": time.target_s,
-        "samples_per_s": speed * task.per_row if speed is not None else None,
-        "samples_per_s_one_rank": alone * task.per_row if alone is not None else None,
+        "samples_per_s": speed,
+        "samples_per_s_one_rank": alone,
         "speedup": speedup,
         "efficiency": speedup / record.world_size if speedup is not None and record is not None else None,
         "num_epochs": num_epochs(trace),

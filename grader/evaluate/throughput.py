@@ -9,29 +9,29 @@ from grader.checks.run.step_times import step_times
 from grader.model.trace import RankTrace, Step, Trace
 
 
-def samples_per_s(trace: Trace | None, unit: str) -> float | None:
+def samples_per_s(trace: Trace | None, *, in_rows: bool = True) -> float | None:
     """Samples per second in training steps, all ranks together; None where too little was told.
 
     Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,
-    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen. `unit` is what
-    the task calls a sample.
+    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen. `in_rows`: a row of a
+    batch is a sample; else every number in it.
     """
     if trace is None or any(map(replays, trace.ranks)):
         return None
     # Ranks that hold parts of one model work on the same samples: the first of them tells of all.
     working = Layout.of(trace).one_each(trace.ranks)
-    rates = [rate for rank in working if (rate := _rate(rank, unit)) is not None]
+    rates = [rate for rank in working if (rate := _rate(rank, in_rows)) is not None]
     return sum(rates) if rates and len(rates) == len(working) else None
 
 
-def count_of(step: Step, unit: str) -> int:
-    """How many of what a task calls a sample: of tokens, those in rows; of all else, what models were called with."""
-    return step.numbers if unit == "tokens" and step.numbers else step.samples
+def count_of(step: Step, in_rows: bool) -> int:
+    """Samples of a step: rows that models were called with, or the numbers in them, where these are told."""
+    return step.samples if in_rows else step.numbers or step.samples
 
 
-def _rate(rank: RankTrace, unit: str) -> float | None:
+def _rate(rank: RankTrace, in_rows: bool) -> float | None:
     timed = step_times(rank)
-    samples, seconds = sum(count_of(one.step, unit) for one in timed), sum(one.seconds for one in timed)
+    samples, seconds = sum(count_of(one.step, in_rows) for one in timed), sum(one.seconds for one in timed)
     return samples / seconds if samples > 0 and seconds > 0 else None
 
 

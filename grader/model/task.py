@@ -165,7 +165,7 @@ class Task:
         metrics: what networks are measured by, the one that says most first.
         own_data: the data that it brings along; None where it is judged on sets that everybody knows.
         samples: what one sample of its data is called, in the plural: images, sequences, tokens.
-        per_row: how many of them one row of a batch holds; speeds are measured in rows, and told in samples.
+        counted_in_rows: a row of a batch is one of them; otherwise every number in it is, as tokens are in windows.
         artifacts: files besides weights that scripts leave, about which the task's `examine()` answers.
         second_look: a run that went wrong may be made again, line by line, to see which line is to blame.
     """
@@ -195,7 +195,7 @@ class Task:
     permute_labels: bool = True
     metrics: tuple[Metric, ...] = ()
     samples: str = "samples"
-    per_row: int = 1
+    counted_in_rows: bool = True
     translations: tuple[Translation, ...] = ()
     own_data: OwnData | None = None
 

@@ -196,6 +196,7 @@ class Step:
     device_s: float | None = None
     """What a device took from the step's first forward pass to its end; None where there is none, or it isn't known."""
     numbers: int = 0
+    """In the rows that models were given, where a batch is nothing else; 0 where it is, or nobody told."""
 
 
 @dataclass(frozen=True, slots=True)

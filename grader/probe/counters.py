@@ -16,7 +16,7 @@ class RankCounters:
 
     Attributes:
         steps, backwards, forwards: so far; passes: begun over loaders so far.
-        numbers: of what models were given in training since the last step, those that stand in rows of whole numbers.
+        numbers: in the rows that models were given in training since the last step, such as tokens.
         fed: samples that models were given in training since the last step, and gave back something for; delivered:
             samples from loaders since then.
         data_s: seconds spent waiting for loaders since the last step.

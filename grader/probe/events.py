@@ -93,7 +93,7 @@ BACKWARD
 STEP
     n (optimizer steps so far, from 0), optimizer (id), kind (class; "" for weights that the script changed without an
     optimizer, seen when they are next used), lr (list, one per group), samples (fed to models in training since the
-    last step), numbers (whole ones in rows of these, such as tokens; absent for 0), data_s (waiting for training
+    last step), numbers (in rows of these, such as tokens; absent for 0), data_s (waiting for training
     batches), compute_s (first forward pass until here), optimizer_s (the optimizer's previous step), loss, synced
     (false when the last training forward pass was without gradient averaging: in `no_sync`, or around the wrapper; null
     without DDP), backwards (backward passes since the last step of any optimizer), unsynced (of these, after a forward

@@ -175,7 +175,7 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
         if batch is not None and device_steps.on_device(batch):
             device_steps.begin(batch.device)
     now.fed += size
-    if len(shape) == 2 and not batch.is_floating_point():
+    if len(shape) == 2:
         now.numbers += size * int(shape[1])
     if wrapper is not None:
         now.synced = bool(through and wrapper.require_backward_grad_sync)

@@ -99,7 +99,7 @@ def throughput(attempt: Attempt) -> list[tuple[int, Points]]:
             took_s = sum(one.seconds for one in group)
             if took_s > 0:
                 xs.append(group[-1].step.t)
-                ys.append(sum(count_of(one.step, attempt.task.samples) for one in group) / took_s)
+                ys.append(sum(count_of(one.step, attempt.task.counted_in_rows) for one in group) / took_s)
         if xs:
             lines.append((rank.rank, (xs, ys)))
     return lines

@@ -47,20 +47,18 @@ def rank(
 
 
 def test_ranks_add_up_and_the_first_step_does_not_count() -> None:
-    assert samples_per_s(Trace((rank(0), rank(1))), "samples") == pytest.approx(2 * 32 / 0.1)
+    assert samples_per_s(Trace((rank(0), rank(1)))) == pytest.approx(2 * 32 / 0.1)
     told = rank(0)
     told = replace(told, steps=tuple(replace(step, numbers=32 * 64) for step in told.steps))
-    assert samples_per_s(Trace((told,)), "tokens") == pytest.approx(32 * 64 / 0.1)
-    assert samples_per_s(Trace((told,)), "sequences") == pytest.approx(32 / 0.1)
-    assert samples_per_s(Trace((rank(0), rank(1, step_s=0.2))), "samples") == pytest.approx(
-        32 / 0.1 + 32 / 0.2
-    )
+    assert samples_per_s(Trace((told,)), in_rows=False) == pytest.approx(32 * 64 / 0.1)
+    assert samples_per_s(Trace((told,))) == pytest.approx(32 / 0.1)
+    assert samples_per_s(Trace((rank(0), rank(1, step_s=0.2)))) == pytest.approx(32 / 0.1 + 32 / 0.2)
 
 
 @pytest.mark.parametrize("num_batches", [1, 2, 50])
 def test_what_is_waited_for_after_a_step_counts_and_validation_does_not(num_batches: int) -> None:
     told = rank(0, num_batches, passes=12, step_s=0.2, told_s=0.002)
-    assert samples_per_s(Trace((told,)), "samples") == pytest.approx(32 / 0.2)
+    assert samples_per_s(Trace((told,))) == pytest.approx(32 / 0.2)
 
 
 def test_a_close_look_of_the_probe_does_not_count() -> None:
@@ -69,17 +67,15 @@ def test_a_close_look_of_the_probe_does_not_count() -> None:
         replace(step, t=step.t + 0.5 * (n > 20), grads=(1.0,) if n == 20 else None)
         for n, step in enumerate(told.steps)
     ]
-    assert samples_per_s(Trace((replace(told, steps=tuple(late), others=()),)), "samples") == pytest.approx(
-        32 / 0.1
-    )
+    assert samples_per_s(Trace((replace(told, steps=tuple(late), others=()),))) == pytest.approx(32 / 0.1)
 
 
 def test_silence_is_no_speed() -> None:
     silent = RankTrace(1, None, False)
-    assert samples_per_s(None, "samples") is None
-    assert samples_per_s(Trace((silent, silent)), "samples") is None
-    assert samples_per_s(Trace((rank(0), silent)), "samples") is None
-    assert samples_per_s(Trace((rank(0, num_batches=1, passes=1),)), "samples") is None
+    assert samples_per_s(None) is None
+    assert samples_per_s(Trace((silent, silent))) is None
+    assert samples_per_s(Trace((rank(0), silent))) is None
+    assert samples_per_s(Trace((rank(0, num_batches=1, passes=1),))) is None
 
 
 def test_epochs_are_passes_that_train() -> None:
