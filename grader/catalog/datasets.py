@@ -87,6 +87,14 @@ def find_dataset(task: Task, wanted: str | None = None, profile: Profile | None 
     )
 
 
+def prepared_manifest(task: Task, profile: Profile | None = None) -> Path | None:
+    """The manifest of the version that a task would be judged on; None: none is prepared. Prepares nothing."""
+    if task.own_data is not None:
+        return own_datasets.prepared_manifest(task)
+    names = (profile.datasets if profile is not None else ()) or task.datasets
+    return next((data_root() / f"{name}.json" for name in names if prepared(name)), None)
+
+
 def prepared(name: str) -> PreparedDataset | None:
     """The version in use, or None when there is none or files are missing. Looks at sizes, not at contents."""
     root = data_root()

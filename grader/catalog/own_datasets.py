@@ -52,13 +52,19 @@ def own_command(task: Task) -> str:
 
 def prepared(task: Task) -> PreparedDataset | None:
     """The version of a task's own data that was made last as the task makes it now; None: there is none."""
+    path = prepared_manifest(task)
+    return None if path is None else version_of(data_root(), read_manifest(path))
+
+
+def prepared_manifest(task: Task) -> Path | None:
+    """The same version's manifest."""
     if task.own_data is None:
         return None
     root = data_root()
     for path in newest_first((root / "own" / task.own_data.name).glob("*.json")):
         manifest = read_manifest(path)
-        if manifest is not None and _fits(manifest, task) and (found := version_of(root, manifest)):
-            return found
+        if manifest is not None and _fits(manifest, task) and version_of(root, manifest):
+            return path
     return None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
+from grader.catalog.data_transfer import OfferedData
 from grader.errors import InfraError
 from grader.model.submission import Submission
 from grader.store.attempt_endings import AttemptEnding, StoredFile
@@ -68,6 +69,20 @@ class Coordinator(Protocol):
         Raises:
             AttemptLeaseLostError: where that can be told.
             InfraError: it was kept and cannot be read.
+        """
+
+    def offered_data(self, claimed: Claimed) -> OfferedData | None:
+        """The data that it is judged on, where whoever knows the queue has it and lets it be fetched.
+
+        Raises:
+            AttemptLeaseLostError: where that can be told.
+        """
+
+    def data_piece(self, claimed: Claimed, number: int, offset: int) -> bytes:
+        """A piece of a file of that data; see `grader.catalog.data_transfer.data_piece`.
+
+        Raises:
+            AttemptLeaseLostError: where that can be told.
         """
 
     def time_limits(self) -> tuple[tuple[str, str, float], ...]:

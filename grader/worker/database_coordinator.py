@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from grader.catalog.data_transfer import OfferedData
 from grader.model.submission import Submission
 from grader.settings.schema import Settings
 from grader.store import (
@@ -64,6 +65,14 @@ class DatabaseCoordinator:
     def packed_task(self, claimed: Claimed) -> bytes | None:
         """The task that it is judged by."""
         return task_versions.packed_version(self._store, self._files, claimed.task_version)
+
+    def offered_data(self, claimed: Claimed) -> OfferedData | None:
+        """None: data lies on hosts, not in the database."""
+        return None
+
+    def data_piece(self, claimed: Claimed, number: int, offset: int) -> bytes:
+        """Never asked: nothing is offered."""
+        raise NotImplementedError
 
     def time_limits(self) -> tuple[tuple[str, str, float], ...]:
         """What runs may take."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.catalog.data_transfer import take_data
+from grader.catalog.datasets import find_dataset
 from grader.catalog.kept_tasks import load_kept, tasks_folder, unpack_task
 from grader.catalog.tasks import load_task
 from grader.errors import InfraError, UsageError
@@ -20,7 +22,7 @@ from grader.model.task import Task
 from grader.pipeline import Pipeline
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
-from grader.settings import in_course
+from grader.settings import in_course, settings
 from grader.store import grades
 from grader.store.attempt_endings import MAX_TRIES, StoredFile
 from grader.store.claims import Claimed
@@ -86,6 +88,7 @@ def execute_attempt(
         return insist(lambda: coordinator.keep_file(claimed, name, data), shared)
 
     with in_course(tasks_folder(task)):
+        bring_data(claimed, task, coordinator, shared)
         live.set_time_limit(pipeline.setting(task, options).profile.limits.wall_s)
         attempt, workspace = pipeline.grade(
             task, submission, options=options, on_progress=heartbeat.on_progress, out=folder
@@ -97,6 +100,27 @@ def execute_attempt(
         stored = artifacts.store_artifacts(keep, attempt, workspace)
         document = to_json(attempt.grade, audience=Audience.STAFF)
     return ExecutedAttempt(grades.new_grade(attempt.grade, document), stored, attempt.grade)
+
+
+def bring_data(claimed: Claimed, task: Task, coordinator: Coordinator, shared: SharedState) -> None:
+    """Fetch what the attempt is judged on where this host lacks it and the coordinator has it.
+
+    Raises:
+        AttemptLeaseLostError, StoreUnavailableError: what the coordinator answered, or that it did not.
+        InfraError: what came is not what was offered, or the disk refuses.
+    """
+    try:
+        find_dataset(task, settings().dataset, task.profile(claimed.profile))
+    except UsageError:
+        # Where nobody offers it, whoever prepares the run says how it is prepared here.
+        offered = insist(lambda: coordinator.offered_data(claimed), shared)
+        if offered is not None:
+            take_data(
+                offered,
+                lambda number, offset: insist(
+                    lambda: coordinator.data_piece(claimed, number, offset), shared
+                ),
+            )
 
 
 def task_of(claimed: Claimed, coordinator: Coordinator, shared: SharedState) -> Task:

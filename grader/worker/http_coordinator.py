@@ -16,6 +16,7 @@ from urllib.parse import quote
 import httpx
 import structlog
 
+from grader.catalog.data_transfer import OfferedData
 from grader.errors import InfraError, UsageError
 from grader.http.connection import is_hopeless, reason_of, retry_after, worker_connection
 from grader.json_reader import read_value
@@ -102,6 +103,15 @@ class HttpCoordinator:
     def packed_task(self, claimed: Claimed) -> bytes | None:
         """The task that it is judged by."""
         return self._fetch(_place(claimed, "/task"))
+
+    def offered_data(self, claimed: Claimed) -> OfferedData | None:
+        """The data that it is judged on."""
+        offered = self._ask("GET", _place(claimed, "/data"))["offered"]
+        return None if offered is None else read_value(OfferedData, offered)
+
+    def data_piece(self, claimed: Claimed, number: int, offset: int) -> bytes:
+        """A piece of a file of that data."""
+        return self._fetch(f"{_place(claimed, f'/data/{number}')}&offset={offset}") or b""
 
     def time_limits(self) -> tuple[tuple[str, str, float], ...]:
         """What runs may take."""

@@ -11,6 +11,11 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from grader.catalog.data_transfer import OfferedData, take_data
+from grader.catalog.datasets import prepare
+from grader.catalog.kept_tasks import unpack_task
+from grader.catalog.tasks import load_task
+from grader.json_reader import read_value
 from grader.model.grade import Verdict
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
@@ -18,6 +23,7 @@ from grader.store import attempt_endings, attempts, claims, grades
 from grader.store.events import events_of
 from grader.store.files import FolderFiles
 from grader.store.tables.attempt import AttemptState
+from grader.store.task_versions import keep_version
 from grader.store.worker_tokens import issue_worker_token
 from grader.web.api import worker
 from grader.web.security.rate_limits import RateLimit
@@ -73,6 +79,9 @@ REQUESTS: dict[str, Callable[[Site, dict[str, Any]], httpx.Response]] = {
         "POST", place(claimed, "/events"), json={"events": [["phase", {"phase": "run"}]]}
     ),
     "source": lambda site, claimed: site.ask("GET", place(claimed, "/source")),
+    "task": lambda site, claimed: site.ask("GET", place(claimed, "/task")),
+    "data": lambda site, claimed: site.ask("GET", place(claimed, "/data")),
+    "piece": lambda site, claimed: site.ask("GET", place(claimed, "/data/0")),
     "files": lambda site, claimed: site.bring(claimed),
     "finish": lambda site, claimed: site.finish(claimed),
     "fail": lambda site, claimed: site.ask(
@@ -80,6 +89,12 @@ REQUESTS: dict[str, Callable[[Site, dict[str, Any]], httpx.Response]] = {
     ),
     "give up": lambda site, claimed: site.ask("POST", place(claimed, "/end"), json={"how": "give_up"}),
 }
+
+
+def _piece(site: Site, claimed: dict[str, Any], number: int, offset: int) -> bytes:
+    answer = site.ask("GET", f"{place(claimed, f'/data/{number}')}&offset={offset}")
+    assert answer.status_code in (200, 204)
+    return answer.content
 
 
 @pytest.fixture
@@ -105,7 +120,7 @@ def test_every_request_about_an_attempt_is_tried_below(school: School) -> None:
     routes = {
         path for route in worker.router.routes if "{attempt_id}" in (path := getattr(route, "path", ""))
     }
-    assert len(routes) == 6
+    assert len(routes) == 9
     assert len(REQUESTS) == len(routes) + 2, "three ways to end"
 
 
@@ -132,6 +147,13 @@ def test_an_attempt_is_there_for_those_who_claimed_it(school: School, sites: Sit
         assert (facts.state, facts.phase) == (AttemptState.RUNNING, "prepare")
     source = REQUESTS["source"](ours, held).json()["submission"]
     assert source["files"] == [{"path": "train.py", "text": SCRIPT}]
+    assert REQUESTS["task"](ours, held).status_code == 204, "nobody kept its version"
+    keep_version(school.store, school.files, load_task("ddp-toy"))
+    packed = REQUESTS["task"](ours, held).content
+    prepare("digits")
+    offered = read_value(OfferedData, REQUESTS["data"](ours, held).json()["offered"])
+    assert take_data(offered, lambda number, offset: _piece(ours, held, number, offset)).name == "digits"
+    assert unpack_task("ddp-toy", load_task("ddp-toy").version, packed).name == "ddp-toy"
     for request, ask in REQUESTS.items():
         school.hand_in()
         answer = ask(ours, ours.claim())

@@ -7,9 +7,13 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from grader.catalog.data_versions import read_manifest
+from grader.catalog.datasets import prepare
 from grader.catalog.tasks import load_task
+from grader.idx import images_bytes, labels_bytes
 from grader.model.grade import Verdict
 from grader.settings import in_course, settings
 from grader.store import courses, grades
@@ -74,13 +78,42 @@ def test_an_edited_folder_stops_no_judging(site: Site, redis: Redis, server: Ser
 
 
 @pytest.mark.slow
-def test_a_remote_worker_fetches_the_task(site: Site, tmp_path: Path) -> None:
-    """It has no folder of tasks, and takes what fits into its time all the same."""
-    rig = site(remote=True)
-    version = set_toy(rig, own_course(tmp_path))
+def test_a_remote_worker_fetches_task_and_data(site: Site, tmp_path: Path) -> None:
+    """It has neither, and takes what fits into its time all the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADER_DATA_DIR", str(tmp_path / "data"))
+        settings.cache_clear()
+        there = prepare("fashion-mnist-mini", noise(tmp_path / "noise"))
+    settings.cache_clear()
+    rig = site(remote=True, GRADER_DATA_DIR=str(tmp_path / "data"))
+    tasks = own_course(tmp_path)
+    toml = tasks / "ddp-toy" / "task.toml"
+    toml.write_text(
+        toml.read_text().replace('"digits", "fashion-mnist-mini", "fashion-mnist"', '"fashion-mnist-mini"')
+    )
+    version = set_toy(rig, tasks)
     handed_in = rig.hand_in()
     (tmp_path / "none").mkdir()
-    far = {"GRADER_TASKS_DIR": str(tmp_path / "none"), "GRADER_STATE_DIR": str(tmp_path / "far")}
+    far = {
+        "GRADER_TASKS_DIR": str(tmp_path / "none"),
+        "GRADER_STATE_DIR": str(tmp_path / "far"),
+        "GRADER_DATA_DIR": str(tmp_path / "far" / "data"),
+    }
     rig.worker("w1", "--until", str(time.time() + 3000), **far)
     assert rig.wait(handed_in, AttemptState.JUDGED).verdict is Verdict.ACCEPTED
     assert judged_version(rig, handed_in) == version
+    here = read_manifest(tmp_path / "far" / "data" / "fashion-mnist-mini.json")
+    assert here is not None
+    assert here.version == there.version
+
+
+def noise(folder: Path) -> Path:
+    """Images that nobody else has, in FashionMNIST's layout."""
+    folder.mkdir()
+    made = np.random.default_rng(0)
+    for split, number in (("train", 60), ("t10k", 20)):
+        images = made.integers(0, 256, (number, 28, 28), dtype=np.uint8)
+        (folder / f"{split}-images-idx3-ubyte").write_bytes(images_bytes(images))
+        labels = np.arange(number, dtype=np.int64) % 10
+        (folder / f"{split}-labels-idx1-ubyte").write_bytes(labels_bytes(labels))
+    return folder

@@ -13,11 +13,12 @@ import math
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from grader.catalog.data_transfer import OfferedData, data_piece, offered_data
 from grader.model.grade import SCHEMA, Verdict
 from grader.report.json_report import from_json
 from grader.store import attempt_endings, claims, events, queue, submissions
@@ -38,6 +39,7 @@ from grader.web.documents.worker_schemas import (
     KeptFileIn,
     WorkerIn,
 )
+from grader.web.lookups.catalog import cached_task
 from grader.web.security.access import V1, Visitor, Worker, too_many_requests
 from grader.web.security.rate_limits import WORKER_CLAIMS, WORKER_FILES, RateLimit
 from grader.web.security.worker_leases import AttemptLease, LiveLease, NamedLease, check_again, stale
@@ -146,6 +148,30 @@ def task(service: ServiceDep, lease: LiveLease) -> Response:
     return Response(packed, media_type="application/gzip")
 
 
+@router.get("/attempts/{attempt_id}/data")
+def data(service: ServiceDep, lease: LiveLease) -> Response:
+    """The data that it is judged on, hidden part and all, as this host has it prepared; null: it has none."""
+    offered = _offered(service, lease)
+    return _json({"offered": None if offered is None else asdict(offered)})
+
+
+@router.get("/attempts/{attempt_id}/data/{number}")
+def piece(
+    service: ServiceDep,
+    lease: LiveLease,
+    number: Annotated[int, Path(ge=0, le=100_000)],
+    offset: Annotated[int, Query(ge=0, le=2**50)] = 0,
+) -> Response:
+    """A piece of a file of that data; 204: there is nothing more of it."""
+    offered = _offered(service, lease)
+    found = (
+        b""
+        if offered is None or number >= len(offered.manifest.files)
+        else data_piece(offered, number, offset)
+    )
+    return Response(found, media_type="application/octet-stream") if found else Response(status_code=204)
+
+
 @router.put("/attempts/{attempt_id}/files/{name}")
 async def keep_file(
     request: Request, service: ServiceDep, visitor: Worker, lease: LiveLease, name: str
@@ -174,6 +200,12 @@ def end(service: ServiceDep, lease: NamedLease, body: EndIn) -> dict[str, str]:
     if ending is AttemptEnding.STALE:
         raise stale()
     return {"ending": ending}
+
+
+def _offered(service: WebService, lease: AttemptLease) -> OfferedData | None:
+    facts = attempt(service.store, lease.attempt_id)
+    task = None if facts is None else cached_task(service, facts.task, facts.task_version)
+    return None if facts is None or task is None else offered_data(task, task.profile(facts.profile))
 
 
 def _own(service: WebService, lease: AttemptLease, told: KeptFileIn) -> StoredFile:
