@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from grader.catalog.datasets import find_dataset
 from grader.catalog.kept_tasks import changed_files, load_kept, tasks_folder
 from grader.catalog.tasks import load_task
-from grader.errors import UsageError
+from grader.errors import TaskError, UsageError
 from grader.evaluate.evaluator import Evaluator
 from grader.evaluate.measurement_files import read_stored
 from grader.judging.attempt import Attempt
@@ -66,11 +66,20 @@ def judged_version(workspace: Workspace, *, as_handed_in: bool) -> JudgedVersion
     """
     facts = read_facts(workspace)
     name, version = facts.task, facts.task_version
-    before = load_kept(name, version)
     if as_handed_in:
-        task = before or load_task(name, version)
+        task = load_task(name, version)
         return JudgedVersion(facts, task, task, ())
-    task = load_task(name)
+    try:
+        before = load_kept(name, version)
+    except TaskError:
+        # Of an earlier grader; what judges now need not know.
+        before = None
+    try:
+        task = load_task(name)
+    except UsageError as error:
+        if before is None:
+            raise
+        raise UsageError(f"{error} A copy of the task was kept: `--version kept` judges by it.") from None
     if before is None and task.version == version:
         before = task
     return JudgedVersion(facts, task, before, () if before is None else changed_files(before, task))

@@ -433,3 +433,35 @@ def test_an_empty_course_is_founded(school: School) -> None:
     for wrong in ({"name": "Not Good"}, {"title": ""}, {"teacher": "nobody"}, {"name": "autumn"}):
         answer = ada.post("/admin/courses", data={"name": "winter", "title": "W", "teacher": "", **wrong})
         assert answer.status_code == 422, wrong
+
+
+def test_administrators_bring_courses_in_and_nobody_else(school: School, tmp_path: Path) -> None:
+    left_out = shutil.ignore_patterns("rejected", "crashed", "deadlocked")
+    shutil.copytree(settings().tasks_dir / "ddp-toy", tmp_path / "c" / "toy", ignore=left_out)
+    shutil.copytree(settings().skeletons_dir / "ddp-toy", tmp_path / "c" / "toy" / "skeleton")
+    (tmp_path / "c" / "course.toml").write_text(
+        'name = "mine"\ntitle = "Mine"\nabout = "From elsewhere."\n[[tasks]]\ntask = "toy"\nweight = 100\n'
+    )
+    packed = Path(shutil.make_archive(str(tmp_path / "mine"), "zip", tmp_path / "c"))
+    files = {"archive": ("mine.zip", packed.read_bytes())}
+    form = {"address": "", "import_teacher": "otto"}
+    assert school.client("ines").post("/admin/courses/import", data=form, files=files).status_code == 403
+    ada = school.client("ada")
+    made = ada.post("/admin/courses/import", data=form, files=files)
+    assert made.status_code == 303, made.text
+    settings_page = made.headers["location"]
+    told = ada.get(settings_page).text
+    assert "mine.zip, SHA-256" in told
+    (task,) = courses.tasks_of(school.store, int(settings_page.split("/")[2]))
+    assert school.client("otto").get(f"/courses/{task.course_id}/tasks/{task.id}").status_code == 200
+    again = ada.post("/admin/courses/import", data=form, files=files, follow_redirects=True)
+    assert "Brought to its newer state. as they were: toy." in again.text
+    for wrong, why in (
+        ({"address": f"file://{tmp_path}"}, "begins with https://"),
+        ({"address": ""}, "one of the two"),
+        ({"address": "https://127.0.0.1:1/none.git"}, "could not fetch"),
+    ):
+        answer = ada.post("/admin/courses/import", data=wrong)
+        assert (answer.status_code, why in answer.text) == (422, True)
+    broken = {"archive": ("mine.zip", packed.read_bytes()[:300])}
+    assert "damaged" in ada.post("/admin/courses/import", data=form, files=broken).text
