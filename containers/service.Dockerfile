@@ -4,9 +4,10 @@
 ARG BASE_IMAGE=python:3.11-slim-bookworm
 FROM ${BASE_IMAGE}
 
-# `grader db backup` and `restore` call PostgreSQL's own programs.
+# `grader db backup` and `restore` call PostgreSQL's own programs, and courses come from Git addresses.
 RUN apt-get update -qq && \
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql-client-15 && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        git openssh-client postgresql-client-15 && \
     rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log && \
     find / -xdev -type f -perm /6022 -exec chmod a-s,go-w {} +
 # The group may write where the user may: the worker, who is another user for the engine's sake, is of that group.
