@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import subprocess
 import tempfile
@@ -147,18 +146,15 @@ def _fetch(address: str, revision: str, folder: Path) -> tuple[str, bytes]:
 def _git(*arguments: str) -> bytes:
     # No hook, no other protocol, no question at a terminal; what it writes has a bound that its children have, too.
     allowed = [word for one in _PROTOCOLS for word in ("-c", f"protocol.{one}.allow=always")]
-    command = ["git", "-c", "protocol.allow=never", *allowed, "-c", "core.hooksPath=/dev/null", *arguments]
+    told = ("core.hooksPath=/dev/null", "core.sshCommand=ssh -o BatchMode=yes", "protocol.allow=never")
+    command = [
+        *("env", "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=/bin/false"),
+        *("git", *(word for one in told for word in ("-c", one)), *allowed, *arguments),
+    ]
     bounded = ["/bin/sh", "-c", f'ulimit -f {_GIT_BYTES >> 9} && exec "$@"', "sh", *command]
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "LC_ALL": "C"}
-    environment.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
     try:
         done = subprocess.run(
-            bounded,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_S,
-            check=False,
-            env=environment,
+            bounded, stdin=subprocess.DEVNULL, capture_output=True, timeout=_GIT_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise InfraError(f"git has not answered within {_GIT_S:.0f} s; try again") from None
