@@ -49,7 +49,7 @@ class Installed:
             env=own,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=480,
             check=False,
         )
 
