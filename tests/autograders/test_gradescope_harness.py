@@ -18,10 +18,16 @@ from grader.run.image_context import base_tag
 from tests.promised import CHECKOUT
 
 TASK = "ddp-toy"
-# What is installed here stands in for an index: the real pip finds all that is asked for already there.
+# What is installed here stands in for an index: the real pip finds all that is asked for already there, but for the
+# setuptools that a new environment of Debian's brings along and PyTorch finds too old.
 PYTHON = """#!/bin/sh
 /usr/bin/python3 "$@" || exit $?
-case "$*" in "-m venv "*) echo /installed >"$(echo "$3"/lib/python*/site-packages)/installed.pth" ;; esac
+case "$*" in
+"-m venv "*)
+    packages=$(echo "$3"/lib/python*/site-packages)
+    rm -rf "$packages"/setuptools*
+    echo /installed >"$packages/installed.pth" ;;
+esac
 """
 Harness = Callable[[Path], dict[str, Any]]
 
@@ -29,7 +35,7 @@ Harness = Callable[[Path], dict[str, Any]]
 def in_container(autograder: Path, command: str) -> subprocess.CompletedProcess[str]:
     """Run a line as the platform does: as root, on its folders, within the limits that the command asked for."""
     mounts = (f"{autograder}:/autograder", f"{sysconfig.get_path('purelib')}:/installed:ro")
-    limits = ("--rm", "--network=none", "--cpus=2", "--memory=6g")
+    limits = ("--rm", "--network=none", "--env=PIP_NO_INDEX=1", "--cpus=2", "--memory=6g")
     options = (*limits, *(f"--volume={mount}" for mount in mounts))
     return subprocess.run(
         ["docker", "run", *options, f"grader-base:{base_tag()}", "bash", "-c", command],
