@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from grader.autograders.requirements import pinned
+from grader.catalog.task_files import task_files
 from grader.errors import UsageError
 from grader.files import write_whole
 from grader.model.task import Profile, Task
@@ -83,10 +84,8 @@ def _grader() -> Iterator[tuple[str, Path]]:
 
 def _course(task: Task) -> Iterator[tuple[str, Path]]:
     """The task without its submissions, its skeleton, and the course's own rules and diagnoses."""
-    for path in _files(task.folder):
-        inside = path.relative_to(task.folder).as_posix()
-        if not inside.startswith(("submissions/", "skeleton/")):
-            yield f"course/{task.name}/{inside}", path
+    for path in task_files(task.folder):
+        yield f"course/{task.name}/{path.relative_to(task.folder).as_posix()}", path
     for path in _files(task.skeleton):
         yield f"course/{task.name}/skeleton/{path.relative_to(task.skeleton).as_posix()}", path
     for name in COURSE_FOLDERS:

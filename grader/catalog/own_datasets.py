@@ -43,11 +43,17 @@ _ROOT = Path(__file__).resolve().parent.parent.parent
 _DOWNLOAD_S = 60.0
 
 
+def needs_source(task: Task) -> bool:
+    """Whether a task's own data is made from something that a site has to give."""
+    own = task.own_data
+    return own is not None and bool(
+        own.source or any(_lacks(task, file) for file in own.files) or _is_kind(own)
+    )
+
+
 def own_command(task: Task) -> str:
     """The command that prepares a task's own data, as a person would type it."""
-    own = task.own_data
-    given = own is not None and (own.source or any(_lacks(task, file) for file in own.files) or _is_kind(own))
-    return f"grader data prepare {task.name}" + (" --from PATH" if given else "")
+    return f"grader data prepare {task.name}" + (" --from PATH" if needs_source(task) else "")
 
 
 def prepared(task: Task) -> PreparedDataset | None:

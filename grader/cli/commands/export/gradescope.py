@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the archive, and say what to set on the platform."""
     from grader.autograders.gradescope import profile_there, write_archive
+    from grader.catalog.own_datasets import needs_source
     from grader.catalog.tasks import load_task
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError
@@ -38,6 +39,11 @@ def run(args: argparse.Namespace) -> int:
     if dataset not in task.datasets:
         raise UsageError(
             f"The task {task.name} has no data set {dataset!r}; it has {', '.join(task.datasets)}."
+        )
+    if needs_source(task):
+        raise UsageError(
+            f"The data of {task.name} is made from what a site gives, and the archive takes along the task's folder "
+            "alone: put that there, and make the data from it by a script of the task's (`prepare` in [data])."
         )
     out = args.out or Path(f"{task.name}-gradescope.zip")
     write_archive(task, profile, dataset, out)
