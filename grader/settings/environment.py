@@ -55,6 +55,7 @@ def given_values(kind: type[DataclassInstance]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     wrong: list[str] = []
     for one in fields(kind):
+        text: str | None = None
         try:
             text = given(one.name)
             if text is not None and (text or hints[one.name] in (str, str | None)):
