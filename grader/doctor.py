@@ -48,27 +48,28 @@ class Checkup:
 def diagnose() -> tuple[Checkup, ...]:
     """Look at everything; quick, nothing is started for longer than a self-test, nothing is left.
 
-    What cannot even be looked at is told, too: whoever asks has a machine on which something does not work.
+    What cannot even be looked at is told, too: whoever asks has a machine on which something does not work. Where a
+    setting is wrong, nothing is asked that depends on settings.
     """
     sections: dict[str, Callable[[], Iterator[Checkup]]] = {
         "settings": _settings,
         "Python": _python,
+        "extras": _extras,
         "machine": _machine,
         "devices": _devices,
         "runtimes": _runtimes,
         "containers": _containers,
         "data": _data,
         "tasks": _tasks,
-        "extras": _extras,
     }
     found: list[Checkup] = []
     for what, look in sections.items():
+        if what == "machine" and not found[0].ok:
+            break
         try:
             found.extend(look())
         except Exception as error:  # noqa: BLE001 - the others are to be told all the same
-            # What is wrong with a setting is told once, by whoever asks for it first.
-            if not any(str(error) in (one.found, one.remedy) for one in found):
-                found.append(Checkup(what, False, True, "cannot be looked at", _said(error)))
+            found.append(Checkup(what, False, True, "cannot be looked at", _said(error)))
     return tuple(found)
 
 
