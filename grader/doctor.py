@@ -51,21 +51,24 @@ def diagnose() -> tuple[Checkup, ...]:
     What cannot even be looked at is told, too: whoever asks has a machine on which something does not work. Where a
     setting is wrong, nothing is asked that depends on settings.
     """
-    sections: dict[str, Callable[[], Iterator[Checkup]]] = {
-        "settings": _settings,
-        "Python": _python,
-        "extras": _extras,
-        "machine": _machine,
-        "devices": _devices,
-        "runtimes": _runtimes,
-        "containers": _containers,
-        "data": _data,
-        "tasks": _tasks,
-    }
+    found = _looked_at({"settings": _settings, "Python": _python, "extras": _extras})
+    if not found[0].ok:
+        return found
+    return found + _looked_at(
+        {
+            "machine": _machine,
+            "devices": _devices,
+            "runtimes": _runtimes,
+            "containers": _containers,
+            "data": _data,
+            "tasks": _tasks,
+        }
+    )
+
+
+def _looked_at(sections: dict[str, Callable[[], Iterator[Checkup]]]) -> tuple[Checkup, ...]:
     found: list[Checkup] = []
     for what, look in sections.items():
-        if what == "machine" and not found[0].ok:
-            break
         try:
             found.extend(look())
         except Exception as error:  # noqa: BLE001 - the others are to be told all the same

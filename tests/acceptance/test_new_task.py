@@ -17,9 +17,8 @@ from tests.acceptance.conftest import CHECKOUT, Cli
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders of tasks and skeletons that hold nothing yet, for this process and those that it starts."""
+    """A folder of tasks that holds nothing yet, for this process and those that it starts."""
     monkeypatch.setenv("GRADER_TASKS_DIR", str(tmp_path / "tasks"))
-    monkeypatch.setenv("GRADER_SKELETONS_DIR", str(tmp_path / "skeletons"))
     settings.cache_clear()
     return tmp_path
 
@@ -43,7 +42,8 @@ def test_a_new_task_proves_itself_and_rejects_its_skeleton(elsewhere: Path, cli:
     kept = {case["submission"]: case["ok"] for case in cases["cases"]}
     assert len(kept) == len(written["submissions"])
     assert all(kept.values()), cases
-    skeleton = elsewhere / "skeletons" / "first-steps" / "train.py"
+    skeleton = elsewhere / "tasks" / "first-steps" / "skeleton" / "train.py"
+    assert Path(written["skeleton"]) == skeleton.parent
     told = json.loads(run(cli, "grade", "first-steps", skeleton, "--json", accept=1).stdout)
     assert told["verdict"] == "rejected"
     assert {"DIST001", "DATA001"} <= {finding["code"] for finding in told["findings"]}
