@@ -13,8 +13,8 @@ def samples_per_s(trace: Trace | None, *, in_rows: bool = True) -> float | None:
     """Samples per second in training steps, all ranks together; None where too little was told.
 
     Per rank: samples of its steps over their time, from each step to the next; what lies between passes over the data,
-    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen. `in_rows`: a row of a
-    batch is a sample; else every number in it.
+    such as validation and checkpoints, is no part of it. None, too, where steps were replayed unseen. `in_rows`: a row
+    of a batch is a sample; else every number in it.
     """
     if trace is None or any(map(replays, trace.ranks)):
         return None
