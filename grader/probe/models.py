@@ -154,7 +154,7 @@ def _forward(known: TrackedModel, model: Any, args: tuple[Any, ...], kwargs: dic
     wrapper = known.wrapper() if known.wrapper is not None else None
     through = wrapper is None or _ddp._active_ddp_module is wrapper or wrapper._use_python_reducer
     batch = args[0] if args and isinstance(args[0], _torch.Tensor) else first_tensor(args, kwargs)
-    shape = () if batch is None else batch.shape
+    shape: tuple[int, ...] = () if batch is None else tuple(batch.shape)
     size = int(shape[0]) if shape else int(batch is not None)
     grad = _torch.is_grad_enabled()
     if not (model.training and grad):

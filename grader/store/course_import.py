@@ -162,7 +162,9 @@ def _update(
         keep_version(store, files, task)
     there = {(one.task, one.profile): one for one in tasks_of(store, course_id)}
     removed = removed_tasks(store, course_id)
-    offered, added, same = [], [], []
+    offered: list[str] = []
+    added: list[str] = []
+    same: list[str] = []
     for item in course.items:
         found, task = there.get((item.task, item.profile)), tasks[item.task]
         if found is not None:

@@ -46,6 +46,9 @@ class FileStore(Protocol):
     max_bytes: int
     """Size of the largest file that is taken."""
 
+    def __hash__(self) -> int:
+        """Caches keep what was read from one apart from what was read from another."""
+
     def put(self, data: bytes | Iterable[bytes]) -> str:
         """Keep these bytes and return their SHA-256, hex.
 

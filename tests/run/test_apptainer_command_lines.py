@@ -188,7 +188,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder for image files."""
     folder = tmp_path / "images"
     folder.mkdir()
-    own = settings().model_copy(update={"apptainer_images": folder})
+    own = replace(settings(), apptainer_images=folder)
     monkeypatch.setattr("grader.run.apptainer.image_files.settings", lambda: own)
     return folder
 
@@ -273,7 +273,7 @@ def test_a_grader_that_is_root_asks_for_an_ordinary_account(
     ):
         monkeypatch.setattr(
             "grader.run.apptainer.installation.settings",
-            lambda name=name: settings().model_copy(update={"apptainer_user": name}),
+            lambda name=name: replace(settings(), apptainer_user=name),
         )
         test = open_runtime("apptainer").self_test()
         assert not test.usable

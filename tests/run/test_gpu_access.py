@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -22,7 +22,7 @@ CDI_28 = CDI_25 | {
 }
 
 
-def choose(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def choose(monkeypatch: pytest.MonkeyPatch, value: Literal["auto", "hook", "cdi"]) -> None:
     changed = Settings(docker_gpus=value)
     monkeypatch.setattr(gpu_access, "settings", lambda: changed)
 

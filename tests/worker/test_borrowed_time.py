@@ -17,9 +17,10 @@ def test_what_fits_is_said_by_the_limits_of_the_tasks(rig: Rig) -> None:
     profile = rig.task.profile("cpu")
     assert profile is not None
     needed_s = profile.limits.wall_s + SCORING_S
-    assert ("ddp-toy", "cpu") in fitting(needed_s + 1)
-    assert ("ddp-toy", "cpu") not in fitting(needed_s)
-    assert fitting(0.0) == ()
+    limits = ((("ddp-toy", "cpu"), profile.limits.wall_s),)
+    assert ("ddp-toy", "cpu") in fitting(needed_s + 1, limits)
+    assert ("ddp-toy", "cpu") not in fitting(needed_s, limits)
+    assert fitting(0.0, limits) == ()
 
 
 def test_a_worker_ends_when_it_was_idle_for_long_enough(site: Site) -> None:

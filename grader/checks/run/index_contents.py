@@ -30,7 +30,7 @@ def _contents(rank: RankTrace) -> dict[int, str]:
     batches: dict[int, list[Batch]] = defaultdict(list)
     for batch in rank.batches:
         batches[batch.step].append(batch)
-    found = {}
+    found: dict[int, str] = {}
     for feed in rank.feeds:
         drawn = batches[feed.step]
         if feed.spot and feed.anchors and len(drawn) == 1 and len(drawn[0].indices or ()) == len(feed.hashes):

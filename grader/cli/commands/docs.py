@@ -24,6 +24,8 @@ def run(args: argparse.Namespace) -> int:
     """Print a page as it is written, or the names."""
     import sys
 
+    from pydantic import BaseModel
+
     from grader.catalog.course_schema import CourseTable
     from grader.catalog.file_format import format_page
     from grader.catalog.schema import TaskFile
@@ -32,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.settings import BUILT_IN
 
     files = {path.stem: path for path in sorted((BUILT_IN / "docs").glob("*.md")) if path.stem != "README"}
-    formats = {"course.toml": CourseTable, "task.toml": TaskFile}
+    formats: dict[str, type[BaseModel]] = {"course.toml": CourseTable, "task.toml": TaskFile}
     names = [*files, *formats]
     if args.page is None:
         if args.json:

@@ -130,7 +130,8 @@ def fail(
 
 
 def told(evidence: Evidence) -> Diagnosis:
-    found = diagnose(evidence)
+    found, broken = diagnose(evidence)
+    assert broken == ()
     assert found is not None
     return found
 
@@ -392,12 +393,12 @@ def test_line_and_advice_come_from_the_rule_that_saw_the_cause() -> None:
     cause = Finding(
         "DIST009", Severity.ERROR, EvidenceKind.OUTSIDE, "seen", "write this", (Location("train.py", 7),)
     )
-    led = diagnose(evidence, [replace(cause, code="DATA001", hint="of another fault"), cause])
+    led, _ = diagnose(evidence, [replace(cause, code="DATA001", hint="of another fault"), cause])
     assert led is not None
     assert (led.hint, led.where[0].line) == ("write this", 7)
     assert set(alone.where) <= set(led.where)
     for other in (replace(cause, refuted="the run showed the opposite"), replace(cause, code="IO001")):
-        assert diagnose(evidence, [other]) == alone
+        assert diagnose(evidence, [other]) == (alone, ())
 
 
 def test_the_words_of_older_nccl_about_a_shared_gpu_are_known_too() -> None:

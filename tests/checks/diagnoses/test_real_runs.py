@@ -30,7 +30,8 @@ LIMITS: dict[str, dict[str, float]] = {
 def test_a_real_run_gets_its_own_explanation(script: Path, run_script: RunScript) -> None:
     text = script.read_text()
     name = script.parent.name
-    found = diagnose(run_script(text, **LIMITS.get(name, {})))
+    found, broken = diagnose(run_script(text, **LIMITS.get(name, {})))
+    assert broken == ()
     assert found is not None
     assert found.id == name, found
     lines = [number for number, line in enumerate(text.splitlines(), 1) if "# <- here" in line]
