@@ -215,7 +215,7 @@ def parse(submission: Submission, *, launched: bool = True) -> Script:
             reads(file.path)
             parsed = _parsed(file)
             if isinstance(parsed, SyntaxProblem):
-                problems.append(_told(parsed, submission))
+                problems.append(_with_cell(parsed, submission))
             else:
                 trees.append(Tree(file.path, file.text.removeprefix("\ufeff"), parsed))
     reads("")
@@ -233,7 +233,7 @@ def syntax_problem(submission: Submission) -> SyntaxProblem | None:
         if file.path.endswith(".py"):
             reads(file.path)
             if isinstance(parsed := _parsed(file), SyntaxProblem):
-                return _told(parsed, submission)
+                return _with_cell(parsed, submission)
     return None
 
 
@@ -252,7 +252,7 @@ def _parsed(file: SourceFile) -> ast.Module | SyntaxProblem:
         return SyntaxProblem(file.path, 1, 1, message, "")
 
 
-def _told(problem: SyntaxProblem, submission: Submission) -> SyntaxProblem:
+def _with_cell(problem: SyntaxProblem, submission: Submission) -> SyntaxProblem:
     cell = cell_line(submission, problem.path, problem.line)
     return problem if cell is None else replace(problem, cell=cell_text(*cell))
 
