@@ -118,6 +118,11 @@ def test_a_rule_that_does_not_fit_costs_no_run(course: Path, grader: Grader, tmp
     [
         ("        raise ValueError('no idea')\n", "ValueError: no idea ({path}:40)"),
         ("        yield 'hello'\n", "TypeError: it answered 'hello', which is no Hit ({path}:37)"),
+        ("        exit(3)\n", "SystemExit: 3 ({path}:40)"),
+        (
+            "        yield Hit('here', where=None)\n",
+            "TypeError: `where` is None, which is no tuple of Location ({path}:40)",
+        ),
     ],
 )
 def test_a_rule_that_fails_is_named_with_its_line(
