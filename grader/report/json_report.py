@@ -102,18 +102,7 @@ def finding_out(finding: Finding) -> dict[str, Any]:
 
 
 def _fix_out(fix: Fix) -> dict[str, Any]:
-    edits = [
-        {
-            "path": edit.path,
-            "line": edit.line,
-            "column": edit.column,
-            "end_line": edit.end_line,
-            "end_column": edit.end_column,
-            "text": edit.text,
-        }
-        for edit in fix.edits
-    ]
-    return {"summary": fix.summary, "edits": edits}
+    return {"summary": fix.summary, "edits": [asdict(edit) for edit in fix.edits]}
 
 
 def _fix_in(item: dict[str, Any]) -> Fix:
