@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from importlib.metadata import PackageNotFoundError, requires, version
 
-_CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 _NAMED = re.compile(r"([A-Za-z0-9._-]+)(\[[^\]]*\])?")
 
 
 def pinned(extra: str) -> str:
-    """The text of a requirements file for the package and one of its extras; PyTorch is the small build for CPUs.
+    """The text of a requirements file for the package and one of its extras.
 
     What is not installed here stays as loose as the package asks for it.
     """
@@ -26,4 +25,4 @@ def pinned(extra: str) -> str:
             lines.append(f"{named[0]}=={version(named[1]).partition('+')[0]}")
         except PackageNotFoundError:
             lines.append(wanted.strip())
-    return "\n".join((f"--extra-index-url {_CPU_BUILDS}", *sorted(lines))) + "\n"
+    return "\n".join(sorted(lines)) + "\n"

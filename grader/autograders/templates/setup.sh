@@ -13,6 +13,8 @@ elif ! python3 -c 'import ensurepip'; then
 fi
 "$python" -m venv /autograder/venv
 venv=/autograder/venv/bin/python
+# PyTorch's own builds for CPUs are a tenth as large as those for GPUs, of which there are none here.
+export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
 "$venv" -m pip install --quiet --no-cache-dir --disable-pip-version-check --requirement requirements.txt
 # The grader itself lies beside this file, exactly as it judged when the archive was made.
 echo /autograder/source >"$("$venv" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/grader.pth"
