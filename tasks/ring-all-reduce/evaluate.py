@@ -198,7 +198,8 @@ def _sent(run: RunAccount) -> Counter[int]:
 def _traffic(run: RunAccount, world_size: int) -> tuple[float | None, str]:
     sent, least = _sent(run), _least(world_size) * _GRADIENT_BYTES * _STEPS
     if not sent:
-        return 0.0, "No rank sent anything to another in a message, so there is no traffic to be counted."
+        # One fault, told once.
+        return _by_hand(run)
     if run.gaps:
         return None, f"What the ranks sent can't be counted: {run.gaps[0]}"
     rank, most = max(sent.items(), key=lambda pair: (pair[1], -pair[0]))

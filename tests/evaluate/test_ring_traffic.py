@@ -42,7 +42,7 @@ def said(account: RunAccount, name: str) -> tuple[float | None, str]:
         ((3, 1, 1, 1), 0.0, "One rank gathers and tells the others"),
         ((6, 6, 6, 6), 0.0, "The whole gradient goes around twice"),
         ((0.75, 0.75, 0.75, 0.75), 0.0, "with less the ranks can't all know the mean"),
-        ((0, 0, 0, 0), 0.0, "No rank sent anything"),
+        ((0, 0, 0, 0), 0.0, "No rank sent a message to another."),
     ],
 )
 def test_traffic_is_held_against_a_rings(sent: tuple[float, ...], share: float, words: str) -> None:
