@@ -102,12 +102,12 @@ class Evidence:
     @property
     def num_train(self) -> int | None:
         """Samples of the training split that was mounted for the script; None unknown."""
-        return self.facts.num_train if self.scored else None
+        return (self.facts.num_train or None) if self.scored else None
 
     @property
     def num_validation(self) -> int | None:
         """Samples of the validation split that was mounted for the script; None unknown."""
-        return self.facts.num_validation if self.scored else None
+        return (self.facts.num_validation or None) if self.scored else None
 
     @property
     def world_size(self) -> int:

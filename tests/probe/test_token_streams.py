@@ -95,8 +95,8 @@ for epoch in range(3):
 @pytest.mark.parametrize(
     ("script", "kind"),
     [
-        pytest.param(BLOCKS, PartitionKind.DISJOINT, id="blocks with a sampler"),
-        pytest.param(EVERY_BLOCK, PartitionKind.WHOLE, id="all blocks on each rank"),
+        pytest.param(BLOCKS, PartitionKind.DISJOINT, id="blocks with a sampler", marks=pytest.mark.slow),
+        pytest.param(EVERY_BLOCK, PartitionKind.WHOLE, id="all blocks on each rank", marks=pytest.mark.slow),
         pytest.param(
             STREAM.format(first="rank", every="world", epochs=2), PartitionKind.DISJOINT, id="stream by rank"
         ),
@@ -104,20 +104,33 @@ for epoch in range(3):
             STREAM.format(first="rank", every="world", epochs=1),
             PartitionKind.DISJOINT,
             id="one pass over a stream",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
-            STREAM.format(first="0", every="1", epochs=2), PartitionKind.WHOLE, id="whole stream on each rank"
+            STREAM.format(first="0", every="1", epochs=2),
+            PartitionKind.WHOLE,
+            id="whole stream on each rank",
+            marks=pytest.mark.slow,
         ),
         pytest.param(BY_HAND.format(start=OFFSETS, epochs=2), PartitionKind.DISJOINT, id="offsets by rank"),
-        pytest.param(BY_HAND.format(start=OFFSETS, epochs=1), PartitionKind.DISJOINT, id="one pass by rank"),
-        pytest.param(VIEWS, PartitionKind.DISJOINT, id="views of one tensor"),
         pytest.param(
-            BY_HAND.format(start="i * BATCH * BLOCK", epochs=2), PartitionKind.WHOLE, id="the same offsets"
+            BY_HAND.format(start=OFFSETS, epochs=1),
+            PartitionKind.DISJOINT,
+            id="one pass by rank",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(VIEWS, PartitionKind.DISJOINT, id="views of one tensor", marks=pytest.mark.slow),
+        pytest.param(
+            BY_HAND.format(start="i * BATCH * BLOCK", epochs=2),
+            PartitionKind.WHOLE,
+            id="the same offsets",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             BY_HAND.format(start="i * BATCH * BLOCK + rank * BLOCK", epochs=2),
             PartitionKind.WHOLE,
             id="offset by a row, not by a batch",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             BY_HAND.format(start="i * BATCH * BLOCK + rank * 6", epochs=1),
@@ -138,6 +151,7 @@ for epoch in range(3):
             .replace("rows(", "rows(("),
             PartitionKind.UNKNOWN,
             id="independent draws of blocks",
+            marks=pytest.mark.slow,
         ),
         pytest.param(SLICES, PartitionKind.UNKNOWN, id="own slices behind the same indices"),
     ],

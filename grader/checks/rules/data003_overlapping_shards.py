@@ -31,9 +31,10 @@ loader = DataLoader(train_set, batch_size=64, sampler=sampler)
 
 ## How it is seen
 In the run, by the indices that ranks drew in the same epoch. With k ranks up to k − 1 samples drawn twice are
-honest padding, and so are those that fill the last global batch. Streams have no indices: there hashes of the samples
-show that each worker of one rank yielded them anew. In the source, by a sampler that is told a fixed rank or a seed
-with the rank in it, and by streams that do not ask for their worker.
+honest padding, and so are those that fill the last global batch. Streams and batches cut by hand have no indices: there
+hashes of the samples show what two ranks, or two workers of one, were given, and texts are recognised wherever they
+were cut. In the source, by a sampler that is told a fixed rank or a seed with the rank in it, and by streams that do
+not ask for their worker.
 """
 
 from __future__ import annotations

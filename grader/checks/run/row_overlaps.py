@@ -13,6 +13,7 @@ from itertools import combinations
 from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.model.trace import RankTrace, Trace
 
+_MOST_DIGITS = 6
 _FEWEST = 6
 """Rows that have to overlap before it is no phrase that a text happens to repeat."""
 _WITHIN = 0.12
@@ -71,6 +72,6 @@ def _rows(rank: RankTrace) -> dict[str, tuple[str, int]]:
     for feed in rank.feeds:
         for row, anchor in zip(feed.hashes, feed.anchors, strict=False) if not feed.spot else ():
             place, _, gram = anchor.partition(":")
-            if gram and place.isdecimal():
+            if gram and place.isdecimal() and len(place) < _MOST_DIGITS:
                 found[row] = gram, int(place)
     return found
