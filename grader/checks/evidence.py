@@ -57,6 +57,7 @@ class Evidence:
             None where none was made. Only says where: what is wrong, the first run has shown.
         expected: what the task asks of the optimisation.
         scored: whether networks are scored on the data; else nothing is known of samples that a script makes up.
+        has_images: whether the data are images of ten classes, and not the task's own.
         metrics: what the task measures networks by; levels: what of them it asks for on this data set, by name.
     """
 
@@ -71,6 +72,7 @@ class Evidence:
     second_look: Trace | None = None
     expected: Expected = field(default_factory=Expected)
     scored: bool = True
+    has_images: bool = True
     metrics: tuple[Metric, ...] = ()
     levels: dict[str, float] = field(default_factory=dict)
 
@@ -84,6 +86,7 @@ class Evidence:
             self,
             expected=task.expected,
             scored=task.scored,
+            has_images=task.has_images,
             metrics=task.metrics,
             levels=task.levels(self.facts.dataset),
             calibration=calibration,

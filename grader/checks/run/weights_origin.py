@@ -37,8 +37,8 @@ _UNKNOWN = 1 << 30
 
 def unlearned(evidence: Evidence) -> str:
     """Weights that know the task, after steps in which little was learned."""
-    # Only what tells classes apart has a loss of which it is known where it begins.
-    classifies = any(metric.share for metric in evidence.metrics)
+    # Only what tells ten classes apart has a loss of which it is known where it begins.
+    classifies = evidence.has_images and any(metric.share for metric in evidence.metrics)
     scored = (
         evidence.evaluation.hidden.get("loss") if classifies and evidence.evaluation is not None else None
     )

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from grader.checks.rule import Observation
+from grader.checks.run.weights_origin import unlearned
 from grader.model.evaluation import Evaluation
 from grader.model.finding import Severity
 from grader.model.grade import State
+from grader.model.metric import ACCURACY
 from grader.model.run import Ending, WrittenFile
 from grader.model.trace import Feed
 
@@ -444,3 +446,15 @@ def test_a_data_set_that_hands_out_half_of_its_samples_twice_holds_the_run(tell:
     observation = story.observation("TRUST002")
     assert holds(observation)
     assert "only 48 of the samples" in observation.hits[0].message
+
+
+def test_only_ten_classes_have_a_loss_that_training_begins_with(tell: Any) -> None:
+    seen = tell.honest(epochs=4).evidence()
+    ranks = tuple(replace(r, steps=tuple(replace(s, loss=0.1) for s in r.steps)) for r in seen.trace.ranks)
+    scored = Evaluation(None, hidden={"accuracy": 0.9, "loss": 0.05}, validation={"accuracy": 0.9})
+    known = replace(seen, trace=replace(seen.trace, ranks=ranks), evaluation=scored)
+    assert "training began with weights that had been trained before" in unlearned(known)
+    assert unlearned(replace(known, has_images=False)) == "", (
+        "the squared errors of a forecast may be as small"
+    )
+    assert unlearned(replace(known, metrics=(replace(ACCURACY, share=False),))) == ""
