@@ -217,7 +217,7 @@ def _scored(
             raise TaskFaultError(
                 f"`evaluate()` returns {again[1]} for {again[0].name!r} of a fresh network, too"
             )
-        detail = f"With the weights in {found.artifact} {metric.title} is {value}, no number: the training diverged."
+        detail = f"With the weights in {found.artifact} the {metric.title} is {value}, no number: training diverged."
         return replace(found, problem=ArtifactProblem.NOT_FINITE, detail=detail)
     # Finite weights can still overflow: what is no number is left out rather than written as one.
     hidden, validation = (
