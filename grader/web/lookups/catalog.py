@@ -72,12 +72,19 @@ def _load_course(name: str, _files_changed: int) -> Course | None:
 
 
 def _kept(store: Store, files: FileStore, name: str, version: str) -> Task | None:
-    return _kept_for_good(store, files, name, version) if is_kept(store, version) else None
+    try:
+        return _copy_here(name, version)
+    except LookupError:
+        return task_at(store, files, name, version) if is_kept(store, version) else None
 
 
 @lru_cache(maxsize=256)
-def _kept_for_good(store: Store, files: FileStore, name: str, version: str) -> Task:
-    return task_at(store, files, name, version)
+def _copy_here(name: str, version: str) -> Task:
+    # Copies never change; that there is none here is not remembered.
+    found = load_kept(name, version)
+    if found is None:
+        raise LookupError(version)
+    return found
 
 
 @lru_cache(maxsize=256)
