@@ -98,21 +98,18 @@ class EpochShards:
 
 
 def cut(shard: Shard) -> list[Shard]:
-    """Cut one endless shard into epochs, wherever samples come up again since the last cut.
-
-    One that comes up again among new ones is there twice: texts have passages that stand in them more than once.
-    """
+    """Cut one endless shard into epochs, wherever a sample comes up again since the last cut."""
     if shard.samples is None or shard.num_distinct == len(shard.samples):
         return [shard]
-    size = max(1, shard.batch_size)
     pieces: list[list[int | str]] = []
     seen: set[int | str] = set()
-    for place, sample in enumerate(shard.samples):
-        if not pieces or (sample in seen and _mostly_known(seen, shard.samples[place : place + size])):
+    for sample in shard.samples:
+        if not pieces or sample in seen:
             pieces.append([])
             seen = set()
         pieces[-1].append(sample)
         seen.add(sample)
+    size = max(1, shard.batch_size)
     return [
         replace(
             shard,
@@ -120,17 +117,12 @@ def cut(shard: Shard) -> list[Shard]:
             num_samples=len(piece),
             num_batches=-(-len(piece) // size),
             last_size=len(piece) % size or size,
-            num_distinct=len(set(piece)),
+            num_distinct=len(piece),
             # The last piece stops wherever the loop did.
             exhausted=n + 1 < len(pieces) or None,
         )
         for n, piece in enumerate(pieces)
     ]
-
-
-def _mostly_known(seen: set[int | str], coming: Samples) -> bool:
-    """Whether most of what comes next was there before: the next epoch deals out the same samples."""
-    return 2 * sum(sample in seen for sample in coming) > len(coming)
 
 
 def as_epoch(number: int, shards: tuple[Shard, ...], own: bool, *, replacement: bool = False) -> EpochShards:
