@@ -115,11 +115,10 @@ class Pipeline:
                 f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
             )
         on_cpu = options.on_cpu and profile.backend == "nccl"
-        configured = settings().dataset if task.own_data is None else None
         return Setting(
             task=task,
             profile=profile,
-            dataset=find_dataset(task, options.dataset or configured, profile),
+            dataset=find_dataset(task, options.dataset or settings().dataset, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
             nnodes=nnodes,
             launcher=options.launcher or task.launcher,

@@ -67,6 +67,9 @@ def find_dataset(task: Task, wanted: str | None = None, profile: Profile | None 
         UsageError: it is not one of the task's, or not prepared here; the text has the command that prepares it.
         TaskError: the task's own script that makes its data needs mending.
     """
+    if task.own_data is not None and wanted in _KINDS:
+        # A choice among the sets that everybody knows, for all tasks at once: here there is none.
+        wanted = None
     if wanted is not None and wanted not in task.datasets:
         raise UsageError(
             f"The task {task.name} is not judged on {wanted!r}. Its data sets are: {', '.join(task.datasets)}."

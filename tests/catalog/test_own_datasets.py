@@ -228,3 +228,10 @@ def test_the_manifest_says_what_it_was_made_from(folder: Path, home: Path) -> No
     said = json.loads(path.read_text())
     assert set(said["inputs"]) == {"prepare.py", "tokens.py", "tokenizer.json"}
     assert said["source"] == "tiny-text/prepare.py"
+
+
+def test_a_choice_among_everybodys_sets_does_not_touch_it(folder: Path) -> None:
+    task = load_task("tiny-text")
+    assert find_dataset(task, "digits").name == "tiny-text"
+    with pytest.raises(UsageError, match="is not judged on 'letters'"):
+        find_dataset(task, "letters")
