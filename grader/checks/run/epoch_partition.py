@@ -125,6 +125,9 @@ def _division(ledger: Ledger, stream: Stream, epoch: EpochShards) -> EpochPartit
     if not epoch.own:
         # Boundaries found by repetition lie a few samples late, so a few samples seem to be shared.
         allowed += max(4 * num_active * num_active, epoch.num_drawn // 20)
+    elif stream.hashed:
+        # Two samples with one content, such as a passage that stands twice in a text, may go to two ranks.
+        allowed += epoch.num_drawn // 20
     kind, reason = _kind(ledger, stream, epoch, excess > allowed)
     distinct = epoch.num_distinct
     if kind is PartitionKind.UNKNOWN and epoch.known and _own_slices(ledger, epoch):

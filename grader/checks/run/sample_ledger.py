@@ -9,6 +9,7 @@ only: what is right or wrong about a division is `checks.run.epoch_partition`'s 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
 from grader.checks.run.row_overlaps import RowOverlaps, row_overlaps
 from grader.model.call_site import Site
-from grader.model.trace import Trace
+from grader.model.trace import Feed, Pass, Trace
 
 _AGAIN = 0.5
 """Share of an epoch's samples that have to be the last one's."""
@@ -92,7 +93,7 @@ class Ledger:
             for stream in _streams(kind, _one_of_each(layout, [p for p in passes if p.kind == kind]))
         ]
         if not any(s.kind == "training" and _all_known(s) and not _hides(s) for s in streams):
-            streams[:0] = _feed_streams(trace, layout, num_train)
+            streams[:0] = _feed_streams(trace, layout, passes, num_train)
         return cls(
             tuple(streams),
             len(trace.ranks),
@@ -224,28 +225,57 @@ def _hides(stream: Stream) -> bool:
     return any(s.loader is not None and s.loader.hides for e in stream.epochs for s in e.shards)
 
 
-def _feed_streams(trace: Trace, layout: Layout, num_train: int | None) -> list[Stream]:
-    per_rank: dict[int, list[Shard]] = {}
+def _feed_streams(
+    trace: Trace, layout: Layout, passes: Sequence[RankPass], num_train: int | None
+) -> list[Stream]:
+    """The one stream of samples that models were fed in training, by their content.
+
+    Where each rank took them from passes over a loader, these are the epochs; else an epoch begins where samples come
+    again, which passages that stand twice in a text would do within one.
+    """
     fed = {rank.rank: [f for f in rank.feeds if f.hashes and not f.spot] for rank in trace.ranks}
-    for rank in layout.one_each([r for r in trace.ranks if fed[r.rank]]):
-        feeds = fed[rank.rank]
-        hashes = tuple(chain.from_iterable(f.hashes for f in feeds))
-        whole = Shard(
-            rank=rank.rank,
-            loader=None,
-            samples=hashes,
-            num_samples=len(hashes),
-            num_batches=len(feeds),
-            batch_size=max(len(f.hashes) for f in feeds),
-            last_size=len(feeds[-1].hashes),
-            num_distinct=len(set(hashes)),
-            exhausted=None,
-            sampler_epoch=None,
-            site=None,
-            start_t=feeds[0].t,
-            end_t=feeds[-1].t,
+    ranks = [rank.rank for rank in layout.one_each([r for r in trace.ranks if fed[r.rank]])]
+    own = {
+        rank: sorted(
+            (p.pass_ for p in passes if p.rank == rank and p.kind == "training" and p.pass_), key=_begin
         )
-        per_rank[rank.rank] = [whole]
-    cuts = {rank: cut(shards[0]) for rank, shards in per_rank.items()}
-    epochs = _cut_or_replaced(per_rank, cuts, num_train)
+        for rank in ranks
+    }
+    if ranks and all(len(mine) > 1 or (mine and mine[0].exhausted) for mine in own.values()):
+        epochs = _rows({rank: _fed_in_passes(rank, fed[rank], own[rank]) for rank in ranks}, own=True)
+    else:
+        per_rank = {rank: [_fed_shard(rank, fed[rank], None)] for rank in ranks}
+        epochs = _cut_or_replaced(
+            per_rank, {rank: cut(shards[0]) for rank, shards in per_rank.items()}, num_train
+        )
     return [Stream("training", "train", "", num_train, True, epochs)] if epochs else []
+
+
+def _begin(one: Pass) -> float:
+    return one.t
+
+
+def _fed_in_passes(rank: int, feeds: Sequence[Feed], passes: Sequence[Pass]) -> list[Shard]:
+    parts: list[list[Feed]] = [[] for _ in passes]
+    for feed in feeds:
+        parts[max(0, bisect_right(passes, feed.t, key=_begin) - 1)].append(feed)
+    return [_fed_shard(rank, part, one.exhausted) for part, one in zip(parts, passes, strict=True) if part]
+
+
+def _fed_shard(rank: int, feeds: Sequence[Feed], exhausted: bool | None) -> Shard:
+    hashes = tuple(chain.from_iterable(f.hashes for f in feeds))
+    return Shard(
+        rank=rank,
+        loader=None,
+        samples=hashes,
+        num_samples=len(hashes),
+        num_batches=len(feeds),
+        batch_size=max(len(f.hashes) for f in feeds),
+        last_size=len(feeds[-1].hashes),
+        num_distinct=len(set(hashes)),
+        exhausted=exhausted,
+        sampler_epoch=None,
+        site=None,
+        start_t=feeds[0].t,
+        end_t=feeds[-1].t,
+    )

@@ -185,6 +185,25 @@ def test_a_data_set_that_hides_its_subset_is_judged_by_what_was_fed(tell: Any) -
             story.epoch({rank: order}, root=32, size=32, split=None, hides=True, every=10**6, **PLAIN)
             fed = [f"sample {2 * i + rank}" for i in order]
             story.feed(rank, [fed[n : n + 8] for n in range(0, 32, 8)])
+    # What each rank was fed never changes hands: free advice, as the shares are none that a sampler deals.
+    assert states(story, "DATA001", "DATA002", "DATA003") == {
+        "DATA001": CLEAN,
+        "DATA002": FLAGGED,
+        "DATA003": CLEAN,
+    }
+
+
+def test_passages_that_stand_twice_in_a_text_are_no_overlap(tell: Any) -> None:
+    story = tell.Story()
+    text = [f"window {i % 195}" for i in range(200)]
+    for epoch in range(2):
+        order = shuffled(200, epoch)
+        for rank in range(2):
+            story.epoch(
+                {rank: list(range(100))}, root=None, size=None, split=None, hides=True, every=10**6, **PLAIN
+            )
+            fed = [text[i] for i in order[rank::2]]
+            story.feed(rank, [fed[n : n + 10] for n in range(0, 100, 10)])
     assert states(story, "DATA001", "DATA002", "DATA003") == dict.fromkeys(
         ("DATA001", "DATA002", "DATA003"), CLEAN
     )
