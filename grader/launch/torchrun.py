@@ -18,7 +18,6 @@ import json
 import os
 import re
 import resource
-import secrets
 import signal
 import socket
 import subprocess
@@ -30,6 +29,7 @@ from typing import Any
 from grader.launch import torchrun_entry
 from grader.launch.environment import job_environment
 from grader.launch.processes import usage
+from grader.launch.rank_calls import RankCalls
 from grader.launch.rank_process import RankProcess
 from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
@@ -40,8 +40,7 @@ _LOG_BYTES = 1 << 20
 _RANK_LOG_BYTES = 64 << 20
 _USUAL_PORT = 29500
 _FAILED = re.compile(r"rank\s*:\s*(\d{1,9}) \(local_rank: \d+\)\s+exitcode\s*:\s*(-?\d{1,9})\b")
-_LONGEST_MESSAGE_BYTES = 1 << 16
-_NONSENSE = (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
+_NONSENSE = (ValueError, KeyError, TypeError, IndexError, OverflowError)
 """What a message raises that no entry process sent: it is passed over."""
 
 
@@ -53,34 +52,34 @@ class TorchrunLauncher:
         self._key = key
         self._ranks = ranks
         self.own_pids: set[int] = set()
+        self.ended_s = 0.0
         self._agent_pid = 0
         self._agent_exit: int | None = None
-        self._callers: dict[int, RankProcess] = {}
-        self._partial: dict[int, bytes] = {}
-        self._connections: dict[int, socket.socket] = {}
+        self._callers: dict[socket.socket, RankProcess] = {}
+        self._calls = RankCalls(spec.nproc_per_node)
         self._origin = 0.0
         self._log_dir = Path(spec.scratch_dir, "torchrun")
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # An abstract name: no file that would have to be found, shared or removed.
-        self._address = f"grader-{secrets.token_hex(16)}"
         reader, self._agent_writer = open_pipe()
         self._agent_log = Capture(reader, _LOG_BYTES)
 
     @property
+    def complaint(self) -> str:
+        """The command started too few."""
+        missing = ", ".join(str(rank.rank) for rank in self._ranks if rank.exit_code is None)
+        return f"The launcher ended without starting rank {missing}." if missing else ""
+
+    @property
     def descriptors(self) -> list[int]:
         """Where entry processes call."""
-        return [self._listener.fileno(), *self._connections]
+        return self._calls.descriptors
 
     @property
     def over(self) -> bool:
         """Whether the command itself has ended, and every rank that called us has told its end."""
-        return self._agent_exit is not None and not self._connections
+        return self._agent_exit is not None and self._calls.idle
 
     def prepare(self) -> None:
-        """Be there when entry processes call."""
-        self._listener.bind(f"\0{self._address}")
-        self._listener.listen(self._spec.nproc_per_node)
-        self._listener.setblocking(False)
+        """Entry processes can call already."""
 
     def start(self, origin: float) -> None:
         """Start the command; raises OSError where this machine has no room for it."""
@@ -89,9 +88,9 @@ class TorchrunLauncher:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={spec.nproc_per_node}"]
         command += [f"--rdzv-id={spec.attempt}", *_rendezvous(spec)]
         if spec.probe:
-            command += [torchrun_entry.__file__, self._address, spec.to_json()]
+            command += [torchrun_entry.__file__, self._calls.address, spec.to_json()]
         else:
-            command += [f"--log-dir={self._log_dir}", "--redirects=3", spec.entry_point, *spec.argv]
+            command += [f"--log-dir={self._log_dir}", "--redirects=3", spec.entry_point, *spec.arguments("")]
         with open(os.devnull, "rb") as null:
             agent = subprocess.Popen(
                 command,
@@ -113,14 +112,12 @@ class TorchrunLauncher:
     def serve(self, now_s: float, owners: dict[int, RankProcess]) -> None:
         """Take calls of entry processes and what they tell; find ranks of the plain command by their environment."""
         self._agent_log.drain()
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                connection, _address = self._listener.accept()
-                connection.setblocking(False)
-                self._connections[connection.fileno()] = connection
-                self._partial[connection.fileno()] = b""
-        for descriptor in list(self._connections):
-            self._receive(descriptor, now_s)
+        for call, message in self._calls.take():
+            if message is None:
+                self._hung_up(call, now_s)
+                continue
+            with contextlib.suppress(*_NONSENSE):
+                self._understand(call, message, now_s)
         if not self._spec.probe:
             self._find_ranks(now_s, owners)
 
@@ -133,7 +130,7 @@ class TorchrunLauncher:
 
     def close(self, now_s: float) -> None:
         """Fill in what only the command knew, keep its own log."""
-        self._listener.close()
+        self._calls.close()
         self._agent_log.drain()
         text = self._agent_log.text()
         Path(self._spec.record_dir, "logs", "torchrun.err").write_text(text, encoding="utf-8")
@@ -148,39 +145,23 @@ class TorchrunLauncher:
                 rank.exit_code = codes[rank.rank]
             self._read_logs(rank)
 
-    def _receive(self, descriptor: int, now_s: float) -> None:
-        connection = self._connections[descriptor]
-        try:
-            chunk = connection.recv(1 << 16)
-        except BlockingIOError:
-            return
-        except OSError:
-            chunk = b""
-        # Whoever writes so much without an end is no entry process.
-        self._partial[descriptor] = (self._partial[descriptor] + chunk)[-_LONGEST_MESSAGE_BYTES:]
-        *lines, self._partial[descriptor] = self._partial[descriptor].split(b"\n")
-        for line in lines:
-            with contextlib.suppress(*_NONSENSE):
-                self._understand(descriptor, json.loads(line), now_s)
-        if not chunk:
-            rank = self._callers.pop(descriptor, None)
-            if rank is not None and rank.alive:
-                # The entry process was ended before it could tell; its rank dies with it.
-                rank.ended(-signal.SIGKILL, now_s)
-                rank.killed_by_judge = rank.killed_by_judge or self._another_failed(rank)
-            connection.close()
-            del self._connections[descriptor], self._partial[descriptor]
+    def _hung_up(self, call: socket.socket, now_s: float) -> None:
+        rank = self._callers.pop(call, None)
+        if rank is not None and rank.alive:
+            # The entry process was ended before it could tell; its rank dies with it.
+            rank.ended(-signal.SIGKILL, now_s)
+            rank.killed_by_judge = rank.killed_by_judge or self._another_failed(rank)
 
-    def _understand(self, descriptor: int, message: dict[str, int | float], now_s: float) -> None:
-        rank = self._callers.get(descriptor)
+    def _understand(self, call: socket.socket, message: dict[str, int | float], now_s: float) -> None:
+        rank = self._callers.get(call)
         if rank is None:
             rank = self._ranks[self._spec.local_rank(int(message["rank"]))]
             if rank.pid:
                 raise ValueError("a second process claims this rank")
-            self._callers[descriptor] = rank
+            self._callers[call] = rank
             # Command lines may be read by anybody: the key goes to the entry processes with the descriptors.
-            self._key.send(self._connections[descriptor], list(rank.ends))
-            self._connections[descriptor].sendall(json.dumps({"origin": self._origin}).encode() + b"\n")
+            self._key.send(call, list(rank.ends))
+            call.sendall(json.dumps({"origin": self._origin}).encode() + b"\n")
             rank.hand_over()
             rank.started_s = rank.last_moved_s = now_s
             rank.pid = -1
