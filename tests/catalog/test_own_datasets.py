@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -168,6 +169,51 @@ def test_a_table_keeps_its_header_and_equal_rows_on_one_side(folder: Path, tmp_p
     assert not sets[0] & sets[1]
     assert not (sets[0] | sets[1]) & sets[2]
     assert (found.num_train, found.num_validation, found.num_hidden) == tuple(len(t) - 1 for t in tables)
+
+
+def batches(folder: Path, **changes: object) -> Path:
+    """A few made-up images in the layout of CIFAR-10's Python batches."""
+    folder.mkdir(parents=True)
+    for number, name in enumerate(("data_batch_1", "data_batch_2", "test_batch")):
+        pixels = np.random.default_rng(number).integers(0, 256, (60, 3072)).astype(np.uint8)
+        batch = {
+            b"data": pixels,
+            b"labels": [int(row[0]) % 10 for row in pixels],
+            b"batch_label": name.encode(),
+        }
+        (folder / name).write_bytes(
+            pickle.dumps(batch | {key.encode(): value for key, value in changes.items()})
+        )
+    return folder
+
+
+def test_cifar10_is_read_from_its_batches(folder: Path, tmp_path: Path) -> None:
+    kind(folder, "cifar10")
+    batches(tmp_path / "site" / "cifar-10-batches-py")
+    found = prepare(load_task("tiny-text"), tmp_path / "site")
+    parts = [found.visible_dir / "train", found.visible_dir / "validation", found.hidden_dir / "hidden"]
+    images = [np.load(part / "images.npy") for part in parts]
+    labels = [np.load(part / "labels.npy") for part in parts]
+    assert {(one.dtype.name, *one.shape[1:]) for one in images} == {("uint8", 32, 32, 3)}
+    assert sum(map(len, images)) == 180 == found.num_train + found.num_validation + found.num_hidden
+    # The first pixel of each, in red, says its label.
+    assert all((one[:, 0, 0, 0] % 10 == told).all() for one, told in zip(images, labels, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"labels": [11] * 60}, "labels from 11 to 11"),
+        ({"data": np.zeros((60, 5), np.uint8)}, r"pixels \(60, 5\)"),
+        ({"more": Path}, "it holds a pathlib"),
+    ],
+)
+def test_what_is_no_batch_of_cifar10_is_refused(
+    folder: Path, tmp_path: Path, changes: dict[str, object], told: str
+) -> None:
+    kind(folder, "cifar10")
+    with pytest.raises(UsageError, match=told):
+        prepare(load_task("tiny-text"), batches(tmp_path / "site", **changes))
 
 
 def test_arrays_stay_arrays_row_by_row(folder: Path, tmp_path: Path) -> None:
