@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from torch.distributed.run import get_args_parser
 
 from grader import cli
@@ -87,3 +91,37 @@ def test_each_task_is_handed_in_and_started_as_its_statement_says() -> None:
         ):
             assert any(words in line for line in lines), (name, words)
         assert any("torchrun " in line for line in lines) or TASKS[name].profiles[0].nproc_per_node == 1, name
+
+
+class Given(torch.nn.Module):
+    """A network that keeps what it was given."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.values = (float(images.min()), float(images.max()))
+        return torch.zeros(len(images), 10)
+
+
+def scorer(name: str) -> Any:
+    """The `evaluate` of a task."""
+    spec = importlib.util.spec_from_file_location("scoring", TASKS[name].folder / "evaluate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.evaluate
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.scored])
+def test_how_the_scorer_prepares_images_is_told_and_done_in_the_skeleton(name: str) -> None:
+    evaluate, network = scorer(name), Given()
+    if "images" not in inspect.signature(evaluate).parameters:
+        pytest.skip("scored on no images")
+    images = torch.stack([torch.zeros(28, 28), torch.full((28, 28), 255)]).to(torch.uint8)
+    evaluate(network, images, torch.tensor([0, 1]))
+    lowest, highest = network.values
+    task = TASKS[name]
+    (row,) = [line for line in task.statement.splitlines() if "scored on" in line and "images" in line]
+    assert f"from {lowest:g} to {highest:g}" in row
+    skeleton = (task.skeleton / task.entry_point).read_text()
+    for step, done in (("ToTensor", True), ("Normalize((0.5,), (0.5,))", lowest < 0)):
+        assert (step in skeleton) == (step in row) == done
