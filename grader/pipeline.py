@@ -110,6 +110,7 @@ class Pipeline:
         nnodes = options.nnodes or profile.nnodes
         if not 1 <= nnodes <= 16:
             raise UsageError(f"--nnodes {nnodes}: give a number from 1 to 16")
+        launcher = options.launcher_of(task, nnodes)
         if nnodes > 1 and not self.runtime.spans_nodes:
             raise UsageError(
                 f"the {self.runtime.name} runtime has one node, not {nnodes}: use --runtime docker"
@@ -121,7 +122,7 @@ class Pipeline:
             dataset=find_dataset(task, options.dataset or settings().dataset, profile),
             nproc_per_node=nproc or profile.nproc_per_node,
             nnodes=nnodes,
-            launcher=options.launcher or task.launcher,
+            launcher=launcher,
             seed=options.seed,
             # A profile's times are its GPUs'.
             timed=options.timed and not on_cpu,
@@ -264,6 +265,8 @@ class Pipeline:
             submission=submission,
             timed=setting.timed,
             on_cpu=setting.on_cpu,
+            arguments=setting.profile.arguments,
+            shims=() if setting.gpus_per_node else setting.profile.shims,
         )
 
     def _run(
@@ -285,6 +288,8 @@ class Pipeline:
             attempt=facts.attempt,
             submission=facts.submission,
             entry_point=setting.task.entry_point,
+            argv=facts.arguments,
+            shims=facts.shims,
             data_dir=setting.dataset.visible_dir,
             nproc_per_node=facts.nproc_per_node,
             nnodes=facts.nnodes,

@@ -43,6 +43,8 @@ Levels = Annotated[
     Field(min_length=1, examples=[{"digits": 0.9}]),
 ]
 """A number for each data set, or one for all."""
+Argument = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f]*$")]
+Shim = Literal["nccl-to-gloo", "batch-norm-on-cpu"]
 
 
 class _Table(BaseModel):
@@ -52,14 +54,20 @@ class _Table(BaseModel):
 class LaunchTable(_Table):
     """`[launch]`: how a submission is started.
 
-    `launcher` is `fork` (ranks fork from a warm process, in the manner of torchrun) or `torchrun` (the command itself).
+    `launcher` is `fork` (ranks fork from a warm process, in the manner of torchrun), `torchrun` (the command itself) or
+    `python`: the script is started once and starts its ranks by itself, on one node. `arguments` are the script's; in
+    them `{nproc}`, `{nnodes}`, `{node_rank}`, `{world_size}`, `{master_addr}` and `{master_port}` stand for the run's.
+    `shims` are small changes to PyTorch on profiles without GPUs, so that a script written for GPUs runs there:
+    `nccl-to-gloo` and `batch-norm-on-cpu`.
     With `second_look = false` what went wrong is not run again, line by line, to see which line is to blame.
     """
 
     entry_point: Annotated[str, Field(pattern=r"^[\w-]+\.py$")] = "train.py"
     nproc_per_node: Annotated[int, Field(ge=1, le=64, examples=[2])] = 2
     nnodes: Annotated[int, Field(ge=1, le=16, examples=[1])] = 1
-    launcher: Annotated[Literal["fork", "torchrun"], Field(examples=["fork"])] = "fork"
+    launcher: Annotated[Literal["fork", "torchrun", "python"], Field(examples=["fork"])] = "fork"
+    arguments: Annotated[list[Argument], Field(examples=[["--num-gpus", "{nproc}"]])] = []
+    shims: Annotated[list[Shim], Field(examples=[["nccl-to-gloo"]])] = []
     second_look: bool = True
 
 
@@ -95,9 +103,9 @@ class DataTable(_Table):
     """`[data]`: names of data sets in order of preference; the first prepared one is used unless told otherwise.
 
     In the place of `datasets`, `prepare` says how the task's own data is made: a script beside `task.toml`, or one of
-    the kinds `images`, `arrays`, `table` and `text`, which divide what `--from` gives. The set is called as the task
-    is, or by `name`; `source` says in words what has to be given with `--from` where the script needs something that
-    is not among `files`.
+    the kinds `images`, `arrays`, `table`, `text` and `cifar10`, which divide what `--from` gives. The set has the name
+    of the task, or the one in `name`; `source` says in words what has to be given with `--from` where the script needs
+    something that is not among `files`.
 
     `scored = false` is for tasks whose scripts may make up their numbers: the data is there for those who want samples,
     no weights need be left, and `evaluate.py` only builds the network that weights have to fit if there are any.
@@ -111,7 +119,10 @@ class DataTable(_Table):
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["digits", "fashion-mnist"]])] | None = None
     prepare: Annotated[
         str,
-        Field(pattern=r"^([\w-][\w.-]*/)*[\w-]+\.py$|^(images|arrays|table|text)$", examples=["prepare.py"]),
+        Field(
+            pattern=r"^([\w-][\w.-]*/)*[\w-]+\.py$|^(images|arrays|table|text|cifar10)$",
+            examples=["prepare.py"],
+        ),
     ] = ""
     name: Annotated[Name, Field(examples=["tiny-text"])] = ""
     source: Annotated[str, Field(max_length=2_000, examples=["the folder of recordings"])] = ""
@@ -138,7 +149,8 @@ class ProfileTable(_Table):
     `datasets` are those of `[data]` that are used on this profile unless another is asked for. `model_size` names the
     size of the task's network that is trained there: scripts find it in $MODEL_SIZE, which is not set where no size is
     named, and `evaluate.py` as the one argument of `build_model`. `cores_per_rank` are processor cores: 1 under gloo,
-    4 under NCCL where nothing is said, and never more than a machine has for each of its GPUs.
+    4 under NCCL where nothing is said, and never more than a machine has for each of its GPUs. `arguments` stand
+    instead of those of `[launch]`.
     """
 
     backend: Annotated[Literal["gloo", "nccl"], Field(examples=["gloo"])]
@@ -147,6 +159,7 @@ class ProfileTable(_Table):
     cores_per_rank: Annotated[int, Field(ge=1, le=64, examples=[4])] | None = None
     datasets: Annotated[list[Name], Field(min_length=1, examples=[["fashion-mnist"]])] | None = None
     model_size: Annotated[Name, Field(examples=["large"])] | None = None
+    arguments: Annotated[list[Argument], Field(examples=[["--epochs", "20"]])] | None = None
     limits: LimitsChange = LimitsChange()
     quoted: list[QuotedTable] = []
 

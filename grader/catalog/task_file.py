@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from grader.catalog import data_table, expected_optimisation, metric_tables
+from grader.catalog import data_table, expected_optimisation, launching, metric_tables
 from grader.catalog.problems import Problem, close_to, not_toml, shaped, spelled
 from grader.catalog.schema import TaskFile
 from grader.catalog.toml_lines import Key, line_of, lines_of
@@ -75,7 +75,7 @@ def _meaning(
                     ),
                 )
             )
-    found += metric_tables.problems(raw, wanted)
+    found += metric_tables.problems(raw, wanted) + launching.problems(raw)
     return found + expected_optimisation.problems(raw.get("expected")) + _rubric(raw)
 
 

@@ -286,6 +286,8 @@ def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
         cores_per_rank=table.cores_per_rank or _CORES_PER_RANK[table.backend],
         datasets=tuple(table.datasets or ()),
         model_size=table.model_size or "",
+        arguments=tuple(parsed.launch.arguments if table.arguments is None else table.arguments),
+        shims=tuple(parsed.launch.shims),
         quoted=tuple(Quoted(q.figure, q.covers, q.source) for q in table.quoted),
     )
 

@@ -57,20 +57,20 @@ def lint_script_as_asked(
     if findings is None:
         with without_collections():
             # Without a task nobody has said that a launcher will start it.
-            findings = lint_script(parse(source.submission, launched=False))
+            findings = lint_script(parse(source.submission, launched=None))
     wanted, failures = parted(finding for finding in findings if choice.wants(finding.code))
     silenced = Silenced(source.submission)
     kept = tuple(finding for finding in wanted if not silenced.covers(finding))
     return LintedScript(source, kept, len(wanted) - len(kept), failures=failures)
 
 
-def lint(submission: Submission) -> tuple[Finding, ...]:
+def lint(submission: Submission, *, launched: bool = True) -> tuple[Finding, ...]:
     """Findings of all source halves, gravest first, then by code and place; always the same for the same files.
 
-    A rule that fails says nothing here; `lint_script` tells of it.
+    `launched`: see `Script`. A rule that fails says nothing here; `lint_script` tells of it.
     """
     with without_collections():
-        return parted(lint_script(parse(submission)))[0]
+        return parted(lint_script(parse(submission, launched=launched)))[0]
 
 
 def lint_script(script: Script) -> tuple[Finding, ...]:

@@ -102,9 +102,15 @@ def print_task(task: Task, statement: str) -> None:
 
     from grader.catalog.promised_submissions import submissions_of
     from grader.evaluate.scale import ScaleConditions, scale
+    from grader.model.start_command import start_command
 
     console = stdout_console()
     console.print(Markdown(statement))
+    for profile in task.profiles:
+        ranks = (profile.nproc_per_node, profile.nnodes)
+        command = start_command(task.launcher, task.entry_point, profile.arguments, *ranks)
+        console.print(f"started on {profile.name} as  {command}", soft_wrap=True, markup=False)
+    console.print()
     rubric = Table(title="Rubric", title_justify="left", box=None, pad_edge=False)
     scales = {p.name: scale(task, ScaleConditions.planned(task, p)) for p in task.profiles}
     # Where something is left out, the others are worth more: each such profile has a column of its own.

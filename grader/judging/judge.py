@@ -19,12 +19,14 @@ from grader.evaluate.score import Score, score
 from grader.evaluate.timing import reference_notes
 from grader.judging.attempt import Attempt
 from grader.judging.stored_evidence import read_evidence
+from grader.launch.shims import SAID
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
 from grader.model.grade import CheckResult, Grade
 from grader.model.notebook_lines import by_cell
 from grader.model.run import UsedGpu
+from grader.model.start_command import start_command
 from grader.model.task import Task
 from grader.run.workspace import Workspace
 
@@ -64,7 +66,7 @@ def judge(evidence: Evidence | SourceEvidence, task: Task) -> Attempt:
         score(evidence, task, findings, checks),
         phases=_phases(evidence),
         environment=_environment(evidence),
-        notes=(*_notes(evidence), *reference_notes(evidence, task)),
+        notes=(*_notes(evidence, task), *reference_notes(evidence, task)),
         diagnosis=diagnosis,
     )
     return Attempt(task, evidence, judged.grade(task, facts), evidence.ledger.coverage())
@@ -136,7 +138,7 @@ def _gpus(devices: tuple[UsedGpu, ...]) -> str:
     return " and ".join(told)
 
 
-def _notes(evidence: Evidence) -> tuple[str, ...]:
+def _notes(evidence: Evidence, task: Task) -> tuple[str, ...]:
     """What a reader must know about how this was judged."""
     notes = []
     record, evaluation = evidence.record, evidence.evaluation
@@ -148,14 +150,22 @@ def _notes(evidence: Evidence) -> tuple[str, ...]:
         notes.append(gap)
     if record.devices:
         notes.append(f"Run on {_gpus(record.devices)}.")
-    if left_out := evidence.facts.submission.left_out_note:
+    facts = evidence.facts
+    if left_out := facts.submission.left_out_note:
         notes.append(left_out)
-    if evidence.facts.on_cpu:
+    if facts.arguments or facts.launcher == "python":
+        ranks = (facts.nproc_per_node, facts.nnodes)
+        command = start_command(facts.launcher, task.entry_point, facts.arguments, *ranks)
+        notes.append(f"Started as `{command}`.")
+    if facts.shims:
+        done = "; ".join(SAID[name] for name in facts.shims)
+        notes.append(f"No GPU was there, and the task stands in for one ({', '.join(facts.shims)}): {done}.")
+    if facts.on_cpu:
         notes.append(
-            f"The {evidence.facts.profile} profile was run on the CPU, under gloo, because that was asked for "
+            f"The {facts.profile} profile was run on the CPU, under gloo, because that was asked for "
             "(--on-cpu). What it has learned is judged; how fast it is, and what only GPUs show, is not."
         )
-    if not evidence.facts.timed:
+    if not facts.timed:
         notes.append("Time targets were left out of this judging, and the other items share their points.")
     if not evidence.scored and evaluation is not None and evaluation.problem is not None:
         notes.append(f"{evaluation.detail} No points depend on it: this task scores no weights.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from grader.checks.evidence import Evidence, SourceEvidence
-from grader.checks.source.script import parse, unread
+from grader.checks.source.script import Script, parse, unread
 from grader.evaluate.measurement_files import read_stored
 from grader.judging.attempt_folder import read_facts, read_logs
+from grader.model.attempt_facts import AttemptFacts
 from grader.model.calibration import Calibration
 from grader.model.evaluation import Evaluation
 from grader.model.trace import Trace
@@ -23,7 +24,7 @@ def read_evidence(workspace: Workspace) -> Evidence | SourceEvidence:
     """
     facts = read_facts(workspace)
     # Judged again it is no other than it was, on however fast a machine.
-    script = unread(facts.submission, facts.unread) if facts.unread else parse(facts.submission)
+    script = unread(facts.submission, facts.unread) if facts.unread else _parsed(facts)
     if script.syntax_errors:
         return SourceEvidence(facts, script)
     record = read_record(workspace.record)
@@ -38,6 +39,10 @@ def read_evidence(workspace: Workspace) -> Evidence | SourceEvidence:
         repeats=tuple(read_record(workspace.repeat(n).record) for n in range(workspace.num_repeats)),
         second_look=_second_look(workspace.second_look, record.world_size),
     )
+
+
+def _parsed(facts: AttemptFacts) -> Script:
+    return parse(facts.submission, launched=facts.launcher != "python")
 
 
 def _read_traces(workspace: Workspace, world_size: int) -> Trace:

@@ -27,6 +27,8 @@ from grader.launch.stacks import HOST_WAITS, StackFrame, in_folder
 _MOST_SWITCHES = 40
 _MOST_CPU_SHARE = 0.02
 _MOST_CPU_S = 0.06
+_TO_COME_S = 20.0
+"""For ranks that the script has not started yet: what it waits for before that, no stack says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +151,19 @@ class StandstillWatch:
             return changed
         if self._now() - self._looked_s < spec.stack_gap_s:
             return False
-        if not take_stacks([rank for rank in self._ranks if rank.alive], self._stacks_dir):
+        here = [rank for rank in self._ranks if rank.alive and (rank.pid or spec.launcher != "python")]
+        if not take_stacks(here, self._stacks_dir):
             self._looked_s = self._now()
             return False
         self._tree.refresh()
-        seen = take_snapshot(self._ranks, self._tree, spec.submission_dir)
+        seen = take_snapshot(here, self._tree, spec.submission_dir)
         before, self._look, self._looked_s = self._look, seen, self._now()
         if stands_still(before, seen, spec.stack_gap_s):
+            stood_s = self._looked_s - self._since_s
+            if len(here) < len(self._ranks) and all(r.alive for r in self._ranks) and stood_s < _TO_COME_S:
+                return False
             self._awake = awake(before, seen, spec.stack_gap_s)
-            self.stood_s = self._looked_s - self._since_s
+            self.stood_s = stood_s
             return True
         changed, self._since_s, self.stood_s = self.stood_s > 0, self._looked_s, 0.0
         return changed

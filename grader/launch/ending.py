@@ -29,13 +29,14 @@ TurnUntil = Callable[[Callable[[], bool], float], None]
 
 
 def judge_ending(
-    spec: LaunchSpec, ranks: list[RankProcess], *, kernel_killed: bool, contained: bool
+    spec: LaunchSpec, ranks: list[RankProcess], complaint: str, *, kernel_killed: bool, contained: bool
 ) -> tuple[str, str]:
     """The ending of a run that nobody stopped for its time, memory or standstill, and a sentence for people.
 
     Args:
         spec: the run.
         ranks: all of them, ended.
+        complaint: of the launcher.
         kernel_killed: the kernel ended some process for lack of memory meanwhile.
         contained: it can only have been one of this run's.
     """
@@ -52,12 +53,15 @@ def judge_ending(
         return "crashed", f"{reason[0].upper()}{reason[1:]}."
     if spec.nnodes > 1 and any(rank.killed_by_judge for rank in ranks):
         return "crashed", f"The ranks of node {spec.node_rank} were ended because one on another node failed."
-    if any(rank.exit_code is None for rank in ranks):
-        missing = ", ".join(str(rank.rank) for rank in ranks if rank.exit_code is None)
-        return "crashed", f"The launcher ended without starting rank {missing}."
+    if complaint:
+        return "crashed", complaint
     if kernel_killed and contained:
         # Some child of a rank, and the ranks went on without it: the run is not what it was meant to be.
         return "out_of_memory", "The kernel ended a process of the run: there was no memory left."
+    ended = [rank for rank in ranks if rank.exit_code is not None]
+    if len(ended) < len(ranks):
+        # A script that starts its ranks itself.
+        return "completed", f"The script and {len(ended)} of its {len(ranks)} ranks ended with exit code 0."
     return "completed", f"All {len(ranks)} ranks ended by themselves with exit code 0."
 
 

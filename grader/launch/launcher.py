@@ -1,7 +1,7 @@
 """How ranks come into being: what the supervisor asks of a launcher, and the one that forks.
 
-The other one, the real torchrun command, is in `torchrun`. A launcher starts ranks and learns of their ends; it
-decides nothing about them.
+The real torchrun command is in `torchrun`, scripts that start their ranks themselves in `python_launcher`. A launcher
+starts ranks and learns of their ends; it decides nothing about them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ class Launcher(Protocol):
 
     Attributes:
         own_pids: its helpers: processes that are neither ranks nor a learner's.
+        ended_s: when a process of the script ended that started the ranks; 0.0: none has, or there is none.
     """
 
     own_pids: set[int]
+    ended_s: float
+
+    @property
+    def complaint(self) -> str:
+        """Sentences on what makes the run none of the ranks that were asked for, "" for nothing."""
+        ...
 
     @property
     def descriptors(self) -> list[int]:
@@ -68,6 +75,12 @@ class ForkLauncher:
         self._ranks = ranks
         self._environments: list[dict[str, str]] = []
         self.own_pids: set[int] = set()
+        self.ended_s = 0.0
+
+    @property
+    def complaint(self) -> str:
+        """Nothing: it started all ranks itself."""
+        return ""
 
     @property
     def descriptors(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grader.launch.interpreter import InterpreterLauncher
 from grader.launch.launcher import ForkLauncher, Launcher
+from grader.launch.python_launcher import PythonLauncher
 from grader.launch.rank_process import RankProcess
 from grader.launch.seal_key import SealKey
 from grader.launch.spec import LaunchSpec
@@ -14,5 +15,7 @@ def launcher_of(spec: LaunchSpec, ranks: list[RankProcess], store_port: int, key
     """The launcher that the spec names, for these ranks, which meet at the store on `store_port`."""
     if spec.launcher == "torchrun":
         return TorchrunLauncher(spec, ranks, key)
+    if spec.launcher == "python":
+        return PythonLauncher(spec, ranks, key)
     launcher = InterpreterLauncher if spec.launcher == "interpreter" else ForkLauncher
     return launcher(spec, ranks, store_port, key)

@@ -5,6 +5,7 @@ Runs in the child only. Leaves nothing of the supervisor reachable: no descripto
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import fcntl
 import hashlib
@@ -23,15 +24,16 @@ from typing import NoReturn
 from grader.launch.processes import die_with_parent
 from grader.launch.script import run_as_main
 from grader.launch.seal_key import KEY_BYTES, SealKey
+from grader.launch.shims import put_in_place
 from grader.launch.spec import LaunchSpec
 from grader.launch.stacks import STACK_SIGNAL
 from grader.launch.user import die_first, drop_to, yield_to_supervisor
 
 # High numbers, so that a script that closes or counts low descriptors neither hits these nor sees a difference.
 _TRACE_FD = 1000
-_STACKS_FD = 1001
+STACKS_FD = 1001
 _QUESTIONS_FD = 1002
-_TROUBLE_FD = 1003
+TROUBLE_FD = 1003
 _FILE_BYTES = 1 << 30
 _NUM_FILES = 4096
 
@@ -49,6 +51,11 @@ class RankEnds:
 
     def __iter__(self) -> Iterator[int]:
         return iter(astuple(self))
+
+    def places(self) -> dict[int, int]:
+        """Where a rank keeps each of them."""
+        streams = {1: self.out, 2: self.err, STACKS_FD: self.stacks, TROUBLE_FD: self.trouble}
+        return streams | {_TRACE_FD: self.trace, _QUESTIONS_FD: self.questions}
 
 
 NUM_ENDS = len(fields(RankEnds))
@@ -81,38 +88,61 @@ def become_rank(
         parent: process id of the process that forked it.
         key: of the run; forgotten before the script begins.
     """
-    trouble = ends.trouble
-    try:
-        os.setsid()
-        die_with_parent(parent)
-        _keep_only(ends)
-        trouble = _TROUBLE_FD
-        if spec.rank_uid and os.getuid() != spec.rank_uid:
-            # What needs our own rights comes first; a new user loses the tie to its parent's end.
-            die_first()
-            yield_to_supervisor()
-            drop_to(spec.rank_uid, spec.rank_uid)
-            die_with_parent(parent)
-        finished = _settle(spec, rank, environment, origin, key)
+    with telling_trouble(ends.trouble):
+        detach(spec, parent, ends.places())
+        seed = rank_seed(spec.seed, rank)
+        settle(spec, environment, seed)
+        finished = _install_probe(spec, rank, origin, seed, key) if spec.probe else _nothing
         key.wipe()
-        _leave_no_module()
+        leave_no_module()
+    os.close(TROUBLE_FD)
+    arguments = spec.arguments(environment.get("MASTER_PORT", ""))
+    run_as_main(Path(spec.submission_dir, spec.entry_point), arguments, finished)
+
+
+@contextlib.contextmanager
+def telling_trouble(descriptor: int) -> Iterator[None]:
+    """End the process where something fails before the script, and tell it: there, or where `detach` has put it."""
+    try:
+        yield
     except BaseException:  # noqa: BLE001
-        os.write(trouble, traceback.format_exc().encode(errors="replace"))
+        told = traceback.format_exc().encode(errors="replace")
+        for place in (descriptor, TROUBLE_FD):
+            with contextlib.suppress(OSError):
+                os.write(place, told)
         os._exit(1)
-    os.close(_TROUBLE_FD)
-    run_as_main(Path(spec.submission_dir, spec.entry_point), spec.argv, finished)
 
 
-def _leave_no_module() -> None:
-    # What the script imports by our name is its own, or a fresh copy that leads nowhere; ours run on without a name.
+def leave_no_module() -> None:
+    """Take our names away.
+
+    What the script imports by them is its own, or a fresh copy that leads nowhere; ours run on without a name.
+    """
     for name in list(sys.modules):
         if name.partition(".")[0] == "grader":
             del sys.modules[name]
 
 
-def _settle(
-    spec: LaunchSpec, rank: int, environment: dict[str, str], origin: float, key: SealKey
-) -> Callable[[BaseException | None], None]:
+def detach(spec: LaunchSpec, parent: int, places: dict[int, int]) -> None:
+    """Get a session, descriptors and a user of one's own; ends with the parent.
+
+    Args:
+        spec: the run; parent: process id of the process that forked this one.
+        places: where each descriptor that is kept has to come to lie.
+    """
+    os.setsid()
+    die_with_parent(parent)
+    _keep_only(places)
+    if spec.rank_uid and os.getuid() != spec.rank_uid:
+        # What needs our own rights comes first; a new user loses the tie to its parent's end.
+        die_first()
+        yield_to_supervisor()
+        drop_to(spec.rank_uid, spec.rank_uid)
+        die_with_parent(parent)
+
+
+def settle(spec: LaunchSpec, environment: dict[str, str], seed: int) -> None:
+    """Take signals, limits, environment, folder and seeds as a script expects them."""
     _default_signals()
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
@@ -124,26 +154,27 @@ def _settle(
     # Remembered from before $TMPDIR was set.
     tempfile.tempdir = None
     os.chdir(spec.submission_dir)
-    faulthandler.register(STACK_SIGNAL, file=_STACKS_FD, all_threads=True, chain=False)
-    seed = rank_seed(spec.seed, rank)
-    _reseed(seed)
-    return _install_probe(spec, rank, origin, seed, key) if spec.probe else _nothing
+    answer_with_stacks(STACKS_FD)
+    put_in_place(spec.shims)
+    reseed(seed)
 
 
-def _keep_only(ends: RankEnds) -> None:
+def answer_with_stacks(descriptor: int) -> None:
+    """Write the stacks of all threads there whenever the supervisor asks for them."""
+    faulthandler.register(STACK_SIGNAL, file=descriptor, all_threads=True, chain=False)
+
+
+def _keep_only(places: dict[int, int]) -> None:
     # Copies above everything first: the numbers to be taken may be in use by another end.
-    null = os.open(os.devnull, os.O_RDONLY)
-    wanted = {0: null, 1: ends.out, 2: ends.err}
-    wanted |= {_TRACE_FD: ends.trace, _STACKS_FD: ends.stacks}
-    wanted |= {_QUESTIONS_FD: ends.questions, _TROUBLE_FD: ends.trouble}
     _raise_file_limit()
-    copies = {
-        target: fcntl.fcntl(source, fcntl.F_DUPFD, _TROUBLE_FD + 1) for target, source in wanted.items()
-    }
+    above = max(places) + 1
+    wanted = {0: os.open(os.devnull, os.O_RDONLY)} | places
+    copies = {target: fcntl.fcntl(source, fcntl.F_DUPFD, above) for target, source in wanted.items()}
     for target, copy in copies.items():
         os.dup2(copy, target, inheritable=target <= 2)
-    os.closerange(3, _TRACE_FD)
-    os.closerange(_TROUBLE_FD + 1, os.sysconf("SC_OPEN_MAX"))
+    kept = sorted(wanted)
+    for before, after in zip(kept, [*kept[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
+        os.closerange(before + 1, after)
 
 
 def _raise_file_limit() -> None:
@@ -166,7 +197,8 @@ def _default_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _reseed(seed: int) -> None:
+def reseed(seed: int) -> None:
+    """Seed every generator that there is."""
     # Forked twins share every generator's state; ranks that only look synchronised because they do the same work
     # must show.
     random.seed(seed)

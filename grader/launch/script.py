@@ -34,16 +34,43 @@ def run_as_main(
         finished: called when the script's last line has run or raised, before Python's own end begins; in this
             process only, not in children that the script forked by hand.
     """
-    pid = os.getpid()
     sys.argv[:] = [script.name, *argv]
     sys.orig_argv[:] = [sys.executable, "-u", script.name, *argv]
     sys.path[0] = str(script.parent)
-    _forget_shadowed(script.parent)
-    module = _main_module(script)
+    module = _main_module()
+    loader = importlib.machinery.SourceFileLoader("__main__", str(script))
+    module.__dict__.update(__loader__=loader, __file__=str(script), __cached__=None)
+    _run(script.read_bytes, str(script), script.parent, finished)
+
+
+def run_as_command(
+    text: str, argv: Sequence[str], folder: Path, finished: Callable[[BaseException | None], None]
+) -> NoReturn:
+    """Become `python -u -c <text> <argv>`, as which `multiprocessing` starts processes; never returns.
+
+    Args:
+        text: the program.
+        argv: arguments after it.
+        folder: that of the script, whose modules come before ours.
+        finished: as in `run_as_main`.
+    """
+    sys.argv[:] = ["-c", *argv]
+    sys.orig_argv[:] = [sys.executable, "-u", "-c", text, *argv]
+    sys.path[0] = ""
+    _main_module()
+    _run(text.encode, "<string>", folder, finished)
+
+
+def _run(
+    read: Callable[[], bytes], name: str, folder: Path, finished: Callable[[BaseException | None], None]
+) -> NoReturn:
+    pid = os.getpid()
+    _forget_shadowed(folder)
+    module = sys.modules["__main__"]
     error: BaseException | None = None
     try:
         # Compiled here and not by an import, so that a syntax error reads as the interpreter writes it.
-        code = compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
+        code = compile(read(), name, "exec", dont_inherit=True)
         exec(code, module.__dict__)
     except BaseException as raised:  # noqa: BLE001
         error = raised.with_traceback(_without_ours(raised))
@@ -51,21 +78,19 @@ def run_as_main(
     if os.getpid() == pid:
         finished(error)
     del error
-    _end(module, script.parent, exit_code)
+    _end(module, folder, exit_code)
 
 
-def _main_module(script: Path) -> types.ModuleType:
+def _main_module() -> types.ModuleType:
     module = types.ModuleType("__main__")
     module.__dict__.update(
         __name__="__main__",
         __doc__=None,
         __package__=None,
-        __loader__=importlib.machinery.SourceFileLoader("__main__", str(script)),
+        __loader__=importlib.machinery.BuiltinImporter,
         __spec__=None,
         __annotations__={},
         __builtins__=builtins,
-        __file__=str(script),
-        __cached__=None,
     )
     sys.modules["__main__"] = module
     return module

@@ -6,8 +6,11 @@ Nothing in it is secret: what seals the run's trace is drawn by the supervisor i
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 
+IN_BRACES = re.compile(r"\{(?:nproc|nnodes|node_rank|world_size|master_addr|master_port)\}")
+"""What may stand in an argument of a script for a number or an address that the run has."""
 MOST_TRACE_BYTES = 256 << 20
 """Of all ranks together: in memory they take eight times as much, and a core reads ten million bytes in a second."""
 
@@ -19,9 +22,9 @@ class LaunchSpec:
     Attributes:
         attempt: name of the attempt, letters, digits and dashes.
         launcher: `fork` (from the warm process), `interpreter` (one per rank, made warm before the clock starts, with
-            a hash seed of its own) or `torchrun` (the command).
+            a hash seed of its own), `torchrun` (the command) or `python` (the script once, which starts its ranks).
         nproc_per_node: ranks to start on each node.
-        entry_point: script below `submission_dir`; argv: its arguments.
+        entry_point: script below `submission_dir`; argv: its arguments, see `arguments`.
         submission_dir: laid out, read-only by intent; data_dir: becomes $DATA_DIR; output_dir: becomes $OUTPUT_DIR,
             exists and is empty; scratch_dir: HOME, TMPDIR and caches of the ranks, exists and is empty.
         model_size: becomes $MODEL_SIZE; "": the variable is not there.
@@ -44,6 +47,7 @@ class LaunchSpec:
         nnodes: nodes of the run, each with a supervisor of its own; node_rank: this one's number.
         master_addr, master_port: where the rendezvous store of node 0 is reached (port 0: the store is ours).
         interface: network interface that ranks talk through.
+        shims: names of changes to PyTorch that stand in for GPUs (see `shims`).
         traced_steps: first and last optimizer step to be looked at line by line, after which ranks leave; None: none.
     """
 
@@ -80,6 +84,7 @@ class LaunchSpec:
     gpus: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     traced_steps: tuple[int, int] | None = None
+    shims: tuple[str, ...] = ()
 
     @property
     def world_size(self) -> int:
@@ -101,6 +106,18 @@ class LaunchSpec:
         """Number of a global rank of this node on this node."""
         return rank - self.ranks.start
 
+    def arguments(self, master_port: int | str) -> tuple[str, ...]:
+        """`argv` with what `IN_BRACES` finds filled in."""
+        values = {
+            "{nproc}": self.nproc_per_node,
+            "{nnodes}": self.nnodes,
+            "{node_rank}": self.node_rank,
+            "{world_size}": self.world_size,
+            "{master_addr}": self.master_addr,
+            "{master_port}": master_port,
+        }
+        return tuple(IN_BRACES.sub(lambda found: str(values[found[0]]), text) for text in self.argv)
+
     def name(self, rank: int) -> str:
         """A rank in a sentence; with its node where there are several."""
         return f"rank {rank} on node {self.node_rank}" if self.nnodes > 1 else f"rank {rank}"
@@ -115,6 +132,7 @@ class LaunchSpec:
         fields = json.loads(text)
         fields["argv"] = tuple(fields["argv"])
         fields["gpus"] = tuple(fields.get("gpus", ()))
+        fields["shims"] = tuple(fields.get("shims", ()))
         fields["variables"] = tuple((name, value) for name, value in fields.get("variables", ()))
         steps = fields.get("traced_steps")
         fields["traced_steps"] = tuple(steps) if steps is not None else None

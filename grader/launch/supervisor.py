@@ -110,7 +110,8 @@ class Supervisor:
                 if self._ending:
                     self._stop()
                     break
-            wall_s = max((rank.ended_s or 0.0 for rank in self._ranks), default=0.0) or self._now()
+            ends_s = (self._launcher.ended_s, *(rank.ended_s or 0.0 for rank in self._ranks))
+            wall_s = max(ends_s) or self._now()
             sweep(spec, self._launcher, self._ranks, self._tree, self._turn_until, self._reap)
         finally:
             end_descendants(kill_s(len(spec.gpus)), uid=spec.rank_uid)
@@ -130,6 +131,7 @@ class Supervisor:
             ending, reason = judge_ending(
                 spec,
                 self._ranks,
+                self._launcher.complaint,
                 kernel_killed=self._memory.kernel_killed,
                 contained=self._memory.contained,
             )

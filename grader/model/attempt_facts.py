@@ -18,6 +18,7 @@ class AttemptFacts:
         dataset: name; num_train, num_validation, num_hidden: samples of its splits.
         submission: its files; kept here because ranks of the `process` runtime could rewrite the laid-out copy.
         timed: False where time targets were left out.
+        arguments: of the script, as the task has them; shims: what stood in for GPUs.
         on_cpu: the profile asks for GPUs, and it was run on the CPU because somebody wanted it so.
         unread: what was not enough to read the submission, as (path, limit, how large it is); None: it could be read.
     """
@@ -39,6 +40,8 @@ class AttemptFacts:
     nnodes: int = 1
     unread: tuple[str, str, str] | None = None
     on_cpu: bool = False
+    arguments: tuple[str, ...] = ()
+    shims: tuple[str, ...] = ()
 
     @property
     def world_size(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.errors import UsageError
 from grader.model.dataset import PreparedDataset
 from grader.model.task import Profile, Task
 
@@ -28,6 +29,19 @@ class Options:
     own_numbers: bool = True
     on_cpu: bool = False
     last_try: bool = False
+
+    def launcher_of(self, task: Task, nnodes: int) -> str:
+        """The launcher of a run on so many nodes.
+
+        Raises:
+            UsageError: the task's scripts start their ranks themselves, on one node.
+        """
+        if task.launcher == "python" and (nnodes > 1 or self.launcher not in (None, "python")):
+            left = "--nnodes" if nnodes > 1 else "--cold"
+            raise UsageError(
+                f"scripts of {task.name} start their ranks themselves, on one node: leave out {left}"
+            )
+        return self.launcher or task.launcher
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ class Profile:
         datasets: those of the task's that are used there unless another is asked for; empty: all, in the task's order.
         quoted: published figures for such a machine.
         model_size: size of the task's network that is trained there; "": its only one, or its usual one.
+        arguments: of the script, as the task has them (see `LaunchSpec.arguments`).
+        shims: names of changes to PyTorch that stand in for GPUs where a run has none.
     """
 
     name: str
@@ -54,6 +56,8 @@ class Profile:
     datasets: tuple[str, ...] = ()
     quoted: tuple[Quoted, ...] = ()
     model_size: str = ""
+    arguments: tuple[str, ...] = ()
+    shims: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ class Task:
         name: folder name; title, lab, summary: for people.
         folder: its folder; skeleton: the skeleton's folder.
         version: SHA-256 over the folder's files (submissions excluded), hex.
-        launcher: `fork` or `torchrun`.
+        launcher: `fork`, `torchrun` or `python`, see `LaunchSpec`.
         entry_point: script that is launched.
         datasets: names in order of preference; the first prepared one is used unless told otherwise.
         checks: codes that apply; empty means all.

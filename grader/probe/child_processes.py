@@ -1,6 +1,6 @@
 """Processes that the script starts through multiprocessing; other ways are seen by the audit hook.
 
-DataLoader workers are no news. Nothing is hooked in the children: they never write.
+DataLoader workers are no news, and never ranks: nothing of them is written, or kept for later.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 
 from grader.probe.files import note_process
 from grader.probe.patches import guarded, replace
+from grader.probe.writer import writer
 
 
 @guarded("process")
 def _starting(process: Any) -> None:
     target = getattr(process, "_target", None)
     name = getattr(target, "__qualname__", type(process).__qualname__)
-    if (getattr(target, "__module__", "") or "").startswith("torch.utils.data."):
+    if _feeds_loader(process):
         return
     method = (
         getattr(process, "_start_method", None) or multiprocessing.get_start_method(allow_none=True) or "fork"
@@ -28,11 +29,20 @@ def _starting(process: Any) -> None:
     )  # past `guarded` and `start`
 
 
+def _feeds_loader(process: Any) -> bool:
+    target = getattr(process, "_target", None)
+    return (getattr(target, "__module__", "") or "").startswith("torch.utils.data.")
+
+
 def _wrap_start(original: Any) -> Any:
     @functools.wraps(original)
     def start(self: Any) -> None:
         _starting(self)
-        original(self)
+        writer.gathers_in_children = not _feeds_loader(self)
+        try:
+            original(self)
+        finally:
+            writer.gathers_in_children = True
 
     return start
 

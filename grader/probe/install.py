@@ -1,4 +1,6 @@
-"""The probe's two entry points: `install` in a rank before the script, `finish` when the script has ended.
+"""The probe's entry points: `install` in a rank before the script, `finish` when the script has ended.
+
+`install_everywhere` is for a script that starts its ranks itself, in the process that every other one comes from.
 
 Neither ever raises, and neither changes what the script computes.
 """
@@ -26,6 +28,7 @@ from grader.probe import (
     events,
     files,
     flight_recorder,
+    joining,
     layouts,
     line_changes,
     loader_passes,
@@ -45,7 +48,7 @@ from grader.probe import (
 from grader.probe.counters import counters
 from grader.probe.patches import guarded, meet_compiler, meet_devices, replace
 from grader.probe.seals import Sealer
-from grader.probe.writer import writer
+from grader.probe.writer import clock, writer
 
 OLDEST_TORCH = (2, 6)
 
@@ -97,13 +100,9 @@ def install(
     """
     try:
         writer.open(fd, origin, Sealer(key, here.rank) if key else None)
-        counters.step_ended = origin
-        code_locations.set_root(here.submission_dir)
-        sampling.install(sampling_key or key)
-        version = _torch_version()
         writer.write(
             events.START,
-            torch=version,
+            torch=_torch_version(),
             python=platform.python_version(),
             rank=here.rank,
             local_rank=here.local_rank,
@@ -114,11 +113,36 @@ def install(
         )
     except Exception:  # noqa: BLE001  # without a pipe there is nobody to tell
         return
-    replace([os], "_exit", _tell_before)
     if questions >= 0:
         _try("flight recorder", lambda: flight_recorder.install(questions))
+    _hook(here, sampling_key or key)
+
+
+def install_everywhere(here: ProbedRank, join: joining.Join, *, key: bytes | bytearray = b"") -> None:
+    """Begin to keep what this process and those that it forks do, until each is known to be a rank or not.
+
+    Args:
+        here: what all of them share; rank and seed are this process's.
+        join: see `joining`.
+        key: as `install` has it.
+    """
+    try:
+        writer.gather(clock(), joining.join)
+        sealers = [Sealer(key, rank) if key else None for rank in range(here.world_size)]
+        joining.install(join, sealers, finish_once)
+    except Exception:  # noqa: BLE001  # without memory there is nothing to keep
+        return
+    _hook(here, key)
+
+
+def _hook(here: ProbedRank, sampling_key: bytes | bytearray) -> None:
+    counters.step_ended = writer.origin
+    code_locations.set_root(here.submission_dir)
+    sampling.install(sampling_key)
+    replace([os], "_exit", _tell_before)
     _try("files", lambda: files.install(here.output_dir))
     _try("processes", child_processes.install)
+    version = _torch_version()
     if not _supported(version):
         needed = ".".join(map(str, OLDEST_TORCH))
         writer.write(
@@ -171,13 +195,18 @@ def finish(error: BaseException | None) -> None:
     _end()
 
 
+def finish_once(error: BaseException | None) -> None:
+    """`finish`, where this process is a rank that has not told its end."""
+    if writer.here() and not writer.gathering and not _finished:
+        finish(error)
+
+
 def _tell_before(leave: Callable[[int], Any]) -> Callable[[int], Any]:
     """Who leaves by `os._exit` has come to the end as well: a trace that just stops is another matter."""
 
     @functools.wraps(leave)
     def _exit(status: int) -> Any:
-        if writer.here() and not _finished:
-            finish(SystemExit(status))
+        finish_once(SystemExit(status))
         return leave(status)
 
     return _exit

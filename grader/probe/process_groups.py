@@ -9,7 +9,7 @@ import functools
 import sys
 from typing import Any
 
-from grader.probe import code_locations, events, flight_recorder
+from grader.probe import code_locations, events, flight_recorder, joining
 from grader.probe.patches import guarded, outermost, replace
 from grader.probe.writer import writer
 
@@ -139,5 +139,8 @@ def install() -> None:
     if not dist.is_available():
         return
     _world = dist.distributed_c10d._world
-    replace(holders("init_process_group"), "init_process_group", outermost("init_process_group", _began))
+    began = outermost("init_process_group", _began)
+    replace(
+        holders("init_process_group"), "init_process_group", lambda init: began(joining.before_group(init))
+    )
     replace(holders("destroy_process_group"), "destroy_process_group", _wrap_destroy)

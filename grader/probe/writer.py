@@ -4,6 +4,9 @@ It never buffers: whatever was written survives SIGKILL (and costs little as lon
 now and then instead of sleeping on it). It never writes from another process than the rank itself (DataLoader workers
 and other forked children inherit the descriptor), and never into a descriptor that the script has closed and opened
 again for something else. When the pipe is gone it falls silent.
+
+Where the script starts its ranks itself, nobody knows beforehand which process becomes one. There every process gathers
+its lines in memory of its own, until it joins (see `joining`) and they go out as if it had always been a rank.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from grader.probe.events import REACH
+from grader.probe.events import BACKWARD, LOADER, LR_SCHEDULER, REACH, SEEDED, STEP
 from grader.probe.seals import Sealer
 
 clock = time.monotonic
@@ -27,6 +31,11 @@ clock = time.monotonic
 _CHECKED_EVERY = 32
 _HIGH_DESCRIPTOR = 4000
 _PROBE = os.path.dirname(__file__) + os.sep
+_MOST_GATHERED_BYTES = 2 << 20
+_TRAINS = tuple(f'{{"e":"{kind}"'.encode() for kind in (STEP, BACKWARD))
+"""Who trains is a rank, in a group or not."""
+_INHERITED = tuple(f'{{"e":"{kind}"'.encode() for kind in (LOADER, SEEDED, LR_SCHEDULER))
+"""What holds in a forked child as well; the rest was its parent's doing."""
 
 
 def _plain(value: Any) -> Any:
@@ -50,6 +59,10 @@ class Writer:
         self._busy = False
         self._torn = False
         self._later: deque[bytes] = deque()
+        self._join: Callable[[], None] | None = None
+        self.gathers_in_children = True
+        """False while processes are started that never are ranks."""
+        self._watches_forks = False
         self.encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
         # Private references as well.
         self._write = os.write
@@ -69,8 +82,47 @@ class Writer:
         Raises:
             OSError: `fd` is not open.
         """
+        gathered = self._fd if self.gathering else -1
         self.origin = origin
         self._sealer = sealer
+        self._join = None
+        self._take(fd)
+        if gathered >= 0:
+            os.close(gathered)
+
+    def gather(self, origin: float, join: Callable[[], None]) -> None:
+        """Keep lines until this process, or one that it forks, is known to be a rank.
+
+        Args:
+            origin: as in `open`.
+            join: called before the first line that says that this process trains; it opens this writer, or stops it.
+        """
+        self.origin = origin
+        self._join = join
+        self._take(os.memfd_create("gathered"))
+
+    @property
+    def gathering(self) -> bool:
+        """Whether this process is no rank yet, and may become one."""
+        return self._join is not None and self._fd >= 0
+
+    def begin(self, origin: float) -> None:
+        """Forget what was gathered: the script begins, `origin` as in `open`."""
+        self.origin = origin
+        if self.gathering:
+            os.ftruncate(self._fd, 0)
+            os.lseek(self._fd, 0, os.SEEK_SET)
+
+    def gathered(self) -> list[bytes]:
+        """The lines kept so far."""
+        size = min(os.fstat(self._fd).st_size, _MOST_GATHERED_BYTES)
+        return [line for line in os.pread(self._fd, size, 0).split(b"\n") if line]
+
+    def stop(self) -> None:
+        """Fall silent for good."""
+        self._fd, self._join = -1, None
+
+    def _take(self, fd: int) -> None:
         soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         high = min(soft - 32, _HIGH_DESCRIPTOR) if soft > 0 else _HIGH_DESCRIPTOR
         moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(high, 3))
@@ -79,10 +131,22 @@ class Writer:
         self._identity = (stat.st_dev, stat.st_ino)
         self._pid = self._getpid()
         self._fd = moved
-        os.register_at_fork(after_in_child=self._fall_silent)
+        if not self._watches_forks:
+            self._watches_forks = True
+            os.register_at_fork(after_in_child=self._forked)
 
-    def _fall_silent(self) -> None:
-        self._fd = -1
+    def _forked(self) -> None:
+        if self._join is None or self._fd < 0 or not self.gathers_in_children:
+            self.stop()
+            return
+        # Another thread of the parent may have been writing.
+        self._lock, self._busy = threading.RLock(), False
+        inherited = [line + b"\n" for line in self.gathered() if line.startswith(_INHERITED)]
+        try:
+            self._take(os.memfd_create("gathered"))
+            os.write(self._fd, b"".join(inherited))
+        except OSError:
+            self.stop()
 
     def here(self) -> bool:
         """Whether this process may write: it is the rank itself, and the pipe is still there."""
@@ -104,6 +168,8 @@ class Writer:
         caller = self._frame(above).f_code.co_filename
         if caller not in self._callers:
             self._meet(caller)
+        if self._join is not None and not self._may_gather(line):
+            return
         with self._lock:
             if self._busy:
                 self._later.append(line)
@@ -131,6 +197,12 @@ class Writer:
                 self._fd = -1
             finally:
                 self._busy = False
+
+    def _may_gather(self, line: bytes) -> bool:
+        """Have a process that trains join first; whether a line of one that has not may still be kept."""
+        if self._join is not None and line.startswith(_TRAINS):
+            self._join()
+        return self._join is None or os.fstat(self._fd).st_size < _MOST_GATHERED_BYTES
 
     def _meet(self, caller: str) -> None:
         """Told once about each file: only the probe's own have a use for this writer."""

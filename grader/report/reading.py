@@ -48,7 +48,7 @@ def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
     """
     # A reader is a process of its own, which knows the rules of no course but by its task.
     with in_course(tasks_folder(task)), without_collections():
-        script = parse(submission)
+        script = parse(submission, launched=task.launcher != "python")
         if script.syntax_errors:
             return Reading(lint_script(script), ())
         seen = foresee(script, task, task.profile(profile) or task.profiles[0])

@@ -28,5 +28,6 @@ def launch_spec(job: Job, **own: Any) -> LaunchSpec:
         model_size=job.model_size,
         variables=rank_variables(settings().rank_env),
         traced_steps=job.traced_steps,
+        shims=job.shims,
         **own,
     )

@@ -33,7 +33,7 @@ class Job:
         cores_per_rank: cores for each rank; fewer where the host has no more, or no more for each of its GPUs.
         hidden_dir: the hidden split, for a runtime that brings its own scorer; None where nothing is scored.
         nproc_per_node: ranks on one node; nnodes: nodes.
-        launcher: `fork`, `interpreter` or `torchrun`, as `LaunchSpec` says.
+        launcher, shims: as `LaunchSpec` says.
         model_size: becomes $MODEL_SIZE; "": the variable is not there.
         limits: seconds and bytes; seed: base of the ranks' different seeds; probe: False leaves the probe out.
         sampling_seed: of a run on several nodes, decides which steps the probe looks at closely.
@@ -58,6 +58,7 @@ class Job:
     sampling_seed: int = field(default_factory=lambda: secrets.randbits(128) | 1)
     traced_steps: tuple[int, int] | None = None
     own_data: Mapping[str, bytes] = field(default_factory=dict)
+    shims: tuple[str, ...] = ()
 
     @property
     def shared_data(self) -> tuple[str, ...]:

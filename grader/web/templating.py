@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from grader.model.attempt_result import AttemptResult
 from grader.model.notebook_lines import told_place
+from grader.model.start_command import start_command
 from grader.report import banner, wording
 from grader.report.markdown_html import statement_html
 from grader.report.page_engine import page_engine
@@ -51,6 +52,7 @@ def environment() -> Environment:
         "headline": _headline,
         "outcome_of": banner.outcome,
         "tone_of": banner.tone,
+        "start_command": start_command,
     }
     return made
 

@@ -24,6 +24,14 @@ from grader.model.run import Ending
 
 ORDER = 28
 _VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+_LAUNCHED = (
+    "Call `dist.init_process_group(backend)` at the start of every rank, under no test of the rank, and let torchrun's "
+    "environment give the address, `rank` and `world_size`."
+)
+_OWN_RANKS = (
+    "Start as many processes as `world_size` says, `mp.spawn(worker, args=(world_size,), nprocs=world_size)`, and let "
+    "each call `dist.init_process_group(backend, rank=rank, world_size=world_size)` under its own number."
+)
 _JOINING = "rendezvous (init_process_group)"
 
 
@@ -42,10 +50,7 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
         what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}; "
         f"{positions_text(rest)}",
         why="A process group exists only once every rank has joined it, at the same address and under its own number",
-        hint=(
-            "Call `dist.init_process_group(backend)` at the start of every rank, under no test of the rank, and let "
-            "torchrun's environment give the address, `rank` and `world_size`."
-        ),
+        hint=_OWN_RANKS if run.evidence.facts.launcher == "python" else _LAUNCHED,
         where=joining[0].where,
         ranks=tuple(s.rank for s in rest),
     )
@@ -53,7 +58,8 @@ def diagnose(run: FailedRun) -> Diagnosis | None:
 
 def _elsewhere(run: FailedRun, joining: list[RankPosition]) -> Diagnosis:
     """All ranks are at the meeting, and it does not begin: they look for each other in the wrong place."""
-    own = _own_settings(run)
+    alone = run.evidence.facts.launcher == "python"
+    own = {} if alone else _own_settings(run)
     settings = listed(f"{name} (`{place.path}:{place.line}`)" for name, place in own.items())
     setting = f", with the script's own {settings}" if own else ""
     return run.parting(
@@ -61,11 +67,14 @@ def _elsewhere(run: FailedRun, joining: list[RankPosition]) -> Diagnosis:
         what=f"{ranks(s.rank for s in joining)} waited in `init_process_group`{named(joining[0].where)}{setting}, and "
         "the group never came together",
         why=(
-            "Ranks find each other at the address that torchrun gives them, each under its own number, so another "
-            "port, a fixed `rank` or a wrong `world_size` leaves them waiting for somebody who never comes"
+            f"Ranks find each other at {'one address' if alone else 'the address that torchrun gives them'}, each "
+            "under its own number, so another port, a fixed `rank` or a wrong `world_size` leaves them waiting for "
+            "somebody who never comes"
         ),
         hint=(
-            "Drop what the script sets itself and write `dist.init_process_group(backend)`: `MASTER_ADDR`, "
+            _OWN_RANKS
+            if alone
+            else "Drop what the script sets itself and write `dist.init_process_group(backend)`: `MASTER_ADDR`, "
             "`MASTER_PORT`, `RANK` and `WORLD_SIZE` are in the environment already."
         ),
         where=tuple(dict.fromkeys((*own.values(), *joining[0].where))),

@@ -39,6 +39,8 @@ _HINT = (
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak where ranks that took no part in training themselves had started processes of their own."""
+    if run.evidence.facts.launcher == "python":
+        return None
     spawning = {r.rank: own for r in run.evidence.trace.ranks if (own := _own(r))}
     if not spawning:
         return None

@@ -197,12 +197,16 @@ def _run_hit(evidence: Evidence, guilty: list[RankTrace], joined: list[int]) -> 
         line = f"`{asked[0].path}:{asked[0].line}`"
         worked += f"{line} asks for a group that nothing forms, and is told that there is none. "
     wrap = "" if script.training.wraps else ", then wrap the model in `DistributedDataParallel`"
+    start, place_of_call = START_GROUP, "the script on every rank"
+    if evidence.facts.launcher == "python":
+        start = f"{start.removesuffix(')')}, rank=rank, world_size=world_size)"
+        place_of_call = "what every rank runs"
     return Hit(
         message=(
             f"{ranks(r.rank for r in guilty)} of {evidence.trace.world_size} never joined a process group{others}. "
             f"{worked}Without a group ranks know nothing of each other: each is a training run of its own."
         ),
-        hint=f"Call `{START_GROUP}` at the start of the script on every rank{wrap}.",
+        hint=f"Call `{start}` at the start of {place_of_call}{wrap}.",
         where=(*asked[:1], *place(steps)),
         ranks=tuple(r.rank for r in guilty),
         details={

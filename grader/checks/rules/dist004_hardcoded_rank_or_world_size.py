@@ -50,6 +50,7 @@ from grader.checks.source.collectives import INIT
 from grader.checks.source.early_ranks import asked_of_launcher, early_ranks
 from grader.checks.source.edits import Edits
 from grader.checks.source.literal_ranks import Literal, literals
+from grader.checks.source.own_ranks import START_ALL
 from grader.checks.source.script import Script
 from grader.checks.source.syntax_nodes import UNKNOWN
 from grader.checks.source.training_loops import SAMPLER
@@ -245,9 +246,9 @@ def _group(evidence: Evidence, started: int) -> Hit | None:
         names = listed([f"`{script.ranks.environment(n)}`" for n in read])
         told = f" {script.at(read[0])} reads {names}, which torchrun does not set."
     return Hit(
-        message=f"{started} ranks were started, but {at(sites[0], 'the script')} made a group of {listed(sizes)}: "
-        f"{ranks(other)} took part in a group that is not the launcher's, and knows nothing of the rest.{told}",
-        hint=_HINT,
+        message=f"{started} ranks were asked for, but {at(sites[0], 'the script')} made a group of {listed(sizes)}: "
+        f"{ranks(other)} took part in a group that is not the one of all, and knows nothing of the rest.{told}",
+        hint=START_ALL if evidence.facts.launcher == "python" else _HINT,
         where=(*lines(script, read), *places(sites)),
         ranks=tuple(other),
         details={"started": started, "group": sizes},

@@ -30,8 +30,9 @@ dist.init_process_group("gloo")
 ```
 
 ## How it is seen
-In the source, as advice; not of a script that starts its ranks itself, while no task says that a launcher will. In the
-run it is an error when the ranks never met, or when the port was taken, and the text names one.
+In the source, as advice; not of a script that starts its ranks itself, while no task says that a launcher will, and
+never where the task's launcher is `python`: there the script has to say where its ranks meet. In the run it is an error
+when the ranks never met, or when the port was taken, and the text names one.
 Reference: "Environment variable initialization",
 https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization.
 """

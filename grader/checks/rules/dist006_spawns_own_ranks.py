@@ -39,8 +39,9 @@ if __name__ == "__main__":
 
 ## How it is seen
 In the source, as a hint only, because nobody can see there how a script will be launched; `grader lint` without a task
-says it only of scripts that read a launcher's variables, too. In the run it is an error when a rank started by the
-launcher starts processes that form a group of their own. Reference:
+says it only of scripts that read a launcher's variables, too. Nothing is said where the task's launcher is `python`, as
+its scripts have to. In the run it is an error when a rank started by the launcher starts processes that form a group of
+their own. Reference:
 https://pytorch.org/docs/stable/elastic/run.html.
 """
 
@@ -84,6 +85,8 @@ def check_source(script: Script) -> Iterable[Hit]:
 
 def check_run(evidence: Evidence) -> Observation:
     """Flag ranks that start processes to do the training that they were started for."""
+    if evidence.facts.launcher == "python":
+        return verified("The script was started once, and starts its ranks itself, as this task asks.")
     spawning: list[tuple[RankTrace, Event]] = []
     for rank in evidence.trace.ranks:
         # A rank that is in a group or trains by itself may well start helpers.

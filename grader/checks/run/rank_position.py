@@ -43,6 +43,7 @@ class Fate(Enum):
     LOST = "lost the connection"
     FAILED = "failed"
     ENDED = "ended"
+    ABSENT = "never joined"
     UNKNOWN = "unknown"
 
 
@@ -95,6 +96,8 @@ class RankPosition:
             return f"{who}{later}lost the connection{line}"
         if self.fate is Fate.ENDED:
             return f"{who}had ended by itself (exit code 0)"
+        if self.fate is Fate.ABSENT:
+            return f"{who}never joined"
         if self.failure is not None:
             how = f"was ended by {self.failure.signal}" if self.failure.signal else _ended(self.failure)
             return f"{who}{'later ' if then else ''}{how}{line}"
@@ -124,6 +127,9 @@ def _stand(evidence: Evidence, record: RankRecord, failure: RankFailure | None) 
         fate, operation = Fate.WAITED if waiting.operation else Fate.WORKED, waiting.operation
         frames = tuple(f for f in waiting.frames if f.in_submission)
         frames = frames or ((waiting.site,) if waiting.site is not None else ())
+    elif evidence.record.launcher == "python" and evidence.trace.ranks[record.rank].start is None:
+        # The script starts its ranks itself, and has not started this one, or not as far as its group.
+        fate, operation, frames = Fate.ABSENT, "", ()
     else:
         ended = record.exit_code == 0 and not record.killed_by_judge
         fate, operation, frames = Fate.ENDED if ended else Fate.UNKNOWN, "", ()

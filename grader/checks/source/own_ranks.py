@@ -7,6 +7,10 @@ import ast
 from grader.checks.source.collectives import INIT
 from grader.checks.source.script import Script
 
+START_ALL = (
+    "Start as many ranks as the arguments say: `nprocs=args.num_gpus`, and `world_size=args.num_gpus`."
+)
+"""What to write where a script started fewer."""
 _OF_THE_LAUNCHER = (
     "RANK",
     "WORLD_SIZE",
@@ -25,8 +29,10 @@ def starts_of_ranks(script: Script) -> list[ast.Call]:
 
 
 def needs_no_launcher(script: Script) -> bool:
-    """Whether a script is plainly written for `python train.py`, and nobody said that a launcher will start it."""
-    return not script.launched and bool(starts_of_ranks(script)) and not _reads_launcher(script)
+    """Whether a script is for `python train.py`: its task says so, or nobody does and it is plainly so written."""
+    if script.launched is None:
+        return bool(starts_of_ranks(script)) and not _reads_launcher(script)
+    return not script.launched
 
 
 def _reads_launcher(script: Script) -> bool:

@@ -54,7 +54,8 @@ class Script:
     Attributes:
         submission: the files as handed in.
         syntax_errors: files that are not Python; then there are no trees.
-        launched: it will be started once per rank, as every task does; False where nobody has said so.
+        launched: a launcher starts it once per rank; False: it is started once, and starts its ranks; None: nobody
+            has said.
         trees: one per Python file. names, scopes, graph, values, ranks, conditions, owners, guards, training, networks,
             meshes, collectives, frameworks, sharding, reductions, updates, accumulations, accumulation_rounds,
             averaging, replicas: the questions one can ask, each in its own module.
@@ -65,7 +66,7 @@ class Script:
         submission: Submission,
         trees: tuple[Tree, ...],
         syntax_errors: tuple[SyntaxProblem, ...],
-        launched: bool = True,
+        launched: bool | None = True,
     ) -> None:
         self.submission = submission
         self.launched = launched
@@ -206,7 +207,7 @@ def _without_comment(line: str) -> str:
     return line if place < 0 else line[:place]
 
 
-def parse(submission: Submission, *, launched: bool = True) -> Script:
+def parse(submission: Submission, *, launched: bool | None = True) -> Script:
     """Parses all Python files of a submission; never raises, whatever is in them."""
     trees: list[Tree] = []
     problems: list[SyntaxProblem] = []

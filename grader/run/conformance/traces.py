@@ -48,6 +48,25 @@ SEARCH = """
     os.write(pipe, b'{"e":"step","t":0.1,"n":0}\\n')
 """
 
+OWN_RANKS = """
+    import os, sys
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def work(rank, world_size):
+        dist.init_process_group("gloo", rank=rank, world_size=world_size)
+        print("rank", rank)
+        dist.all_reduce(torch.ones(1))
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=sys.argv[3])
+        world_size = int(sys.argv[2])
+        mp.start_processes(work, args=(world_size,), nprocs=world_size, start_method=sys.argv[1])
+        print("both")
+    """
+
 
 class TraceConformance:
     """What the probe told, and the other launcher."""
@@ -78,6 +97,22 @@ class TraceConformance:
         # A forked rank still stands on the frames that led to it.
         assert keys == ("{False}" if launcher == "fork" else keys)
         assert (ran.record.ranks[0].foreign_lines, ran.record.ranks[0].gone_lines) == (1, 0)
+
+    @pytest.mark.parametrize("method", ["spawn", "fork"])
+    def test_ranks_that_a_script_starts_itself_are_seen_as_others_are(
+        self, run: RunScript, method: str
+    ) -> None:
+        arguments = (method, "{nproc}", "{master_port}")
+        ran = run(OWN_RANKS, probe=True, launcher="python", argv=arguments)
+        assert ran.record.ending is Ending.COMPLETED, ran.record.ending_reason
+        assert ran.exit_codes == [0, 0]
+        assert (ran.out(0), ran.out(1)) == ("rank 0\nboth\n", "rank 1\n")
+        for rank in ran.record.ranks:
+            lines = ran.workspace.trace(rank.rank).read_text().splitlines()
+            kinds = [json.loads(line.split("\t", 1)[1])["e"] for line in lines]
+            assert (kinds[0], kinds[-1]) == ("start", "end")
+            assert {"group", "collective"} <= set(kinds)
+            assert (rank.foreign_lines, rank.gone_lines) == (0, 0)
 
     def test_a_child_forked_by_hand_that_runs_to_the_end_tells_nothing(self, run: RunScript) -> None:
         ran = run("import os, torch\nif os.fork(): os.wait()\n", probe=True, nproc_per_node=1)

@@ -293,7 +293,7 @@ def test_a_group_of_another_size(tell: Any) -> None:
         r.fields["groups"][0] = replace(r.fields["groups"][0], world_size=1)
     look = story.observation("DIST004")
     assert look.state is FLAGGED
-    assert "2 ranks were started, but `train.py:5` made a group of 1" in look.hits[0].message
+    assert "2 ranks were asked for, but `train.py:5` made a group of 1" in look.hits[0].message
 
 
 def test_a_number_that_happens_to_fit_is_not_refuted(tell: Any) -> None:

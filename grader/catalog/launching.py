@@ -1,0 +1,38 @@
+"""What a task file says of how scripts are started, where no shape can tell that it is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from grader.catalog.problems import spelled
+from grader.catalog.toml_lines import Key
+from grader.launch.spec import IN_BRACES
+
+_ALONE = 'with `launcher = "python"` a script runs on one node; write 1, or let torchrun start the ranks.'
+_KNOWN = "{nproc}, {nnodes}, {node_rank}, {world_size}, {master_addr} and {master_port}"
+_BRACED = re.compile(r"\{\w*\}")
+
+
+def problems(raw: dict[str, Any]) -> list[tuple[Key, str]]:
+    """What is wrong with `[launch]` and the profiles: (key, what to write)."""
+    tables: dict[Key, Any] = {("launch",): raw.get("launch")}
+    profiles = raw.get("profiles")
+    tables |= (
+        {("profiles", name): table for name, table in profiles.items()} if isinstance(profiles, dict) else {}
+    )
+    launch = raw.get("launch")
+    alone = isinstance(launch, dict) and launch.get("launcher") == "python"
+    found: list[tuple[Key, str]] = []
+    for place, table in tables.items():
+        if not isinstance(table, dict):
+            continue
+        nnodes, key = table.get("nnodes"), (*place, "nnodes")
+        if alone and isinstance(nnodes, int) and nnodes > 1:
+            found.append((key, f"{spelled(key)}: {_ALONE}"))
+        key = (*place, "arguments")
+        arguments = table.get("arguments")
+        braced = _BRACED.findall("\n".join(map(str, arguments))) if isinstance(arguments, list) else []
+        strange = [one for one in braced if not IN_BRACES.fullmatch(one)]
+        found += [(key, f"{spelled(key)}: {one} stands for nothing; there are {_KNOWN}.") for one in strange]
+    return found
