@@ -248,26 +248,8 @@ class Pipeline:
                 ) from error
 
     def _facts(self, setting: Setting, submission: Submission) -> AttemptFacts:
-        return AttemptFacts(
-            attempt=new_attempt_name(submission),
-            task=setting.task.name,
-            task_version=setting.task.version,
-            profile=setting.profile.name,
-            nproc_per_node=setting.nproc_per_node,
-            nnodes=setting.nnodes,
-            runtime=self.runtime.name,
-            launcher=setting.launcher,
-            seed=setting.seed,
-            dataset=setting.dataset.name,
-            num_train=setting.dataset.num_train,
-            num_validation=setting.dataset.num_validation,
-            num_hidden=setting.dataset.num_hidden,
-            submission=submission,
-            timed=setting.timed,
-            on_cpu=setting.on_cpu,
-            arguments=setting.profile.arguments,
-            shims=() if setting.gpus_per_node else setting.profile.shims,
-        )
+        name = new_attempt_name(submission)
+        return AttemptFacts.planned(setting, name, submission, self.runtime.name)
 
     def _run(
         self, setting: Setting, facts: AttemptFacts, workspace: Workspace, on_progress: OnProgress

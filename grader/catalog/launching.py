@@ -1,13 +1,17 @@
-"""What a task file says of how scripts are started, where no shape can tell that it is wrong."""
+"""What a task file says of how scripts are started and how far they may go, beyond what its shape tells."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.catalog.problems import spelled
 from grader.catalog.toml_lines import Key
 from grader.launch.spec import IN_BRACES
+from grader.model.task import Limits
+
+if TYPE_CHECKING:
+    from grader.catalog.schema import LimitsTable, ProfileTable
 
 _ALONE = 'with `launcher = "python"` a script runs on one node; write 1, or let torchrun start the ranks.'
 _KNOWN = "{nproc}, {nnodes}, {node_rank}, {world_size}, {master_addr} and {master_port}"
@@ -36,3 +40,14 @@ def problems(raw: dict[str, Any]) -> list[tuple[Key, str]]:
         strange = [one for one in braced if not IN_BRACES.fullmatch(one)]
         found += [(key, f"{spelled(key)}: {one} stands for nothing; there are {_KNOWN}.") for one in strange]
     return found
+
+
+def limits_of(table: ProfileTable, common: LimitsTable) -> Limits:
+    """Limits of a run on a profile: its own, and what all have in common."""
+    own = table.limits
+    return Limits(
+        wall_s=own.wall_s or common.wall_s,
+        memory_bytes=(own.memory_mib or common.memory_mib) << 20,
+        output_bytes=(own.output_mib or common.output_mib) << 20,
+        log_bytes=(own.log_mib or common.log_mib) << 20,
+    )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from grader.catalog import data_table, expected_optimisation, metric_tables
 from grader.catalog.datasets import dataset_names
+from grader.catalog.launching import limits_of
 from grader.catalog.promised_submissions import promises_in, submissions_of
 from grader.catalog.rule_codes import known_codes
 from grader.catalog.task_files import task_files
@@ -24,12 +25,12 @@ from grader.errors import GraderError, TaskError, UsageError
 from grader.model.precondition import Precondition
 from grader.model.promise import PromisedSubmission
 from grader.model.syntax_tree import parse_text
-from grader.model.task import Artifact, Limits, Profile, Quoted, RubricItem, Task
+from grader.model.task import Artifact, Profile, Quoted, RubricItem, Task
 from grader.plugins.sources import COURSE_FOLDERS
 from grader.settings import tasks_dir
 
 if TYPE_CHECKING:
-    from grader.catalog.schema import LimitsTable, ProfileTable, TaskFile
+    from grader.catalog.schema import ProfileTable, TaskFile
 
 
 def find_tasks() -> tuple[str, ...]:
@@ -282,21 +283,11 @@ def _profile(name: str, table: ProfileTable, parsed: TaskFile) -> Profile:
         backend=table.backend,
         nproc_per_node=table.nproc_per_node or parsed.launch.nproc_per_node,
         nnodes=table.nnodes or parsed.launch.nnodes,
-        limits=_limits(table, parsed.limits),
+        limits=limits_of(table, parsed.limits),
         cores_per_rank=table.cores_per_rank or _CORES_PER_RANK[table.backend],
         datasets=tuple(table.datasets or ()),
         model_size=table.model_size or "",
         arguments=tuple(parsed.launch.arguments if table.arguments is None else table.arguments),
         shims=tuple(parsed.launch.shims),
         quoted=tuple(Quoted(q.figure, q.covers, q.source) for q in table.quoted),
-    )
-
-
-def _limits(table: ProfileTable, common: LimitsTable) -> Limits:
-    own = table.limits
-    return Limits(
-        wall_s=own.wall_s or common.wall_s,
-        memory_bytes=(own.memory_mib or common.memory_mib) << 20,
-        output_bytes=(own.output_mib or common.output_mib) << 20,
-        log_bytes=(own.log_mib or common.log_mib) << 20,
     )

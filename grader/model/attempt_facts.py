@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.model.run_options import Setting
 from grader.model.submission import Submission
 
 
@@ -42,6 +43,30 @@ class AttemptFacts:
     on_cpu: bool = False
     arguments: tuple[str, ...] = ()
     shims: tuple[str, ...] = ()
+
+    @classmethod
+    def planned(cls, setting: Setting, name: str, submission: Submission, runtime: str) -> AttemptFacts:
+        """An attempt of that name at a setting's task, which is about to be run."""
+        return cls(
+            attempt=name,
+            task=setting.task.name,
+            task_version=setting.task.version,
+            profile=setting.profile.name,
+            nproc_per_node=setting.nproc_per_node,
+            nnodes=setting.nnodes,
+            runtime=runtime,
+            launcher=setting.launcher,
+            seed=setting.seed,
+            dataset=setting.dataset.name,
+            num_train=setting.dataset.num_train,
+            num_validation=setting.dataset.num_validation,
+            num_hidden=setting.dataset.num_hidden,
+            submission=submission,
+            timed=setting.timed,
+            on_cpu=setting.on_cpu,
+            arguments=setting.profile.arguments,
+            shims=() if setting.gpus_per_node else setting.profile.shims,
+        )
 
     @property
     def world_size(self) -> int:
