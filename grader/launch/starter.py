@@ -12,7 +12,7 @@ import os
 import resource
 import socket
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from grader.launch.membership import ONLY_IF_NOBODY, Membership, telling_burials, telling_exits
 from grader.launch.rank import (
@@ -82,11 +82,13 @@ def _install(spec: LaunchSpec, membership: Membership, seed: int, key: SealKey) 
         output_dir=spec.output_dir,
         traced_steps=spec.traced_steps,
     )
-    os._exit = telling_exits(membership, os._exit)
+    system: Any = os
+    system._exit = telling_exits(membership, system._exit)
     # Hooks of the probe come around it: what they tell comes first.
     install_everywhere(here, membership.join, key=key.raw)
-    for popen in (multiprocessing.popen_fork.Popen, multiprocessing.popen_forkserver.Popen):
-        popen.poll = telling_burials(membership, popen.poll)  # type: ignore[method-assign]
+    popens: tuple[Any, ...] = (multiprocessing.popen_fork.Popen, multiprocessing.popen_forkserver.Popen)
+    for popen in popens:
+        popen.poll = telling_burials(membership, popen.poll)
 
 
 def _finish_nothing(error: BaseException | None) -> None:

@@ -69,7 +69,8 @@ class WaitingProcesses:
             self._calls.append((pid, ours))
         util: Any = multiprocessing.util
         util.spawnv_passfds = self._instead_of(util.spawnv_passfds)
-        multiprocessing.context.SpawnProcess._Popen = staticmethod(self._popen)  # type: ignore[attr-defined]
+        spawned: Any = multiprocessing.context.SpawnProcess
+        spawned._Popen = staticmethod(self._popen)
 
     def _popen(self, process: Any) -> Any:
         ours = (
