@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from grader.catalog.problems import spelled
 from grader.catalog.toml_lines import Key
-from grader.launch.spec import IN_BRACES
 from grader.model.task import Limits
 
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable
 
 _ALONE = 'with `launcher = "python"` a script runs on one node; write 1, or let torchrun start the ranks.'
-_KNOWN = "{nproc}, {nnodes}, {node_rank}, {world_size}, {master_addr} and {master_port}"
+_FILLED_IN = ("{nproc}", "{nnodes}", "{node_rank}", "{world_size}", "{master_addr}", "{master_port}")
+"""As `LaunchSpec` fills them in."""
 _BRACED = re.compile(r"\{\w*\}")
 
 
@@ -37,8 +37,11 @@ def problems(raw: dict[str, Any]) -> list[tuple[Key, str]]:
         key = (*place, "arguments")
         arguments = table.get("arguments")
         braced = _BRACED.findall("\n".join(map(str, arguments))) if isinstance(arguments, list) else []
-        strange = [one for one in braced if not IN_BRACES.fullmatch(one)]
-        found += [(key, f"{spelled(key)}: {one} stands for nothing; there are {_KNOWN}.") for one in strange]
+        strange = [one for one in braced if one not in _FILLED_IN]
+        found += [
+            (key, f"{spelled(key)}: {one} stands for nothing; there are {', '.join(_FILLED_IN)}.")
+            for one in strange
+        ]
     return found
 
 

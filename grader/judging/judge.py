@@ -19,7 +19,6 @@ from grader.evaluate.score import Score, score
 from grader.evaluate.timing import reference_notes
 from grader.judging.attempt import Attempt
 from grader.judging.stored_evidence import read_evidence
-from grader.launch.shims import SAID
 from grader.model.attempt_facts import AttemptFacts
 from grader.model.diagnosis import Diagnosis
 from grader.model.finding import Finding
@@ -29,6 +28,12 @@ from grader.model.run import UsedGpu
 from grader.model.start_command import start_command
 from grader.model.task import Task
 from grader.run.workspace import Workspace
+
+_SHIMS = {
+    "nccl-to-gloo": "`init_process_group` began gloo where the script asks for NCCL",
+    "batch-norm-on-cpu": "`SyncBatchNorm.convert_sync_batchnorm` left the network's `BatchNorm` layers as they are",
+}
+"""What each of `grader.launch.shims` did, as part of a sentence."""
 
 
 def regrade(workspace: Workspace, task: Task | None = None) -> Attempt:
@@ -158,7 +163,7 @@ def _notes(evidence: Evidence, task: Task) -> tuple[str, ...]:
         command = start_command(facts.launcher, task.entry_point, facts.arguments, *ranks)
         notes.append(f"Started as `{command}`.")
     if facts.shims:
-        done = "; ".join(SAID[name] for name in facts.shims)
+        done = "; ".join(_SHIMS[name] for name in facts.shims)
         notes.append(f"No GPU was there, and the task stands in for one ({', '.join(facts.shims)}): {done}.")
     if facts.on_cpu:
         notes.append(

@@ -55,11 +55,6 @@ _SHIMS: dict[str, Callable[[], None]] = {
     "nccl-to-gloo": _nccl_to_gloo,
     "batch-norm-on-cpu": _batch_norm_on_cpu,
 }
-SAID = {
-    "nccl-to-gloo": "`init_process_group` began gloo where the script asks for NCCL",
-    "batch-norm-on-cpu": "`SyncBatchNorm.convert_sync_batchnorm` left the network's `BatchNorm` layers as they are",
-}
-"""What each did, as part of a sentence."""
 
 
 def put_in_place(names: Iterable[str]) -> None:

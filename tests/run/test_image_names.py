@@ -109,5 +109,5 @@ def test_a_package_without_recipes_says_what_to_do(checkout: Path, tmp_path: Pat
         timeout=60,
     )
     assert done.returncode == 4
-    assert "from a checkout" in done.stderr
+    assert "Unset GRADER_CONTAINERS_DIR" in done.stderr
     assert "Traceback" not in done.stderr

@@ -262,7 +262,7 @@ def test_what_a_script_prints_does_not_make_a_good_run_look_bad() -> None:
     story = honest()
     story.failures[0] = Failure("OutOfMemoryError", "CUDA out of memory", (frame(3),))
     story.logs = (("", "Address already in use"), ("", ""))
-    assert diagnose(story.evidence()) is None
+    assert diagnose(story.evidence()) == (None, ())
 
 
 def test_memory_that_grows_with_the_steps_is_named() -> None:
