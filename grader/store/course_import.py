@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import update
 
@@ -19,6 +19,7 @@ from grader.checks.rule import load_rules
 from grader.errors import TaskError, UsageError
 from grader.model.course import Course, CourseItem
 from grader.model.task import Profile, Task
+from grader.store.clock import now
 from grader.store.courses import TaskTerms, add_course, courses, set_task, tasks_of
 from grader.store.database import Store
 from grader.store.events import audit
@@ -115,7 +116,7 @@ def take_course(
     course = found.course if name is None else replace(found.course, name=name)
     there = next((one for one in courses(store) if one.name == course.name), None)
     if there is None:
-        begins_at = begins_at or datetime.now(UTC)
+        begins_at = begins_at or _now(store)
         made = import_course(store, files, course, begins_at=begins_at, source=found.told, actor_id=actor_id)
         return TakenCourse(made, course.name, new=True, set=tuple(item.task for item in course.items))
     if there.source is None:
@@ -123,6 +124,11 @@ def take_course(
             f"There is a course named {course.name} that came from nowhere else; hold this one under another name."
         )
     return _update(store, files, there.id, course, found.told, actor_id)
+
+
+def _now(store: Store) -> datetime:
+    with store.read() as connection:
+        return now(connection)
 
 
 def import_course(

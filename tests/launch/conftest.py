@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,11 +46,13 @@ def warm_parent() -> Iterator[ForkServerClient]:
 
 
 @pytest.fixture
-def launch(warm_parent: ForkServerClient, tmp_path: Path) -> Launch:
+def launch(warm_parent: ForkServerClient) -> Iterator[Launch]:
     """`launch(script, nproc_per_node=…, silence_s=…, …)` with any field of `LaunchSpec`."""
+    folders_made = ExitStack()
 
     def run(script: str, **options: Any) -> Launched:
-        folder = tmp_path / f"launch{len(list(tmp_path.glob('launch*')))}"
+        # Short as the runtime's: paths of sockets, which `multiprocessing` makes in there, have at most 107 bytes.
+        folder = Path(folders_made.enter_context(tempfile.TemporaryDirectory(prefix="launch-")))
         for name in ("submission", "data", "output", "scratch", "record"):
             (folder / name).mkdir(parents=True)
         (folder / "submission" / "train.py").write_text(textwrap.dedent(script))
@@ -67,4 +71,5 @@ def launch(warm_parent: ForkServerClient, tmp_path: Path) -> Launch:
         warm_parent.run(LaunchSpec(**fields), fields["wall_s"] + 12, lambda event: None)
         return Launched(read_record(folder / "record" / "record.json"), folder)
 
-    return run
+    with folders_made:
+        yield run
