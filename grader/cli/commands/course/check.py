@@ -16,6 +16,7 @@ from grader.cli.jobs import add_jobs_argument
 from grader.cli.on_cpu import add_on_cpu_argument
 
 if TYPE_CHECKING:
+    from grader.model.verify_case import VerifyCase
     from grader.promises.course_proof import Proof
 
 NAME = "check"
@@ -117,14 +118,14 @@ def _write_page(proof: Proof, folder: Path) -> None:
     from grader.files import write_whole
     from grader.report.course_page import PageRow, course_page
 
-    def report(runtime: str, task: str, submission: str) -> str:
-        name = str(Path(submission).with_suffix("")).replace("/", "-")
-        found = folder.glob(f"{runtime}-*/*-{task}-{name}/report.html")
+    def report(runtime: str, case: VerifyCase) -> str:
+        name = str(Path(case.submission).with_suffix("")).replace("/", "-")
+        # What was judged once more in containers lies in a folder of its own, beside what was judged before.
+        place = f"*-*/{case.runtime}" if case.runtime else f"{runtime}-*"
+        found = folder.glob(f"{place}/*-{case.task}-{name}/report.html")
         return next((path.relative_to(folder).as_posix() for path in found), "")
 
-    rows = [
-        PageRow(runtime, case, report(runtime, case.task, case.submission)) for runtime, case in proof.cases
-    ]
+    rows = [PageRow(case.runtime or runtime, case, report(runtime, case)) for runtime, case in proof.cases]
     page = course_page(proof.course, rows, (*proof.problems, *proof.unproved))
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "index.html", page)
