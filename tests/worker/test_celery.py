@@ -166,7 +166,7 @@ def test_what_we_could_not_judge_is_a_failed_task(site: Site, redis: Redis) -> N
         rig.relay()
         rig.hand_in()
         failed = wait_until(lambda: [one for one in heard if one["type"] == "task-failed"], "a failed task")
-    assert "handed in for 000000000000" in failed[0]["exception"]
+    assert "version 000000000000 is wanted" in failed[0]["exception"]
 
 
 def test_a_message_of_another_need_is_sent_again(site: Site, redis: Redis) -> None:
