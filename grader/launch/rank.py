@@ -160,8 +160,12 @@ def settle(spec: LaunchSpec, environment: dict[str, str], seed: int) -> None:
 
 
 def answer_with_stacks(descriptor: int) -> None:
-    """Write the stacks of all threads there whenever the supervisor asks for them."""
-    faulthandler.register(STACK_SIGNAL, file=descriptor, all_threads=True, chain=False)
+    """Write the main thread's stack there whenever the supervisor asks for it.
+
+    Of that one only: the signal may come while another thread runs Python, whose frames change while they are walked;
+    the rank would die of it.
+    """
+    faulthandler.register(STACK_SIGNAL, file=descriptor, all_threads=False, chain=False)
 
 
 def _keep_only(places: dict[int, int]) -> None:

@@ -23,7 +23,7 @@ _LONGEST_DUMP_BYTES = 1 << 18
 _LAUNCH_FOLDER = str(Path(__file__).resolve().parent) + os.sep
 _PROBE_FOLDER = str(Path(__file__).resolve().parent.parent / "probe") + os.sep
 
-_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+")
+_DUMP = "(most recent call first):"
 # No file has a line of ten digits, and Python makes no number of thousands of them.
 _FRAME = re.compile(r'  File "(?P<path>.*)", line (?P<line>\d{1,9}) in (?P<function>.*)', re.DOTALL)
 
@@ -75,8 +75,8 @@ class Stack:
     """One dump.
 
     Attributes:
-        text: all threads as written.
-        frames: the main thread, innermost first, without frames of the launcher and the probe.
+        text: as written.
+        frames: innermost first, without frames of the launcher and the probe.
     """
 
     text: str
@@ -105,7 +105,7 @@ class StackFile:
         """The dump that was requested last, None where none came."""
         raw = os.pread(self.file, min(self.size_bytes, _LONGEST_DUMP_BYTES), self._read_bytes)
         text = raw.decode("utf-8", errors="replace")
-        frames = main_thread(text)
+        frames = frames_of(text)
         return Stack(text, frames) if frames else None
 
     def close(self) -> None:
@@ -113,17 +113,13 @@ class StackFile:
         os.close(self.file)
 
 
-def main_thread(text: str) -> tuple[StackFrame, ...]:
-    """Frames of the main thread in a dump of all threads, innermost first; () where there are none.
-
-    `faulthandler` walks threads from the newest to the oldest, so the main thread stands last.
-    """
-    frames: list[StackFrame] = []
-    for line in text.splitlines():
-        if _THREAD.match(line):
-            frames = []
-        elif (match := _FRAME.fullmatch(line)) is not None:
-            frames.append(StackFrame(match["path"], int(match["line"]), match["function"]))
+def frames_of(text: str) -> tuple[StackFrame, ...]:
+    """Frames of the last dump in a text, innermost first; () where there are none."""
+    frames = [
+        StackFrame(match["path"], int(match["line"]), match["function"])
+        for line in text.rpartition(_DUMP)[2].splitlines()
+        if (match := _FRAME.fullmatch(line)) is not None
+    ]
     # The launcher called the script, the probe stands between the script and what it called: neither is the learner's.
     outermost = next(
         (i for i, frame in enumerate(frames) if frame.path.startswith(_LAUNCH_FOLDER)), len(frames)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.launch.failure import last_words
-from grader.launch.stacks import main_thread
+from grader.launch.stacks import frames_of
 
 PREFIXED = """\
 [rank1]: Traceback (most recent call last):
@@ -92,5 +92,5 @@ def test_a_line_number_of_thousands_of_digits_is_none() -> None:
     assert words is not None
     assert (words.type, words.frames) == ("ValueError", ())
     assert (
-        main_thread(f'Thread 0x01 (most recent call first):\n  File "x.py", line {"9" * 5000} in f\n') == ()
+        frames_of(f'Stack (most recent call first):\n  File "x.py", line {"9" * 5000} in f\n') == ()
     )

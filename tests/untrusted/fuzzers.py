@@ -28,7 +28,7 @@ from grader.evaluate.weight_files import load_tensors
 from grader.launch.failure import last_words
 from grader.launch.flight_records import read_answer, read_groups, stuck, tell, write_groups
 from grader.launch.progress import _epoch, _loss
-from grader.launch.stacks import main_thread, operation
+from grader.launch.stacks import frames_of, operation
 from grader.launch.streams import Capture, _says_only_that_it_waits, safe_text
 from grader.model.submission import SourceFile, Submission
 from grader.notebooks.handed_in import _scripts as notebook_scripts
@@ -169,8 +169,8 @@ _WORDS = st.lists(
                 b"\0",
             ),
             *(
-                b"Thread 0x1 (most recent call first):\n",
-                b"Current thread 0x2",
+                b"Stack (most recent call first):\n",
+                b'  File "train.py", line 3 in ',
                 b'"e":"step"',
                 b'"loss":',
                 b"1e999,",
@@ -253,7 +253,7 @@ def _printed(data: bytes) -> None:
 
 
 def _stack(data: bytes) -> None:
-    frames = main_thread(data.decode("utf-8", "replace"))
+    frames = frames_of(data.decode("utf-8", "replace"))
     operation(frames, "/nowhere")
 
 

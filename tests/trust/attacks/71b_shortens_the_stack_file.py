@@ -14,7 +14,7 @@ import threading
 def breathe(descriptor):
     """Long, short, long, short."""
     while True:
-        os.write(descriptor, b"Thread 0x1 (most recent call first):\n" * 5000)
+        os.write(descriptor, b"Stack (most recent call first):\n" * 5000)
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
 
