@@ -234,8 +234,8 @@ def _containers() -> Iterator[Checkup]:
 
 
 def _data() -> Iterator[Checkup]:
-    from grader.catalog import own_datasets
-    from grader.catalog.datasets import data_command, dataset_names, prepared
+    from grader.catalog.data import own_datasets
+    from grader.catalog.data.datasets import data_command, dataset_names, prepared
     from grader.catalog.tasks import tasks_with_own_data
 
     sets = {name: (prepared(name), data_command(name)) for name in dataset_names()}

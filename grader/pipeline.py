@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
 from grader.catalog.kept_tasks import keep_task
 from grader.checks.diagnosis import load_explanations
 from grader.checks.limited_reading import BEFORE_RUN, problem_within

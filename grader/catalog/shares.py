@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from grader.catalog.data_versions import SEED
+from grader.catalog.data.versions import SEED
 from grader.errors import UsageError
 
 _HIDDEN, _VALIDATION = 0.1, 0.2

@@ -8,7 +8,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from grader.catalog import data_table, expected_optimisation, launching, metric_tables
+from grader.catalog import expected_optimisation, launching, metric_tables
+from grader.catalog.data import data_table
 from grader.catalog.problems import Problem, close_to, not_toml, shaped, spelled
 from grader.catalog.schema import TaskFile
 from grader.catalog.toml_lines import Key, line_of, lines_of

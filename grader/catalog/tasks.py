@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.catalog import data_table, expected_optimisation, metric_tables
-from grader.catalog.datasets import dataset_names
+from grader.catalog import expected_optimisation, metric_tables
+from grader.catalog.data import data_table
+from grader.catalog.data.datasets import dataset_names
 from grader.catalog.launching import limits_of
 from grader.catalog.promised_submissions import promises_in, submissions_of
 from grader.catalog.rule_codes import known_codes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
 from grader.catalog.kept_tasks import changed_files, load_kept, tasks_folder
 from grader.catalog.tasks import load_task
 from grader.errors import TaskError, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
 from grader.catalog.promised_submissions import submissions_of
 from grader.catalog.tasks import load_task
 from grader.errors import TaskError

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from grader.catalog.course_file import load_course
-from grader.catalog.datasets import dataset_names, prepare, prepared
+from grader.catalog.data.datasets import dataset_names, prepare, prepared
 from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError, UsageError
 from grader.model.course import CourseItem

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
-from grader.catalog.data_transfer import OfferedData
+from grader.catalog.data.transfer import OfferedData
 from grader.errors import InfraError
 from grader.model.submission import Submission
 from grader.store.attempt_endings import AttemptEnding, StoredFile
@@ -79,7 +79,7 @@ class Coordinator(Protocol):
         """
 
     def data_piece(self, claimed: Claimed, number: int, offset: int) -> bytes:
-        """A piece of a file of that data; see `grader.catalog.data_transfer.data_piece`.
+        """A piece of a file of that data; see `grader.catalog.data.transfer.data_piece`.
 
         Raises:
             AttemptLeaseLostError: where that can be told.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from grader.catalog.data_transfer import OfferedData
+from grader.catalog.data.transfer import OfferedData
 from grader.model.submission import Submission
 from grader.settings.schema import Settings
 from grader.store import (

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.catalog.data_transfer import take_data
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
+from grader.catalog.data.transfer import take_data
 from grader.catalog.kept_tasks import load_kept, tasks_folder, unpack_task
 from grader.catalog.tasks import load_task
 from grader.errors import InfraError, UsageError

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
 from grader.catalog.tasks import find_tasks, load_task
 from grader.errors import GraderError, UsageError
 from grader.model.task import Task

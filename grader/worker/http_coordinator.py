@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx
 import structlog
 
-from grader.catalog.data_transfer import OfferedData
+from grader.catalog.data.transfer import OfferedData
 from grader.errors import InfraError, UsageError
 from grader.http.connection import is_hopeless, reason_of, retry_after, worker_connection
 from grader.json_reader import read_value

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.own_datasets import prepare
+from grader.catalog.data.own_datasets import prepare
 from grader.catalog.tasks import load_task
 from grader.cli.printing import print_calibration
 from grader.judging.attempt import Attempt

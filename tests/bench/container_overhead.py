@@ -17,7 +17,7 @@ from typing import Any
 import docker
 from docker import DockerClient
 
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
 from grader.catalog.tasks import load_task, reference
 from grader.model.dataset import PreparedDataset
 from grader.model.run_options import Options

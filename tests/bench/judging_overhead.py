@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from grader.catalog.datasets import find_dataset
+from grader.catalog.data.datasets import find_dataset
 from grader.catalog.tasks import load_task, reference
 from grader.model.run_options import Options
 from grader.pipeline import Pipeline

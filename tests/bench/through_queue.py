@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from grader.catalog.datasets import prepare
+from grader.catalog.data.datasets import prepare
 from grader.settings import settings
 from grader.store.tables.attempt import AttemptState
 from tests.bench.container_overhead import TRIVIAL

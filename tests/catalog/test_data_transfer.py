@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog import data_transfer
-from grader.catalog.data_transfer import OfferedData, data_piece, offered_data, take_data
-from grader.catalog.datasets import find_dataset, prepare, prepared
+from grader.catalog.data import transfer
+from grader.catalog.data.datasets import find_dataset, prepare, prepared
+from grader.catalog.data.transfer import OfferedData, data_piece, offered_data, take_data
 from grader.catalog.tasks import load_task
 from grader.errors import InfraError, UsageError
 from grader.settings import settings
@@ -57,7 +57,7 @@ def asking(
 def test_a_version_is_taken_piece_by_piece(
     host: Host, offered: OfferedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_transfer, "PIECE_BYTES", 100_000)
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 100_000)
     with pytest.raises(UsageError):
         data_piece(offered, 99, 0)
     host("here")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.catalog.datasets import find_dataset, prepare, prepared
-from grader.catalog.sources import enlarge
+from grader.catalog.data.datasets import find_dataset, prepare, prepared
+from grader.catalog.data.image_sources import enlarge
 from grader.catalog.tasks import load_task
 from grader.errors import InfraError, TaskError, UsageError
 from grader.idx import images_bytes, labels_bytes, read_split
@@ -141,7 +141,7 @@ def test_leftovers_of_an_interrupted_run_are_swept(home: Path) -> None:
 
 
 def test_two_processes_at_once(home: Path) -> None:
-    code = "from grader.catalog.datasets import prepare; print(prepare('digits').version)"
+    code = "from grader.catalog.data.datasets import prepare; print(prepare('digits').version)"
     environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
     started = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.catalog.datasets import find_dataset
-from grader.catalog.own_datasets import prepare, prepared
+from grader.catalog.data.datasets import find_dataset
+from grader.catalog.data.own_datasets import prepare, prepared
 from grader.catalog.tasks import load_task
 from grader.errors import TaskError, UsageError
 from grader.model.dataset import PreparedDataset

@@ -193,7 +193,7 @@ def test_whatever_the_pipeline_imports_itself_either_runs_or_only_judges() -> No
     imported = package_files.imported_by(PACKAGE / "pipeline.py") - running_files()
     assert {path.relative_to(PACKAGE).as_posix() for path in imported} == {
         # The submission's text and the data set's version are in the key themselves.
-        "catalog/datasets.py",
+        "catalog/data/datasets.py",
         "catalog/kept_tasks.py",
         "checks/limited_reading.py",
         "checks/diagnosis.py",

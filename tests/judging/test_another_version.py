@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader import cli
-from grader.catalog.datasets import prepare
+from grader.catalog.data.datasets import prepare
 from grader.catalog.kept_tasks import keep_task
 from grader.catalog.tasks import load_task
 from grader.errors import UsageError

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from grader.catalog.data_transfer import OfferedData, take_data
-from grader.catalog.datasets import prepare
+from grader.catalog.data.datasets import prepare
+from grader.catalog.data.transfer import OfferedData, take_data
 from grader.catalog.kept_tasks import unpack_task
 from grader.catalog.tasks import load_task
 from grader.json_reader import read_value

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.datasets import prepare
+from grader.catalog.data.datasets import prepare
 from grader.settings import settings
 from tests.ports import free_port
 from tests.store.conftest import Server, server  # noqa: F401 - a fixture

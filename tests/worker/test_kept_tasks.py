@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.catalog.data_versions import read_manifest
-from grader.catalog.datasets import prepare
+from grader.catalog.data.datasets import prepare
+from grader.catalog.data.versions import read_manifest
 from grader.catalog.tasks import load_task
 from grader.idx import images_bytes, labels_bytes
 from grader.model.grade import Verdict

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prepare one data set, or list all."""
-    from grader.catalog import own_datasets
-    from grader.catalog.datasets import data_command, dataset_names, prepared
+    from grader.catalog.data import own_datasets
+    from grader.catalog.data.datasets import data_command, dataset_names, prepared
     from grader.catalog.tasks import tasks_with_own_data
     from grader.cli.printing import print_datasets
     from grader.errors import EXIT_ACCEPTED, UsageError
@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _prepare(name: str, source: Path | None) -> PreparedDataset:
-    from grader.catalog import own_datasets
-    from grader.catalog.datasets import dataset_names, prepare
+    from grader.catalog.data import own_datasets
+    from grader.catalog.data.datasets import dataset_names, prepare
     from grader.catalog.tasks import find_tasks, load_task, tasks_with_own_data
     from grader.errors import UsageError
 

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from grader.catalog.data_transfer import OfferedData, data_piece, offered_data
+from grader.catalog.data.transfer import OfferedData, data_piece, offered_data
 from grader.model.grade import SCHEMA, Verdict
 from grader.report.json_report import from_json
 from grader.store import attempt_endings, claims, events, queue, submissions

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from grader.catalog.datasets import prepared
+from grader.catalog.data.datasets import prepared
 from grader.idx import read_split
 
 EVALUATE = Path(__file__).parent.parent / "evaluate.py"

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the archive, and say what to set on the platform."""
     from grader.autograders.gradescope import profile_there, write_archive
-    from grader.catalog.own_datasets import needs_source
+    from grader.catalog.data.own_datasets import needs_source
     from grader.catalog.tasks import load_task
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.catalog.data_versions import SEED
+from grader.catalog.data.versions import SEED
 from grader.errors import InfraError, UsageError
 from grader.idx import images_bytes, labels_bytes
 
@@ -101,7 +101,7 @@ def taken_from(source: Path) -> Splits:
     Raises:
         UsageError: nothing there can be read, or it is damaged or too little.
     """
-    from grader.catalog.image_files import read_images
+    from grader.catalog.data.image_files import read_images
 
     found = read_images(source)
     everything = Samples(*found.train)

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grader.catalog.data_versions import (
+from grader.catalog.data.versions import (
     SEED,
     SIDES,
     Manifest,
@@ -39,7 +39,7 @@ WALL_S = 3600.0
 VALIDATION = "validation"
 """Folder of the visible side that is laid out as the hidden side is, for scripts to validate on."""
 _SPLITS = ("train", "validation", "hidden")
-_ROOT = Path(__file__).resolve().parent.parent.parent
+_ROOT = Path(__file__).resolve().parents[3]
 _DOWNLOAD_S = 60.0
 
 
@@ -110,7 +110,7 @@ def _make(task: Task, own: OwnData, source: Path | None, root: Path, made: Path)
     if _is_kind(own):
         if given is None:
             raise UsageError(f"The data of {task.name} is taken from what you give: {own_command(task)}")
-        kind = importlib.import_module(f"grader.catalog.data_kinds.{own.prepare}")
+        kind = importlib.import_module(f"grader.catalog.data.kinds.{own.prepare}")
         answer: dict[str, Any] = {"counts": kind.prepare(out, given.resolve()), "inputs": []}
     else:
         answer = _run(task, own, out, given)
@@ -220,9 +220,7 @@ def _run(task: Task, own: OwnData, out: Path, source: Path | None) -> dict[str, 
         "seed": SEED,
     }
     # Isolated from the caller's folder: only our own package is put on the path.
-    start = (
-        f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from grader.catalog.preparation import main; main()"
-    )
+    start = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from grader.catalog.data.preparation import main; main()"
     answer = out.parent / "answer.json"
     # What the script prints is progress, for whoever waits.
     with subprocess.Popen(

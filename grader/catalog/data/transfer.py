@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from grader.catalog.course_archive import checked_path
-from grader.catalog.data_versions import (
+from grader.catalog.data.datasets import prepared_manifest
+from grader.catalog.data.versions import (
     SIDES,
     Manifest,
     data_root,
@@ -21,7 +22,6 @@ from grader.catalog.data_versions import (
     read_manifest,
     version_of,
 )
-from grader.catalog.datasets import prepared_manifest
 from grader.errors import InfraError, UsageError
 from grader.model.dataset import PreparedDataset
 from grader.model.task import Profile, Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.catalog.sources import taken_from, write_splits
+from grader.catalog.data.image_sources import taken_from, write_splits
 
 
 def prepare(out: Path, source: Path) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Data sets on this machine, found by name: those that everybody knows, and those that tasks bring along.
 
-Knows how each comes to this machine; how a prepared version is kept is `data_versions`'.
+Knows how each comes to this machine; how a prepared version is kept is `versions`'.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.catalog import own_datasets
-from grader.catalog.data_versions import (
+from grader.catalog.data import own_datasets
+from grader.catalog.data.versions import (
     SEED,
     Manifest,
     data_root,
@@ -25,7 +25,7 @@ from grader.model.dataset import PreparedDataset
 from grader.model.task import Profile, Task
 
 if TYPE_CHECKING:
-    from grader.catalog.sources import Splits
+    from grader.catalog.data.image_sources import Splits
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def prepare(name: str, source: Path | None = None) -> PreparedDataset:
 
     Args:
         name: one of `dataset_names()`.
-        source: folder or file to take it from, see `sources.taken_from`; None: embedded or downloaded.
+        source: folder or file to take it from, see `image_sources.taken_from`; None: embedded or downloaded.
 
     Raises:
         UsageError: unknown name, a source is needed and was not given, or the source is not usable.
@@ -139,15 +139,17 @@ def prepare(name: str, source: Path | None = None) -> PreparedDataset:
 
 
 def _splits(name: str, source: Path | None, root: Path) -> Splits:
-    from grader.catalog import sources
+    from grader.catalog.data import image_sources
 
     if source is not None:
-        return sources.as_fashion_mnist(sources.taken_from(source), source)
-    return sources.digits() if _KINDS[name].embedded else sources.download(root / "downloads" / name)
+        return image_sources.as_fashion_mnist(image_sources.taken_from(source), source)
+    return (
+        image_sources.digits() if _KINDS[name].embedded else image_sources.download(root / "downloads" / name)
+    )
 
 
 def _make(root: Path, made: Path, path: Path, name: str, splits: Splits) -> PreparedDataset:
-    from grader.catalog.sources import write_splits
+    from grader.catalog.data.image_sources import write_splits
 
     draft = Manifest(
         schema=1,
