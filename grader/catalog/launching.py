@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from grader.catalog.problems import spelled
 from grader.catalog.toml_lines import Key
+from grader.launch.arguments import PLACEHOLDERS, unknown_placeholders
 from grader.model.task import Limits
 
 if TYPE_CHECKING:
     from grader.catalog.schema import LimitsTable, ProfileTable
 
 _ALONE = 'with `launcher = "python"` a script runs on one node; write 1, or let torchrun start the ranks.'
-_FILLED_IN = ("{nproc}", "{nnodes}", "{node_rank}", "{world_size}", "{master_addr}", "{master_port}")
-"""As `LaunchSpec` fills them in."""
-_BRACED = re.compile(r"\{\w*\}")
 
 
 def problems(raw: dict[str, Any]) -> list[tuple[Key, str]]:
@@ -36,10 +33,9 @@ def problems(raw: dict[str, Any]) -> list[tuple[Key, str]]:
             found.append((key, f"{spelled(key)}: {_ALONE}"))
         key = (*place, "arguments")
         arguments = table.get("arguments")
-        braced = _BRACED.findall("\n".join(map(str, arguments))) if isinstance(arguments, list) else []
-        strange = [one for one in braced if one not in _FILLED_IN]
+        strange = unknown_placeholders("\n".join(map(str, arguments))) if isinstance(arguments, list) else []
         found += [
-            (key, f"{spelled(key)}: {one} stands for nothing; there are {', '.join(_FILLED_IN)}.")
+            (key, f"{spelled(key)}: {one} stands for nothing; there are {', '.join(PLACEHOLDERS)}.")
             for one in strange
         ]
     return found

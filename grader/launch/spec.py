@@ -6,11 +6,10 @@ Nothing in it is secret: what seals the run's trace is drawn by the supervisor i
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass
 
-IN_BRACES = re.compile(r"\{(?:nproc|nnodes|node_rank|world_size|master_addr|master_port)\}")
-"""What may stand in an argument of a script for a number or an address that the run has."""
+from grader.launch.arguments import fill_in
+
 MOST_TRACE_BYTES = 256 << 20
 """Of all ranks together: in memory they take eight times as much, and a core reads ten million bytes in a second."""
 
@@ -107,7 +106,7 @@ class LaunchSpec:
         return rank - self.ranks.start
 
     def arguments(self, master_port: int | str) -> tuple[str, ...]:
-        """`argv` with what `IN_BRACES` finds filled in."""
+        """`argv` with placeholders filled in."""
         values = {
             "{nproc}": self.nproc_per_node,
             "{nnodes}": self.nnodes,
@@ -116,7 +115,7 @@ class LaunchSpec:
             "{master_addr}": self.master_addr,
             "{master_port}": master_port,
         }
-        return tuple(IN_BRACES.sub(lambda found: str(values[found[0]]), text) for text in self.argv)
+        return tuple(fill_in(text, values) for text in self.argv)
 
     def name(self, rank: int) -> str:
         """A rank in a sentence; with its node where there are several."""

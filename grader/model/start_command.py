@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from grader.launch.arguments import fill_in
+
 
 def start_command(
     launcher: str, entry_point: str, arguments: Sequence[str], nproc_per_node: int | None, nnodes: int = 1
@@ -22,12 +24,10 @@ def start_command(
     known = {"{nproc}": ranks, "{nnodes}": str(nnodes), "{world_size}": world}
     if nnodes == 1:
         known |= {"{node_rank}": "0", "{master_addr}": "127.0.0.1"}
-    filled = []
-    for argument in arguments:
-        text = argument
-        for name, value in known.items():
-            text = text.replace(name, value)
-        filled.append(shlex.quote(text) if "{" not in text else text)
+    filled = [
+        shlex.quote(text) if "{" not in text else text
+        for text in (fill_in(argument, known) for argument in arguments)
+    ]
     if launcher == "python":
         return " ".join(("python", entry_point, *filled))
     nodes = (f"--nnodes={nnodes}",) if nnodes > 1 else ()

@@ -55,7 +55,7 @@ class _Pool:
                 continue
             finally:
                 self._give_back(reader)
-        raise RuntimeError("no reader starts on this machine")
+        raise BusyError("readers end as soon as they begin")
 
     def forget(self) -> None:
         """What is idle knows other modules or settings than are wanted now, or nobody wants anything any more."""
