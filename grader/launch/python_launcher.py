@@ -112,7 +112,9 @@ class PythonLauncher:
         for number, gone_s in list(self._gone_s.items()):
             rank = self._ranks[number]
             code = self._said.get(rank.pid)
-            if code is not None or now_s - gone_s > _BURIED_S:
+            # Whoever was told to end was told so by somebody who saw another one fail, which is yet to be heard of.
+            known = code is not None and (not self._was_told_to_end(rank) or self._failed_beside(rank))
+            if known or now_s - gone_s > _BURIED_S:
                 del self._gone_s[number]
                 # Who was killed cannot say so.
                 self._end(rank, -signal.SIGKILL if code is None else code, gone_s)
@@ -136,7 +138,9 @@ class PythonLauncher:
         """Settle how those ended that nobody has told of, and what the first process's own end means."""
         self.serve(now_s, {})
         self._calls.close()
-        for rank in sorted(self._ranks, key=lambda rank: self._gone_s.get(rank.rank, now_s)):
+        for rank in sorted(
+            self._ranks, key=lambda rank: (self._was_told_to_end(rank), self._gone_s.get(rank.rank, now_s))
+        ):
             if rank.rank in self._joined and rank.alive:
                 code = self._said.get(rank.pid, -signal.SIGKILL)
                 self._end(rank, code, self._gone_s.get(rank.rank, now_s))
@@ -207,11 +211,17 @@ class PythonLauncher:
         self._refused += ". Start each rank once, as many as the script's arguments say."
 
     def _end(self, rank: RankProcess, exit_code: int, now_s: float) -> None:
-        another_failed = any(other.exit_code for other in self._ranks if other is not rank)
+        another_failed = self._failed_beside(rank)
         rank.ended(exit_code, now_s)
         if exit_code == -signal.SIGTERM and another_failed:
             # `mp.spawn` ends the others when one fails, as the judge does in its own launcher.
             rank.killed_by_judge = True
+
+    def _was_told_to_end(self, rank: RankProcess) -> bool:
+        return self._said.get(rank.pid) == -signal.SIGTERM
+
+    def _failed_beside(self, rank: RankProcess) -> bool:
+        return any(other.exit_code for other in self._ranks if other is not rank)
 
 
 def _ended(handle: int) -> bool:
