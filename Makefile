@@ -37,7 +37,7 @@ serve: setup
 # The inner ring needs no container, no browser and no training of many seconds, but for one run of each verdict; the
 # promises of all tasks are judged again from evidence that real runs left. The outer ring is all the rest.
 INNER = "not slow and not browser and not gpu"
-OUTER = "slow or browser"
+OUTER = "(slow or browser) and not further"
 # What measures how soon something ends, looks whether anything is left behind, or brings up the whole service, runs last
 # and in two rows only, one of which is the attacks: half of their time is waiting. Everything else runs side by side
 # first. There one file mostly waits for processes of its own, so there is a worker more than cores.
@@ -51,10 +51,12 @@ PYTEST = $(BIN)/python -m tests.twice
 test: $(VENV)/.installed-dev
 	$(PYTEST) -m $(INNER) $(BESIDE)
 
-# Both halves always run, and the second one's last line is the last said.
+# All parts always run. The last one is what shows once more what was shown, on a machine that has time for it.
 test-all: test
 	@$(PYTEST) --durations=20 -m $(OUTER) $(BESIDE) $(addprefix --ignore=,$(ALONE)); beside=$$?; \
-	$(PYTEST) --durations=20 -m $(OUTER) -n 2 $(ROWS) $(ALONE); code=$$?; [ $$beside -eq 0 ] || exit $$beside; exit $$code
+	$(PYTEST) --durations=20 -m $(OUTER) -n 2 $(ROWS) $(ALONE); alone=$$?; \
+	$(PYTEST) -m further tests/acceptance; code=$$?; [ $$beside -eq 0 ] || exit $$beside; [ $$alone -eq 0 ] || exit $$alone; \
+	exit $$code
 
 # For a machine with at least one GPU, alone on it; about twenty minutes. What it keeps is what other machines test with.
 RECORDINGS ?= build/gpu

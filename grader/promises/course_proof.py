@@ -145,7 +145,7 @@ def prove(
             cases += [(CONTAINERS, case) for case in extra]
         skeletons += side_by_side(
             [tasks[name] for name in names],
-            partial(_skeleton, replace(options, own_numbers=False)),
+            partial(judge_skeleton, replace(options, own_numbers=False)),
             runtime=runtime,
             jobs=how.jobs,
             alone=lambda task: how.options.timed and task.target("time") is not None,
@@ -221,7 +221,7 @@ def _unpromised(tasks: Iterable[Task]) -> Iterator[str]:
         yield f"{path}: no submission shows what it finds; add one with `# expect: {code}` in its first lines."
 
 
-def _skeleton(options: Options, pipeline: Pipeline, task: Task, on_progress: OnProgress) -> SkeletonCase:
+def judge_skeleton(options: Options, pipeline: Pipeline, task: Task, on_progress: OnProgress) -> SkeletonCase:
     """Run a starting point as it is, on one process, and judge it as if it were handed in."""
     submission = read_submission(task.skeleton / task.entry_point)
     alone, verdict, problem = "", "", ""
