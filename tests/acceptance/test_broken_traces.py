@@ -32,7 +32,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     task = load_task("ddp-fashion")
     submission = read_submission(task.folder / "submissions/accepted/distributed_sampler.py")
     with Pipeline() as pipeline:
-        attempt, _ = pipeline.grade(task, submission, options=Options(), out=folder / "a")
+        attempt, _ = pipeline.grade(task, submission, options=Options(timed=False), out=folder / "a")
     assert attempt.grade.verdict is Verdict.ACCEPTED
     return Workspace(folder / "a")
 
