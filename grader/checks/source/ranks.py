@@ -194,7 +194,7 @@ class Ranks:
                 best = max(best, self._by_name(origin, what))
             elif isinstance(origin, ast.expr):
                 best = max(best, self._ask(origin, what, depth))
-            elif isinstance(origin, ast.For):
+            elif isinstance(origin, ast.For | ast.comprehension):
                 best = max(best, self._numbered(origin, node, what))
             elif isinstance(origin, ast.AugAssign):
                 # `rank += local_rank`: a rank as much as what was added to it.
@@ -203,13 +203,16 @@ class Ranks:
                 )
         return best
 
-    def _numbered(self, loop: ast.For, node: ast.AST, what: str) -> Strength:
+    def _numbered(self, loop: ast.For | ast.comprehension, node: ast.AST, what: str) -> Strength:
         """`for rank in range(n): Process(target=worker, args=(rank, …))`: the loop numbers the processes it starts."""
         if what == "world":
             return Strength.NO
         tree = self._names.tree(loop)
+        # What a comprehension repeats stands beside its `for`.
+        repeated = loop if isinstance(loop, ast.For) else tree.parent[loop]
         starts = any(
-            self._names.tree(s.call) is tree and tree.inside(s.call, loop) for s in self._calls.spawn_sites()
+            self._names.tree(s.call) is tree and tree.inside(s.call, repeated)
+            for s in self._calls.spawn_sites()
         )
         counts = isinstance(loop.iter, ast.Call) and self._names.qualified(loop.iter.func) == "range"
         if starts and counts and isinstance(loop.target, ast.Name):
