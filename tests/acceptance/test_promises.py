@@ -28,7 +28,7 @@ from grader.model.run_options import Options
 from grader.model.verify_case import VerifyCase
 from grader.pipeline import Pipeline
 from grader.promises.course_proof import judge_skeleton
-from grader.promises.verification import Reuse, Verification, verify
+from grader.promises.verification import Reuse, Verification, clock_decides, verify
 from grader.report.audience import Audience
 from grader.report.json_report import to_json
 from tests.acceptance.conftest import Cli
@@ -55,8 +55,7 @@ def told_first() -> tuple[list[tuple[str, PromisedSubmission]], list[tuple[str, 
     for name in (*CHEAPEST_FIRST, *tasks[len(CHEAPEST_FIRST) :]):
         for promised in submissions_of(load_task(name)):
             shows = {*promised.codes, (name, promised.verdict)}
-            reference = promised.path.relative_to(load_task(name).folder / "submissions").with_suffix("")
-            if shows - shown or load_task(name).reference.startswith(str(reference)):
+            if shows - shown or is_reference(name, promised):
                 first.append((name, promised))
             else:
                 further.append((name, promised))
@@ -64,11 +63,24 @@ def told_first() -> tuple[list[tuple[str, PromisedSubmission]], list[tuple[str, 
     return first, further
 
 
-FIRST, FURTHER = told_first()
-
-
 def runtime_of(task: str) -> str:
     return "docker" if load_task(task).profiles[0].nnodes > 1 else "process"
+
+
+def is_reference(task: str, promised: PromisedSubmission) -> bool:
+    folder = load_task(task).folder / "submissions"
+    return load_task(task).reference.startswith(str(promised.path.relative_to(folder).with_suffix("")))
+
+
+def needs_clock(task: str, promised: PromisedSubmission) -> bool:
+    """Whether it is run with the clock, alone: where that decides, and of the accepted ones the reference."""
+    decides = clock_decides(load_task(task), promised)
+    return decides and (
+        promised.verdict != Verdict.ACCEPTED or promised.points is not None or is_reference(task, promised)
+    )
+
+
+FIRST, FURTHER = told_first()
 
 
 @dataclass(frozen=True)
@@ -89,11 +101,15 @@ class Proving:
         mine = mine[part * TOGETHER : (part + 1) * TOGETHER]
         # Once more after a failure: promises that held have left their evidence, and only the others run.
         reuse = Reuse.WHERE_KEPT if AGAIN in os.environ else Reuse.NEVER
-        how = Verification(DIGITS, runtime_of(task), reuse, 3, self.folder / f"{task}-{further}-{part}")
-        found = verify(
-            [(load_task(task), promised) for promised in mine], how, lambda _sign: None, lambda _case: None
-        )
-        return {promised.name: case for promised, case in zip(mine, found, strict=True)}
+        found: dict[str, VerifyCase] = {}
+        for timed in (False, True):
+            some = [promised for promised in mine if needs_clock(task, promised) == timed]
+            folder = self.folder / f"{task}-{further}-{part}-{timed}"
+            how = Verification(Options(dataset="digits", timed=timed), runtime_of(task), reuse, 3, folder)
+            todo = [(load_task(task), promised) for promised in some]
+            cases = verify(todo, how, lambda _sign: None, lambda _case: None) if todo else ()
+            found |= {promised.name: case for promised, case in zip(some, cases, strict=True)}
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +162,15 @@ def test_no_skeleton_passes_unchanged(task: str, request: pytest.FixtureRequest)
 def test_the_whole_course_is_proved(cli: Cli, cli_env: dict[str, str], docker_images: object) -> None:
     """`grader course check`: every promise, in containers too where it is a reference, and every point within reach.
 
-    What was judged just now is judged again from its evidence.
+    What was judged just now is judged again from its evidence; the clock was looked at there.
     """
     cli_env["GRADER_EVIDENCE_DIR"] = os.environ["GRADER_EVIDENCE_DIR"]
-    done = cli("course", "check", "--cache", "--jobs", 3, "--dataset", "digits", "--json", timeout_s=3600)
+    arguments = ("--cache", "--no-time", "--jobs", 3, "--dataset", "digits", "--json")
+    done = cli("course", "check", *arguments, timeout_s=3600)
     assert done.stdout, done.stderr[-4000:]
     told = json.loads(done.stdout)
-    assert (told["problems"], told["unproved"]) == ([], [])
+    assert told["problems"] == []
+    assert all("its time, which was left out" in text for text in told["unproved"]), told["unproved"]
     course = {item.task for item in load_course().items}
     assert {case["task"] for case in told["cases"]} == course
     assert {skeleton["task"] for skeleton in told["skeletons"]} == course
