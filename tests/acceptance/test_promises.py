@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -45,15 +45,16 @@ CHEAPEST_FIRST = (
 """By what one run takes; tasks that are not named come after these."""
 TOGETHER = 24
 """So many take no more than a few minutes: what has begun is never cut short."""
-DIGITS = Options(dataset="digits")
+DIGITS = Options(dataset="digits", timed=False)
+TASKS = {name: load_task(name) for name in find_tasks()}
 
 
 def told_first() -> tuple[list[tuple[str, PromisedSubmission]], list[tuple[str, PromisedSubmission]]]:
     """Submissions that show a code, or an ending of their task, which no cheaper one shows; and all others."""
-    tasks = sorted(find_tasks(), key=lambda name: name not in CHEAPEST_FIRST)
+    tasks = sorted(TASKS, key=lambda name: name not in CHEAPEST_FIRST)
     first, further, shown = [], [], set[object]()
     for name in (*CHEAPEST_FIRST, *tasks[len(CHEAPEST_FIRST) :]):
-        for promised in submissions_of(load_task(name)):
+        for promised in submissions_of(TASKS[name]):
             shows = {*promised.codes, (name, promised.verdict)}
             if shows - shown or is_reference(name, promised):
                 first.append((name, promised))
@@ -64,17 +65,18 @@ def told_first() -> tuple[list[tuple[str, PromisedSubmission]], list[tuple[str, 
 
 
 def runtime_of(task: str) -> str:
-    return "docker" if load_task(task).profiles[0].nnodes > 1 else "process"
+    return "docker" if TASKS[task].profiles[0].nnodes > 1 else "process"
 
 
 def is_reference(task: str, promised: PromisedSubmission) -> bool:
-    folder = load_task(task).folder / "submissions"
-    return load_task(task).reference.startswith(str(promised.path.relative_to(folder).with_suffix("")))
+    return (TASKS[task].folder / "submissions" / TASKS[task].reference).with_suffix(
+        ""
+    ) == promised.path.with_suffix("")
 
 
 def needs_clock(task: str, promised: PromisedSubmission) -> bool:
     """Whether it is run with the clock, alone: where that decides, and of the accepted ones the reference."""
-    decides = clock_decides(load_task(task), promised)
+    decides = clock_decides(TASKS[task], promised)
     return decides and (
         promised.verdict != Verdict.ACCEPTED or promised.points is not None or is_reference(task, promised)
     )
@@ -105,8 +107,8 @@ class Proving:
         for timed in (False, True):
             some = [promised for promised in mine if needs_clock(task, promised) == timed]
             folder = self.folder / f"{task}-{further}-{part}-{timed}"
-            how = Verification(Options(dataset="digits", timed=timed), runtime_of(task), reuse, 3, folder)
-            todo = [(load_task(task), promised) for promised in some]
+            how = Verification(replace(DIGITS, timed=timed), runtime_of(task), reuse, 3, folder)
+            todo = [(TASKS[task], promised) for promised in some]
             cases = verify(todo, how, lambda _sign: None, lambda _case: None) if todo else ()
             found |= {promised.name: case for promised, case in zip(some, cases, strict=True)}
         return found
@@ -148,12 +150,12 @@ def test_each_submission_keeps_its_promise(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", find_tasks())
+@pytest.mark.parametrize("task", TASKS)
 def test_no_skeleton_passes_unchanged(task: str, request: pytest.FixtureRequest) -> None:
     if runtime_of(task) == "docker":
         request.getfixturevalue("docker_images")
     with Pipeline(runtime_of(task)) as pipeline:
-        skeleton = judge_skeleton(DIGITS, pipeline, load_task(task), lambda _sign: None)
+        skeleton = judge_skeleton(DIGITS, pipeline, TASKS[task], lambda _sign: None)
     assert skeleton.problem == ""
 
 
@@ -180,7 +182,7 @@ def test_every_rule_of_the_task_has_a_flawed_submission() -> None:
     # What a task picks out it shows itself; whatever can stand against acceptance is shown somewhere.
     everywhere = {code for _, promised in (*FIRST, *FURTHER) for code in promised.codes}
     assert {rule.code for rule in load_rules() if rule.severity is Severity.ERROR} <= everywhere
-    for name in find_tasks():
-        picked = set(load_task(name).checks)
-        shown = {code for task, promised in (*FIRST, *FURTHER) if task == name for code in promised.codes}
+    for name, task in TASKS.items():
+        picked = set(task.checks)
+        shown = {code for shown, promised in (*FIRST, *FURTHER) if shown == name for code in promised.codes}
         assert picked <= shown, name
