@@ -4,7 +4,8 @@ The policy, in full (the numbers are used in the comments below):
 
 1. What the trace, the record or the scorer saw is a finding at its own severity; source hits of the same rule lend it
    their lines and confirm it. They never become findings of their own beside it.
-2. Where the run showed the opposite, the run wins: the source hit stays as a hint that says so and costs nothing.
+2. Where the run showed the opposite, the run wins: an error or a warning of the source stays as a hint that says so and
+   costs nothing, as its text may yet go wrong elsewhere; what was but a hint is not told at all.
 3. Where the run could not tell, an error-level source hit is a hint, since text can be misread; warnings and hints keep
    their severity. Codes with `ON_PROFILE` can't show on that profile at all, so there the profile's severity counts.
 4. A finding whose cause is itself found, and is no less grave, folds into the cause; its check stays contradicted.
@@ -138,7 +139,8 @@ def _judge_rule(rule: Rule, evidence: Evidence) -> _Judged:
     elif observation.state is State.CONTRADICTED:
         findings, check = _from_run(rule, hits, observation, evidence.profile)
     elif observation.state is State.VERIFIED:
-        findings = tuple(_refuted(rule, hit, observation) for hit in hits)
+        grave = (hit for hit in hits if (hit.severity or rule.severity) is not Severity.HINT)
+        findings = tuple(_refuted(rule, hit, observation) for hit in grave)
         check = CheckResult(rule.code, State.VERIFIED, observation.evidence, observation.reason)
     else:
         findings, check = _from_source(rule, hits, evidence.profile, observation.reason, observation.state)

@@ -132,6 +132,27 @@ def test_a_source_warning_that_the_run_refutes_is_a_hint(tell: Any, only: Any) -
     assert check(checks, "DATA002").state is CLEAN
 
 
+def test_a_hint_of_the_source_that_the_run_refutes_is_not_told(tell: Any, only: Any) -> None:
+    padded = SAMPLER + (
+        "val_sampler = DistributedSampler(val_set, shuffle=False)\n"
+        "val_loader = DataLoader(val_set, batch_size=64, sampler=val_sampler)\n"
+        "model.eval()\nwith torch.no_grad():\n    for images, labels in val_loader:\n        model(images)\n"
+    )
+    told = {}
+    for size in (32, 31):
+        story = tell.Story(num_validation=size)
+        story.text = padded
+        story.group()
+        story.wrap()
+        story.epoch(tell.strided(96, 2))
+        story.validate(tell.strided(size, 2, shuffle=False), reduce="all_reduce")
+        read, _ = apply_source_rules(story.evidence().script, only("EVAL003"))
+        assert found(read, "EVAL003"), "the text alone suggests it"
+        findings, checks = apply_rules(story.evidence(), only("EVAL003"))
+        told[size] = [(f.code, f.evidence) for f in findings], check(checks, "EVAL003").state
+    assert told == {32: ([], CLEAN), 31: ([("EVAL003", EvidenceKind.TRACE)], FLAGGED)}
+
+
 # ---- 3: the source alone -----------------------------------------------------------------------------------------
 
 
