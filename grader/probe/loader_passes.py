@@ -84,7 +84,10 @@ def _end(current: _Pass, exhausted: bool) -> None:
     current.open = False
     if exhausted and counters.unfed_batches >= _MAX_CREDIT_BATCHES:
         counters.credit = 0  # read through without feeding a model: the samples went elsewhere
-        counters.explained = False
+    if not counters.credit:
+        counters.explained = (
+            False  # a model was given them all, as in validation: what it is given next is not of them
+        )
     writer.write(
         events.PASS_END,
         loader=current.loader.id,

@@ -211,6 +211,29 @@ def test_a_loader_read_through_before_training_explains_nothing(ranks: Callable[
     assert [feed.size for feed in ran.ranks[0].feeds] == [8] * 5
 
 
+def test_a_loader_that_validation_has_used_up_explains_nothing(ranks: Callable[..., Ran]) -> None:
+    ran = ranks(
+        """
+        x, y = torch.randn(24, 6), torch.randint(0, 3, (24,))
+        held_out = DataLoader(TensorDataset(torch.randn(8, 6)), batch_size=4)
+        model = nn.Linear(6, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(3):
+            for rows in torch.randperm(24).split(8):
+                optimizer.zero_grad()
+                cross_entropy(model(x[rows]), y[rows]).backward()
+                optimizer.step()
+            model.eval()
+            with torch.no_grad():
+                for (batch,) in held_out:
+                    model(batch)
+            model.train()
+        """,
+        nproc=1,
+    )
+    assert [(feed.step, feed.spot) for feed in ran.ranks[0].feeds] == [(step, False) for step in range(9)]
+
+
 def test_micro_batches_of_one_delivered_batch_are_explained(ranks: Callable[..., Ran]) -> None:
     ran = ranks(
         """

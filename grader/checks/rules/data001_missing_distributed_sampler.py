@@ -57,15 +57,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, epochs, place, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.calls_from_elsewhere import entry_on_every_rank, given_from_elsewhere
+from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, tell_epoch
 from grader.checks.source.loader_sharding import Shared
+from grader.checks.source.orders_by_hand import orders_read, rows_of_own, whole_order
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import loader_at
 from grader.checks.source.training_loops import SAMPLER
@@ -94,7 +95,6 @@ _DIVIDE_STREAM = (
     "Let the stream itself take its share: in `__iter__`, `itertools.islice(rows, rank * workers + worker, None, "
     "world_size * workers)` with `rank` from `dist.get_rank()` and `worker` from `torch.utils.data.get_worker_info()`."
 )
-_BY_HAND = "Let each rank read from `(step * world_size + rank) * batch_size` on, or seed its draws with `seed + rank`."
 
 
 def check_source(script: Script) -> Iterable[Hit]:
@@ -225,10 +225,7 @@ def check_run(evidence: Evidence) -> Observation:
         if in_parts:
             return not_observable(f"{in_parts}: those have to draw the same samples, as these do.")
         if whole:
-            hit = _hit(stream, whole, evidence.ledger.layout, streams=_streams(evidence.script))
-            loader = loader_at(evidence.script, stream.site)
-            named = _divide(evidence.script, loader) if loader is not None else ""
-            return flagged(replace(hit, hint=named) if named and hit.hint == _DIVIDE else hit)
+            return flagged(_hit(evidence.script, stream, whole, evidence.ledger.layout))
         judged += found
     divided = [d for d in judged if d.kind in (PartitionKind.DISJOINT, PartitionKind.OVERLAP)]
     if divided:
@@ -256,9 +253,8 @@ def _one_model(evidence: Evidence) -> str:
 
 def _shares(epoch: EpochShards, total: int) -> str:
     shares = ", ".join(f"rank {s.rank}: {s.num_distinct:,}" for s in epoch.shards[:8])
-    return (
-        f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share ({shares})."
-    )
+    told = f" ({shares})" if epoch.exact else ""
+    return f"In epoch {epoch.number} no rank had all {count(total, 'sample')}: each drew its share{told}."
 
 
 def _streams(script: Script) -> bool:
@@ -267,22 +263,20 @@ def _streams(script: Script) -> bool:
     return bool(trained) and all(script.sharding.iterable(loader) is not None for loader in trained)
 
 
-def _hit(stream: Stream, whole: list[EpochPartition], layout: Layout, *, streams: bool) -> Hit:
+def _hit(script: Script, stream: Stream, whole: list[EpochPartition], layout: Layout) -> Hit:
     first = whole[0].epoch
     numbers = [d.epoch.number for d in whole]
-    same = first.num_shared == first.num_distinct
     who, plural = ("copy of the model", "copies") if layout.divided else ("rank", "ranks")
     number, everyone = len(first.shards), layout.with_partners(first.ranks)
-    drew = "drew the same" if same else "each drew nearly all"
-    message = (
-        f"{ranks(everyone)} {drew} {count(first.num_distinct, 'sample')} in {epochs(numbers)}. "
-        f"{_cause(stream, first.shards[0].loader.sampler if first.shards[0].loader else '')}, "
-        f"so every {who} trains on the whole set: {number} {plural} do the same work {number} times."
-    )
+    drew = "drew the same" if first.num_shared == first.num_distinct else "each drew nearly all"
+    when = epochs(numbers) if first.exact else "each of the first epochs"
+    orders = orders_read(script) if stream.hashed else []
+    cause, hint = whole_order(script, orders[0]) if orders else _cause(script, stream, first)
     return Hit(
-        message=message,
-        hint=_DIVIDE_STREAM if streams else _BY_HAND if stream.hashed else _DIVIDE,
-        where=place(stream.site),
+        message=f"{ranks(everyone)} {drew} {count(first.num_distinct, 'sample')} in {when}. {cause}, so every {who} "
+        f"trains on the whole set: {number} {plural} do the same work {number} times.",
+        hint=hint,
+        where=(*lines(script, orders[:1]), *place(stream.site)),
         ranks=everyone,
         details={
             "epochs": numbers,
@@ -293,8 +287,15 @@ def _hit(stream: Stream, whole: list[EpochPartition], layout: Layout, *, streams
     )
 
 
-def _cause(stream: Stream, sampler: str) -> str:
+def _cause(script: Script, stream: Stream, first: EpochShards) -> tuple[str, str]:
+    """Why nothing divides the samples, and what to write."""
     if stream.site is None:
-        return "Nothing in the script divides the samples among ranks"
-    kind = f"a `{sampler}`" if sampler else "a sampler"
-    return f"{at(stream.site)} builds the loader with {kind} that knows no ranks"
+        hint = _DIVIDE_STREAM if _streams(script) else rows_of_own(script) if stream.hashed else _DIVIDE
+        return "Nothing in the script divides the samples among ranks", hint
+    sampler = first.shards[0].loader.sampler if first.shards[0].loader else ""
+    loader = loader_at(script, stream.site)
+    hint = _DIVIDE_STREAM if _streams(script) else _DIVIDE if loader is None else _divide(script, loader)
+    return (
+        f"{at(stream.site)} builds the loader with a {f'`{sampler}`' if sampler else 'sampler'} that knows no ranks",
+        hint,
+    )

@@ -69,6 +69,7 @@ from grader.checks.source.causes import lines
 from grader.checks.source.edits import Edits
 from grader.checks.source.epoch_numbers import drawn_again, retell_epoch, tell_epoch
 from grader.checks.source.missed_epochs import may_mean, missed_epochs, takes_epoch, tells, untold
+from grader.checks.source.orders_by_hand import divided, orders_read
 from grader.checks.source.script import UNKNOWN, Script
 from grader.checks.source.share_causes import dealt_anew, loader_at, own_cuts, own_seeds, seeded_by_epoch
 from grader.model.finding import Severity
@@ -87,10 +88,6 @@ _MIN_SAMPLES = 16
 """Shorter runs of equal samples could be chance: 16 shuffled samples agree once in 16! draws."""
 
 _TELL = "Call `sampler.set_epoch(epoch)` at the start of each epoch, before the loop over the loader."
-_DRAW = (
-    "Draw a new order in each epoch, the same on every rank, and let each rank take its share of it: "
-    "`torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))[rank::world_size]`."
-)
 _MIN_EPOCHS = 2
 _PADDING = 0.02
 _WHOLE = 0.9
@@ -222,7 +219,8 @@ def _clean(stream: Stream, renewed: list[str], reasons: list[str]) -> None:
             "so there is no order to renew."
         )
     else:
-        renewed.append(f"Each of {count(len(longest), 'epoch')} brought its samples in a new order.")
+        each = f"Each of {count(len(longest), 'epoch')}" if stream.exact else "Each epoch"
+        renewed.append(f"{each} brought its samples in a new order.")
 
 
 def _repeated(shards: tuple[Shard, ...]) -> list[int]:
@@ -256,6 +254,7 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
     sown = [] if said else [s for s in own_seeds(script, stream.site) if not takes_epoch(script, s)]
     seeds = lines(script, sown)
     missed = [] if said or seeds else list(missed_epochs(script, loader))
+    drawn = orders_read(script)[:1] if stream.hashed else []
     rank, numbers = next(iter(repeated.items()))
     shard = stream.shards(rank)[numbers[0]]
     sampler = shard.loader.sampler if shard.loader else ""
@@ -278,9 +277,10 @@ def _hit(script: Script, stream: Stream, repeated: dict[int, list[int]]) -> Hit:
         if seeds
         else missed[0].hint
         if missed
-        else untold(script, loader) or (_DRAW if stream.hashed else _TELL),
+        else untold(script, loader)
+        or (divided(script, drawn[0] if drawn else None) if stream.hashed else _TELL),
         where=(
-            *(said[0].where if said else seeds),
+            *(said[0].where if said else seeds or lines(script, drawn)),
             *lines(script, [n for m in missed for n in (m.call, *m.tests)]),
             *place(stream.site),
         ),

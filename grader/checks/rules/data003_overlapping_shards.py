@@ -47,6 +47,7 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import at, count, epochs, listed, place, ranks, share
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source.causes import lines, names_rank
+from grader.checks.source.orders_by_hand import divided, orders_read
 from grader.checks.source.overlap_causes import overlap_cause
 from grader.checks.source.sampler_shares import wrong_shares
 from grader.checks.source.script import Script
@@ -99,6 +100,8 @@ def check_run(evidence: Evidence) -> Observation:
         judged += found
     disjoint = [d for d in judged if d.kind is PartitionKind.DISJOINT]
     if disjoint:
+        if not all(d.epoch.exact for d in disjoint):
+            return verified("No sample was drawn by two ranks in the same epoch.")
         padded = max(d.num_excess for d in disjoint)
         padding = f", but for {count(padded, 'sample')} of padding" if padded else ""
         many = count(len(disjoint), "epoch")
@@ -191,15 +194,20 @@ def _hit(script: Script, stream: Stream, overlapping: list[EpochPartition]) -> H
             "are the same on every rank, and not the samples that it stands for."
         )
         hint = f"Put {whole} in the place of {script.quote(outer)}, and make it with `shuffle=True`."
+    orders = orders_read(script) if stream.hashed and not cause else []
+    for order in orders[:1]:
+        sources, hint = [order], divided(script, order)
+        cause = f" {script.at(order)} draws the order that they read by."
     text = None if cause else overlap_cause(script, min(numbers))
     if text is not None:
         sources, cause, hint = list(text.nodes), f" {text.says}", text.hint
     shared = share(epoch.num_shared, epoch.num_distinct)
+    alike = epochs(numbers) if epoch.exact else "each of the first epochs"
     example = f"first ones: {listed(epoch.shared)}; " if not stream.hashed else ""
     return Hit(
         message=(
-            f"{ranks(epoch.ranks)} shared {count(epoch.num_shared, 'sample')} in epoch {epoch.number} "
-            f"({example}{shared} of what was drawn), in {epochs(numbers)} alike. "
+            f"{ranks(epoch.ranks)} shared {'' if epoch.exact else 'about '}{count(epoch.num_shared, 'sample')} in "
+            f"epoch {epoch.number} ({example}{shared} of what was drawn), in {alike} alike. "
             f"{at(stream.site, 'The training loop')} feeds these shards.{cause} "
             "Shared samples are learned twice, and others less or not at all."
         ),

@@ -131,7 +131,8 @@ def _over_all(
     expected = expected_size(evidence.ledger, stream, known[0].epoch)
     drawn = frozenset().union(*(d.epoch.union for d in known))
     if expected is not None and len(drawn) + known[0].num_droppable >= expected:
-        return verified(f"{count(len(judged), 'epoch')} together drew all {expected:,} training samples."), ""
+        told = count(len(judged), "epoch") if stream.exact else "The first epochs"
+        return verified(f"{told} together drew all {expected:,} training samples."), ""
     return None, "No epoch ran to its end, so what it would have left out is not known."
 
 

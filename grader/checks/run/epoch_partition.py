@@ -56,8 +56,8 @@ class EpochPartition:
 
 def epoch_partitions(ledger: Ledger, stream: Stream) -> tuple[EpochPartition, ...]:
     """Judge each epoch of a training stream in which two or more ranks took part."""
-    # Where boundaries are found by repetition, each lies a little later than the one before: the first few will do.
-    judged = (e for e in stream.epochs if len(e.shards) > 1 and (e.own or e.number < 3))
+    # Boundaries that only lie near the right place lie farther off each time: the first few will do.
+    judged = (e for e in stream.epochs if len(e.shards) > 1 and (e.exact or e.number < 3))
     return tuple(_division(ledger, stream, e) for e in judged)
 
 

@@ -6,7 +6,7 @@ Holds the counting; which passes belong together is the ledger's, what a count m
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ class Shard:
         rank: global rank.
         loader: the loader it came through; None for hashed feeds.
         samples: in order of delivery; None where neither indices nor hashes are known.
-        num_samples, num_batches: delivered; batch_size: largest batch; last_size: samples of the last batch.
+        sizes: samples of each batch that was delivered.
         num_distinct: different samples, 0 where unknown.
         exhausted: True when the loader ran dry, False after an early `break`, None where the trace ends first.
         sampler_epoch: what the sampler said its epoch was.
@@ -39,16 +39,33 @@ class Shard:
     rank: int
     loader: Loader | None
     samples: Samples | None
-    num_samples: int
-    num_batches: int
-    batch_size: int
-    last_size: int
+    sizes: tuple[int, ...]
     num_distinct: int
     exhausted: bool | None
     sampler_epoch: int | None
     site: Site | None
     start_t: float
     end_t: float
+
+    @property
+    def num_samples(self) -> int:
+        """Delivered in all."""
+        return sum(self.sizes)
+
+    @property
+    def num_batches(self) -> int:
+        """Delivered in all."""
+        return len(self.sizes)
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of the largest batch."""
+        return max(self.sizes)
+
+    @property
+    def last_size(self) -> int:
+        """Samples of the last batch."""
+        return self.sizes[-1]
 
     @property
     def in_order(self) -> bool:
@@ -65,6 +82,7 @@ class EpochShards:
         number: from 0, per stream.
         shards: by rank; ranks that drew nothing have none.
         own: True when the boundaries are the script's own passes, False when they were cut where samples repeat.
+        exact: True when the boundaries are known: they are the script's own, or make epochs of equal length.
         replacement: True when a rank drew samples again and again within one pass.
         num_drawn, num_distinct: samples over all ranks.
         num_shared: samples drawn by two or more ranks; shared: the first few of them, sorted.
@@ -74,6 +92,7 @@ class EpochShards:
     number: int
     shards: tuple[Shard, ...]
     own: bool
+    exact: bool
     replacement: bool
     num_drawn: int
     num_distinct: int
@@ -97,36 +116,10 @@ class EpochShards:
         return tuple(s.rank for s in self.shards)
 
 
-def cut(shard: Shard) -> list[Shard]:
-    """Cut one endless shard into epochs, wherever a sample comes up again since the last cut."""
-    if shard.samples is None or shard.num_distinct == len(shard.samples):
-        return [shard]
-    pieces: list[list[int | str]] = []
-    seen: set[int | str] = set()
-    for sample in shard.samples:
-        if not pieces or sample in seen:
-            pieces.append([])
-            seen = set()
-        pieces[-1].append(sample)
-        seen.add(sample)
-    size = max(1, shard.batch_size)
-    return [
-        replace(
-            shard,
-            samples=tuple(piece),
-            num_samples=len(piece),
-            num_batches=-(-len(piece) // size),
-            last_size=len(piece) % size or size,
-            num_distinct=len(piece),
-            # The last piece stops wherever the loop did.
-            exhausted=n + 1 < len(pieces) or None,
-        )
-        for n, piece in enumerate(pieces)
-    ]
-
-
-def as_epoch(number: int, shards: tuple[Shard, ...], own: bool, *, replacement: bool = False) -> EpochShards:
-    """Count what the ranks' shards of one epoch have in common; `own` as in `EpochShards`.
+def as_epoch(
+    number: int, shards: tuple[Shard, ...], own: bool, *, exact: bool, replacement: bool = False
+) -> EpochShards:
+    """Count what the ranks' shards of one epoch have in common; `own` and `exact` as in `EpochShards`.
 
     `replacement`: known already to be drawn again and again; else a rank's own samples tell.
     """
@@ -141,6 +134,7 @@ def as_epoch(number: int, shards: tuple[Shard, ...], own: bool, *, replacement: 
         number=number,
         shards=shards,
         own=own,
+        exact=exact,
         replacement=replacement or (own and any(_repeats(s) for s in shards)),
         num_drawn=sum(s.num_samples for s in shards),
         num_distinct=len(union),

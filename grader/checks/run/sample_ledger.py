@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
-from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch, cut
+from grader.checks.run.epoch_cuts import EpochCuts, cut_at_samples, cut_exactly
+from grader.checks.run.epoch_shards import EpochShards, Shard, as_epoch
 from grader.checks.run.index_contents import numbered_alike
 from grader.checks.run.loader_passes import RankPass, passes_of, shard_of
 from grader.checks.run.parallel_layout import Layout, Ranks
@@ -54,6 +55,11 @@ class Stream:
     def shards(self, rank: int) -> tuple[Shard, ...]:
         """One rank's shards, epoch by epoch."""
         return tuple(s for e in self.epochs for s in e.shards if s.rank == rank)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is known where its epochs begin, and so how many there are and how long."""
+        return all(e.exact for e in self.epochs)
 
     @property
     def site(self) -> Site | None:
@@ -177,19 +183,22 @@ def _epochs(members: list[RankPass], root_size: int | None) -> tuple[EpochShards
     for p in members:
         per_rank[p.rank].append(shard_of(p))
     if all(len(shards) == 1 for shards in per_rank.values()):
-        # One endless pass may hold many epochs: cut it where a rank starts to see its samples again.
-        cuts = {rank: cut(shards[0]) for rank, shards in per_rank.items()}
-        if any(len(pieces) > 1 for pieces in cuts.values()):
-            return _cut_or_replaced(per_rank, cuts, root_size)
+        # One endless pass may hold many epochs.
+        endless = {rank: shards[0] for rank, shards in per_rank.items()}
+        cuts = cut_at_samples(endless)
+        if cuts.any:
+            return _cut_or_replaced(endless, cuts, root_size)
     return _rows(per_rank, own=True)
 
 
 def _cut_or_replaced(
-    per_rank: Mapping[int, Sequence[Shard]], cuts: dict[int, list[Shard]], root_size: int | None
+    endless: Mapping[int, Shard], cuts: EpochCuts, root_size: int | None
 ) -> tuple[EpochShards, ...]:
     """Epochs as they were cut, or one that is drawn with replacement."""
-    replaced = any(len(pieces) > 1 for pieces in cuts.values()) and _replaces(cuts, root_size)
-    return _rows(per_rank, own=True, replacement=True) if replaced else _rows(cuts, own=False)
+    if cuts.any and _replaces(cuts.by_rank, root_size):
+        return _rows({rank: [shard] for rank, shard in endless.items()}, own=True, replacement=True)
+    cuts = cut_exactly(endless, cuts)
+    return _rows(cuts.by_rank, own=False, exact=cuts.exact)
 
 
 def _replaces(cuts: dict[int, list[Shard]], root_size: int | None) -> bool:
@@ -209,11 +218,13 @@ def _replaces(cuts: dict[int, list[Shard]], root_size: int | None) -> bool:
 
 
 def _rows(
-    per_rank: Mapping[int, Sequence[Shard]], *, own: bool, replacement: bool = False
+    per_rank: Mapping[int, Sequence[Shard]], *, own: bool, exact: bool = False, replacement: bool = False
 ) -> tuple[EpochShards, ...]:
     count = max((len(shards) for shards in per_rank.values()), default=0)
     rows = (tuple(per_rank[r][n] for r in sorted(per_rank) if n < len(per_rank[r])) for n in range(count))
-    return tuple(as_epoch(n, shards, own, replacement=replacement) for n, shards in enumerate(rows))
+    return tuple(
+        as_epoch(n, shards, own, exact=own or exact, replacement=replacement) for n, shards in enumerate(rows)
+    )
 
 
 def _all_known(stream: Stream) -> bool:
@@ -244,10 +255,8 @@ def _feed_streams(
     if ranks and all(len(mine) > 1 or (mine and mine[0].exhausted) for mine in own.values()):
         epochs = _rows({rank: _fed_in_passes(rank, fed[rank], own[rank]) for rank in ranks}, own=True)
     else:
-        per_rank = {rank: [_fed_shard(rank, fed[rank], None)] for rank in ranks}
-        epochs = _cut_or_replaced(
-            per_rank, {rank: cut(shards[0]) for rank, shards in per_rank.items()}, num_train
-        )
+        endless = {rank: _fed_shard(rank, fed[rank], None) for rank in ranks}
+        epochs = _cut_or_replaced(endless, cut_at_samples(endless), num_train)
     return [Stream("training", "train", "", num_train, True, epochs)] if epochs else []
 
 
@@ -268,10 +277,7 @@ def _fed_shard(rank: int, feeds: Sequence[Feed], exhausted: bool | None) -> Shar
         rank=rank,
         loader=None,
         samples=hashes,
-        num_samples=len(hashes),
-        num_batches=len(feeds),
-        batch_size=max(len(f.hashes) for f in feeds),
-        last_size=len(feeds[-1].hashes),
+        sizes=tuple(len(f.hashes) for f in feeds),
         num_distinct=len(set(hashes)),
         exhausted=exhausted,
         sampler_epoch=None,

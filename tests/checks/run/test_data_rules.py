@@ -209,6 +209,101 @@ def test_passages_that_stand_twice_in_a_text_are_no_overlap(tell: Any) -> None:
     )
 
 
+BY_HAND = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank, world_size = dist.get_rank(), dist.get_world_size()
+x, y = torch.load("rows.pt")
+{draws}
+model = DistributedDataParallel(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    order = {order}
+    for rows in order.split(8):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x[rows]), y[rows]).backward()
+        optimizer.step()
+dist.destroy_process_group()
+"""
+SHARE = "torch.randperm(len(x), generator=torch.Generator().manual_seed(epoch))[rank::world_size]"
+
+
+@pytest.mark.parametrize(
+    ("draws", "order", "why"),
+    [
+        (
+            "",
+            "torch.randperm(len(x), generator=torch.Generator().manual_seed(epoch))",
+            "every rank reads all of it",
+        ),
+        (
+            "g = torch.Generator().manual_seed(7 + rank)",
+            "torch.randperm(len(x), generator=g)",
+            "with the rank in its seed: each rank meets every sample, only in another order",
+        ),
+    ],
+)
+def test_whole_orders_by_hand_are_told_with_their_line_and_what_divides_them(
+    tell: Any, draws: str, order: str, why: str
+) -> None:
+    story = tell.Story(num_train=64)
+    story.text = BY_HAND.format(draws=draws, order=order)
+    for rank in range(2):
+        for epoch in range(3):
+            whole = [f"row {i}" for i in shuffled(64, 10 * epoch + rank * bool(draws))]
+            story.feed(rank, [whole[n : n + 8] for n in range(0, 64, 8)])
+    (hit,) = story.observation("DATA001").hits
+    assert why in hit.message
+    assert "64 samples in epochs 0 to 2" in hit.message
+    assert f"`order = {SHARE}`" in hit.hint
+    assert "seed + rank" not in hit.hint
+    lines = story.text.splitlines()
+    assert [lines[place.line - 1].strip() for place in hit.where] == [f"order = {order}"]
+
+
+def test_whole_sets_in_order_are_told_to_read_apart(tell: Any) -> None:
+    said = {}
+    for seed in ("7", "7 + rank"):
+        story = tell.Story(num_train=64)
+        order = "torch.randint(len(x), (64,), generator=g)"
+        story.text = BY_HAND.format(draws=f"g = torch.Generator().manual_seed({seed})", order=order)
+        for rank in range(2):
+            for _ in range(3):
+                story.feed(rank, [[f"row {i}" for i in range(n, n + 8)] for n in range(0, 64, 8)])
+        (hit,) = story.observation("DATA001").hits
+        assert "(step * world_size + rank) * batch_size" in hit.hint
+        said[seed] = "seed + rank" in hit.hint
+    assert said == {"7": True, "7 + rank": False}, "no advice to do what is done already"
+
+
+def test_shares_by_hand_are_counted_right(tell: Any) -> None:
+    story = tell.Story(num_train=192)
+    story.text = BY_HAND.format(draws="", order=SHARE)
+    for epoch in range(6):
+        order = shuffled(192, epoch)
+        for rank in range(2):
+            share = [f"row {i}" for i in order[rank::2]]
+            story.feed(rank, [share[n : n + 16] for n in range(0, 96, 16)])
+    told = {code: story.observation(code).reason for code in ("DATA001", "DATA002", "DATA003", "DATA004")}
+    assert "(rank 0: 96, rank 1: 96)" in told["DATA001"]
+    assert told["DATA002"] == "Each of 6 epochs brought its samples in a new order."
+    assert told["DATA003"] == "No sample was drawn by two ranks in the same epoch (6 epochs)."
+    assert told["DATA004"] == "6 epochs together drew all 192 training samples."
+
+
+def test_nothing_is_counted_where_epochs_begin_somewhere_near(tell: Any) -> None:
+    story = tell.Story(num_train=192)
+    for epoch in range(6):
+        order = shuffled(192, epoch)
+        for rank in range(2):
+            story.feed(rank, [[f"row {i}"] for i in order[rank::2]])
+    told = [story.observation(code).reason for code in ("DATA001", "DATA002", "DATA003", "DATA004")]
+    assert not any(word in " ".join(told) for word in ("rank 0:", "padding", "6 epochs", "3 epochs"))
+
+
 def test_random_windows_with_a_seed_per_rank(tell: Any) -> None:
     story = tell.Story(num_train=1000)
     for rank in range(2):

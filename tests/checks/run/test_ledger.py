@@ -6,6 +6,8 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from grader.checks.run.sample_ledger import Ledger
 
 
@@ -95,6 +97,41 @@ def test_an_endless_pass_is_cut_where_samples_come_again(tell: Any) -> None:
     epochs = story.evidence().ledger.training[0].epochs
     assert [e.num_distinct for e in epochs] == [96, 96, 96]
     assert not epochs[0].own
+
+
+def _by_hand(tell: Any, *, batch: int, epochs: int = 5, left: int | None = None) -> Any:
+    """Shares of a new order in each epoch, cut into batches by hand; `left`: batches of the last epoch."""
+    story = tell.Story(num_train=192)
+    rng = random.Random(1)
+    for epoch in range(epochs):
+        order = rng.sample(range(192), 192)
+        for rank in range(2):
+            share = [f"row {n}" for n in order[rank::2]]
+            batches = [share[n : n + batch] for n in range(0, 96, batch)]
+            story.feed(rank, batches[:left] if epoch == epochs - 1 else batches)
+    return story.evidence().ledger.training[0]
+
+
+@pytest.mark.parametrize("batch", [16, 20])
+def test_epochs_of_permutations_by_hand_begin_with_a_batch(tell: Any, batch: int) -> None:
+    stream = _by_hand(tell, batch=batch)
+    assert stream.exact
+    assert [[s.num_samples for s in e.shards] for e in stream.epochs] == [[96, 96]] * 5
+    assert [e.num_shared for e in stream.epochs] == [0] * 5
+    assert all(e.complete for e in stream.epochs)
+
+
+def test_an_epoch_by_hand_that_is_left_is_no_whole_one(tell: Any) -> None:
+    stream = _by_hand(tell, batch=16, left=2)
+    assert stream.exact
+    assert [e.complete for e in stream.epochs] == [True] * 4 + [False]
+    assert [s.num_samples for s in stream.epochs[-1].shards] == [32, 32]
+
+
+def test_boundaries_that_samples_tell_late_are_not_exact(tell: Any) -> None:
+    stream = _by_hand(tell, batch=1)
+    assert not stream.exact
+    assert len(stream.epochs) >= 4
 
 
 def test_draws_with_replacement_are_not_taken_for_epochs(tell: Any) -> None:
