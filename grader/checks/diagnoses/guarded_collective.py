@@ -26,7 +26,7 @@ TOLD_BY = ("DIST003",)
 
 def diagnose(run: FailedRun) -> Diagnosis | None:
     """Speak of ranks that wait in a collective which a rank test keeps from the others."""
-    if not run.parted:
+    if run.cause is not None:
         return None
     numbers = {s.rank for s in guarded_ranks(stuck_ranks(run.evidence))}
     guarded = [s for s in run.positions if s.rank in numbers and not s.inside_wrapper]

@@ -39,7 +39,7 @@ dist.destroy_process_group()
 ## How it is seen
 In the source: the conditions around each collective, early `return`s and helpers included; two branches that meet
 in the same collective (rank 0 first, then the others) are right and not flagged. In the run: a deadlock in which
-the ranks' own stacks show who waits where. Reference:
+the ranks' own stacks show who waits where, or a time limit at which a rank waited in what the source flags. Reference:
 https://pytorch.org/docs/stable/distributed.html#collective-functions.
 """
 
@@ -47,13 +47,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grader.checks.phrases import at, count, places, ranks
 from grader.checks.rule import Hit, Observation, flagged, idle, not_observable, verified
 from grader.checks.source.collectives import CollectiveCall
-from grader.checks.source.early_exits import leaves_a_loop
 from grader.checks.source.guard_fixes import (
     after_the_yield,
     before_leaving,
@@ -61,9 +60,9 @@ from grader.checks.source.guard_fixes import (
     value_of_all,
     without_decorator,
 )
-from grader.checks.source.rank_guards import Guard
 from grader.checks.source.rank_tests import RankSet
 from grader.checks.source.script import Script
+from grader.checks.source.unmet_collectives import UnmetCollective, unmet_collectives
 from grader.model.finding import EvidenceKind, Location, Severity
 from grader.model.fix import Fix
 from grader.model.precondition import Precondition
@@ -88,22 +87,11 @@ _MEETS_WHERE_SHARDED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Suspect:
-    call: ast.Call
-    guard: Guard
-    collectives: tuple[CollectiveCall, ...]
-
-
 def check_source(script: Script) -> Iterable[Hit]:
     """Flag collectives, direct or inside a helper, under a rank test whose other branch has none."""
     yield from _backward_of_some(script)
-    if not script.collectives.direct:
-        return
-    suspects = list(_suspects(script))
-    for suspect in suspects:
-        if not _met_elsewhere(script, suspect, suspects):
-            yield _hit(script, suspect, [s.call for s in suspects if s.guard.test is suspect.guard.test])
+    for suspect in unmet_collectives(script):
+        yield _hit(script, suspect)
 
 
 def _backward_of_some(script: Script) -> Iterable[Hit]:
@@ -135,40 +123,7 @@ def _goes_backward(script: Script, block: list[ast.stmt]) -> bool:
     return any(script.names.tree(b).inside(b, s) for b in script.training.backwards for s in block)
 
 
-def _suspects(script: Script) -> Iterable[_Suspect]:
-    for call, inside in script.collectives.running.items():
-        guard = script.guards.partial(call)
-        # A group of some of the processes is legal where its size is given (parameter servers, RPC).
-        own_group = script.collectives.direct.get(call) == "init_process_group"
-        if guard is not None and guard.condition.which is RankSet.SOME and own_group:
-            continue
-        if guard is None or not guard.condition.sure or script.guards.alone(call):
-            continue
-        if not leaves_a_loop(script, call, guard.test):
-            yield _Suspect(call, guard, inside)
-
-
-def _met_elsewhere(script: Script, suspect: _Suspect, suspects: list[_Suspect]) -> bool:
-    """Whether the ranks that do not come here meet the others in a collective of their own branch."""
-    tree = script.names.tree(suspect.call)
-    branch = tree.parent.get(suspect.guard.test)
-    if isinstance(branch, ast.If):
-        here = branch.body if any(tree.inside(suspect.call, s) for s in branch.body) else branch.orelse
-        there = branch.orelse if here is branch.body else branch.body
-        if any(script.collectives.inside(s) for s in there):
-            return True
-    names = {c.name for c in suspect.collectives}
-    function = tree.function(suspect.call)
-    for other in suspects:
-        if other.call is suspect.call or script.names.tree(other.call).function(other.call) is not function:
-            continue
-        opposite = other.guard.condition.which is suspect.guard.condition.negated().which
-        if opposite and names & {c.name for c in other.collectives}:
-            return True
-    return False
-
-
-def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
+def _hit(script: Script, suspect: UnmetCollective) -> Hit:
     first = suspect.collectives[0]
     who = _WHO[suspect.guard.condition.which]
     where: list[Location] = [script.location(suspect.call)]
@@ -196,7 +151,7 @@ def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
     if not hint:
         hint, fix = value_of_all(script, suspect.call, suspect.guard.test)
     if leaves and not hint:
-        hint, fix = before_leaving(script, past, suspect.guard.test)
+        hint, fix = before_leaving(script, [*suspect.under_test], suspect.guard.test)
     return Hit(
         message=f"{script.at(suspect.call)} calls {script.quote(suspect.call)}{through}, {side} "
         f"{test}: only {who} there. A collective waits for every rank of the group, so the run stands still.",
@@ -207,7 +162,7 @@ def _hit(script: Script, suspect: _Suspect, past: list[ast.Call]) -> Hit:
     )
 
 
-def _fix(script: Script, suspect: _Suspect) -> Fix | None:
+def _fix(script: Script, suspect: UnmetCollective) -> Fix | None:
     """The first or last call of a block that waits for the group, taken out of the block."""
     tree = script.names.tree(suspect.call)
     branch = tree.parent.get(tree.statement(suspect.call))
@@ -226,14 +181,15 @@ def _meets_where_sharded(script: Script, collective: CollectiveCall) -> bool:
 
 
 def check_run(evidence: Evidence) -> Observation:
-    """Flag a deadlock in which some ranks wait in a collective that a rank test keeps from the others."""
+    """Flag a run that stood still while some ranks waited in a collective that a rank test keeps from the others."""
     from grader.checks.run.stuck_ranks import guarded_ranks, stuck_ranks
     from grader.model.run import Ending
 
     stuck = stuck_ranks(evidence)
     guarded = guarded_ranks(stuck)
     if guarded:
-        return flagged(_deadlock_hit(evidence.script, stuck, guarded))
+        late = evidence.record.ending is Ending.TIMED_OUT
+        return flagged(_deadlock_hit(evidence.script, stuck, guarded, late=late))
     passes = list(_backward_of_some(evidence.script)) if stuck else []
     if passes:
         return flagged(*(replace(hit, evidence=EvidenceKind.OUTSIDE) for hit in passes))
@@ -248,7 +204,9 @@ def check_run(evidence: Evidence) -> Observation:
     return not_observable("The run did not reach its end, so later collectives were not seen.")
 
 
-def _deadlock_hit(script: Script, stuck: tuple[StuckRank, ...], guarded: tuple[StuckRank, ...]) -> Hit:
+def _deadlock_hit(
+    script: Script, stuck: tuple[StuckRank, ...], guarded: tuple[StuckRank, ...], *, late: bool
+) -> Hit:
     who = tuple(s.rank for s in guarded)
     first = guarded[0]
     test = first.guard
@@ -258,7 +216,7 @@ def _deadlock_hit(script: Script, stuck: tuple[StuckRank, ...], guarded: tuple[S
         message=(
             f"{at(first.site)} calls `{first.operation}`, which needs all ranks, but "
             f"{f'the test at `{test}`' if test else 'a test of the rank'} lets only {ranks(who).lower()} reach "
-            "it. This stopped the run."
+            f"it. {'The run waited there until its limit' if late else 'This stopped the run'}."
         ),
         hint=hint
         or "Move the collective out of the rank test, so that all ranks call it; keep printing and saving inside.",

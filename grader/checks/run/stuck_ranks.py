@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from grader.checks.evidence import Evidence
 from grader.checks.phrases import at
 from grader.checks.source.script import Script
+from grader.checks.source.unmet_collectives import unmet_collectives
 from grader.model.finding import Location
 from grader.model.run import Ending, Frame, RankRecord
 
@@ -50,10 +51,24 @@ class StuckRank:
 
 
 def stuck_ranks(evidence: Evidence) -> tuple[StuckRank, ...]:
-    """All ranks of a deadlocked run; empty for any other run."""
-    if evidence.record.ending is not Ending.DEADLOCKED:
+    """All ranks of a run that stood still; empty for any other run.
+
+    One that ran out of time stood still, too, where a rank waited in what the text keeps from the others: those were
+    at work on something that has no end, such as a loop until a file is there.
+    """
+    ending = evidence.record.ending
+    if ending not in (Ending.DEADLOCKED, Ending.TIMED_OUT):
         return ()
-    return tuple(_stuck(evidence.script, r) for r in evidence.record.ranks)
+    stuck = tuple(_stuck(evidence.script, r) for r in evidence.record.ranks)
+    if ending is Ending.DEADLOCKED:
+        return stuck
+    unmet = [evidence.script.location(one.call) for one in unmet_collectives(evidence.script)]
+    waiting = {s.rank for s in guarded_ranks(stuck)}
+    frames = [f for r in evidence.record.ranks if r.rank in waiting and r.waiting for f in r.waiting.frames]
+    met = any(
+        f.path == place.path and place.line <= f.line <= place.end_line for f in frames for place in unmet
+    )
+    return stuck if met else ()
 
 
 def guarded_ranks(stuck: tuple[StuckRank, ...]) -> tuple[StuckRank, ...]:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from grader.checks.diagnosis import diagnose
+from grader.checks.policy import apply_rules
 from grader.model.finding import EvidenceKind, Severity
 from grader.model.grade import State
-from grader.model.run import Ending, Failure
+from grader.model.run import Ending, Failure, Waiting
 
 FLAGGED, CLEAN, UNSEEN = State.CONTRADICTED, State.VERIFIED, State.NOT_OBSERVABLE
 
@@ -142,6 +144,43 @@ def test_a_barrier_that_rank_0_alone_calls(tell: Any) -> None:
     assert "the test at `train.py:6` lets only rank 0 reach it" in hit.message
     assert [p.line for p in hit.where] == [7, 8, 6]
     assert story.observation("DIST009").state is UNSEEN
+
+
+POLLED = """import os, time
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 0:
+    dist.barrier()
+    open("done", "w").close()
+else:
+    while not os.path.exists("done"):
+        time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "finding"),
+    [
+        (POLLED, FLAGGED, "DIST003"),
+        (POLLED.replace("time.sleep(0.1)", "time.sleep(9); dist.barrier()"), UNSEEN, ""),
+    ],
+)
+def test_a_barrier_that_rank_0_alone_calls_until_the_time_limit(
+    tell: Any, only: Any, text: str, state: State, finding: str
+) -> None:
+    story = tell.Story()
+    story.text = text
+    story.group()
+    story.wait(0, "barrier", 6)
+    story.waiting[1] = Waiting((tell.frame(10),), "", tell.frame(10))
+    story.killed.add(1)
+    story.ending = Ending.TIMED_OUT
+    assert story.observation("DIST003").state is state
+    findings, _ = apply_rules(story.evidence(), only("DIST003", "DIST009"))
+    assert [(f.code, f.severity) for f in findings] == [(finding, Severity.ERROR)] * bool(finding)
+    told, _ = diagnose(story.evidence(), findings)
+    assert (told is not None and told.id == "guarded_collective") == bool(finding)
 
 
 def test_a_collective_in_a_helper_under_a_rank_test_while_the_others_have_ended(tell: Any) -> None:
