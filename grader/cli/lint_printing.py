@@ -56,7 +56,7 @@ def print_lint(
             console.print(Text(one_line(one.source.name), style="bold"), soft_wrap=True)
         # Where a task's items follow, they say what the text comes to: finding nothing in it is no praise.
         if one.findings or not one.steps:
-            print_findings(one.findings, one.source.submission, console)
+            print_findings(one.findings, one.source.submission, console, weighed=bool(one.steps))
         if not mended and (num := sum(finding.fix is not None for finding in one.findings)):
             how = f"`--fix` mends {num} of these, `--diff` shows how."
             if is_notebook(one.source.name):
@@ -68,10 +68,9 @@ def print_lint(
             from grader.report.readiness import print_readiness
 
             print_readiness(one.steps, console, one.findings)
-        elif not one.findings:
-            console.print(
-                "`--task TASK` says what a task asks for that is not in it.", style="dim", markup=False
-            )
+    if any(not one.steps for one in readable):
+        told = "`--task TASK` says what of it counts in a task, and what that asks for besides."
+        console.print(told, style="dim", markup=False)
 
 
 def _mended_out(script: MendedScript) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from grader.model.finding import Finding, Severity
 from grader.model.grade import Grade, ItemState, RubricResult, Verdict
 from grader.model.submission import Submission
 from grader.report.quote import Quote, quotes
-from grader.report.wording import EVIDENCES, SEVERITIES, mend_order, points_text, ranks_text
+from grader.report.wording import EVIDENCES, SEVERITIES, UNWEIGHED, mend_order, points_text, ranks_text
 
 if TYPE_CHECKING:
     from grader.report.fix_changes import FixChange
@@ -86,10 +86,16 @@ def group_cards(
     grade: Grade | None = None,
     titles: Mapping[str, str] | None = None,
     context: int = 2,
+    *,
+    weighed: bool = True,
 ) -> tuple[CardGroup, ...]:
     """Groups in the order of what to mend first: what gates acceptance, what costs points, what is free advice.
 
-    `grade`: what decides about both; None where only the text was read, and each finding's severity has to do.
+    Args:
+        findings, submission: what was found, and in what.
+        grade: what decides about both; None where only the text was read, and each finding's severity has to do.
+        titles: of rules, by code. context: lines around a quoted one.
+        weighed: whether a severity says what it comes to in a task; else it is that of the rule, and says no more.
     """
     rubric = grade.rubric if grade is not None else ()
     effects = {id(finding): effect_of(finding, grade) for finding in findings}
@@ -104,7 +110,7 @@ def group_cards(
     for severity, cards in members.items():
         others = (missing, not_reached) if severity is Severity.ERROR else ((), ())
         if cards or any(others):
-            heading, lead = SEVERITIES[severity]
+            heading, lead = SEVERITIES[severity] if weighed else UNWEIGHED[severity]
             if severity is Severity.WARNING and (cost := _cost(cards, rubric)):
                 lead = f"{points_text(cost)} {'point' if cost == 1 else 'points'} in all. {lead}"
             groups.append(CardGroup(severity, heading, lead, tuple(cards), *others))

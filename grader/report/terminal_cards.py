@@ -23,11 +23,17 @@ def print_findings(
     submission: Submission,
     console: Console,
     pages: Mapping[str, str] | None = None,
+    *,
+    weighed: bool = True,
 ) -> None:
-    """Prints findings alone, as `grader lint` shows them, with a closing count that is no praise where it is none."""
+    """Prints findings alone, as `grader lint` shows them, with a closing count that is no praise where it is none.
+
+    `weighed`: as of `group_cards`.
+    """
     writer = TerminalWriter(console)
     titles = card_titles(pages)
-    print_groups(cards.group_cards(findings, submission, None, titles, context=0), writer)
+    groups = cards.group_cards(findings, submission, None, titles, context=0, weighed=weighed)
+    print_groups(groups, writer)
     if findings:
         writer.gap()
     told = wording.findings_text(findings)

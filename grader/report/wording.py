@@ -42,6 +42,12 @@ SEVERITIES = {
     Severity.HINT: ("Good to know", "Free advice; costs nothing."),
     Severity.REVIEW: ("For staff", "Not shown to learners."),
 }
+UNWEIGHED = {
+    Severity.ERROR: ("Errors", "Faults that break a run, or what it learns."),
+    Severity.WARNING: ("Warnings", "Real faults; which of them count, and for how much, is up to a task."),
+    Severity.HINT: ("Hints", "Advice."),
+}
+"""The same of a script that nobody holds against a task."""
 SEVERITY_TONES = {
     Severity.ERROR: "bad",
     Severity.WARNING: "warn",
