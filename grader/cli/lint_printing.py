@@ -69,8 +69,8 @@ def print_lint(
 
             print_readiness(one.steps, console, one.findings)
     if any(not one.steps for one in readable):
-        told = "`--task TASK` says what of it counts in a task, and what that asks for besides."
-        console.print(told, style="dim", markup=False)
+        more = "`--task TASK` says what of it counts in a task, and what that asks for besides."
+        console.print(more, style="dim", markup=False)
 
 
 def _mended_out(script: MendedScript) -> dict[str, Any]:

@@ -154,7 +154,6 @@ def test_formats_for_programs_are_all_there_is_on_standard_output(form: str, cli
         assert f"{error.name}:" in result.stdout
 
 
-@pytest.mark.slow
 def test_only_a_task_says_what_stands_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     script = promised.script("ddp-fashion", "rejected/no_set_epoch", tmp_path)
     alone = _printed(capsys, "lint", str(script))
@@ -165,6 +164,7 @@ def test_only_a_task_says_what_stands_in_the_way(capsys: pytest.CaptureFixture[s
     assert "Warnings" not in against
 
 
+@pytest.mark.slow
 def test_a_silenced_finding_is_counted_in_lint_and_stands_in_a_grade(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], warning: Path
 ) -> None:

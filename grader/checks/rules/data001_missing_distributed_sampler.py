@@ -295,7 +295,5 @@ def _cause(script: Script, stream: Stream, first: EpochShards) -> tuple[str, str
     sampler = first.shards[0].loader.sampler if first.shards[0].loader else ""
     loader = loader_at(script, stream.site)
     hint = _DIVIDE_STREAM if _streams(script) else _DIVIDE if loader is None else _divide(script, loader)
-    return (
-        f"{at(stream.site)} builds the loader with a {f'`{sampler}`' if sampler else 'sampler'} that knows no ranks",
-        hint,
-    )
+    kind = f"`{sampler}`" if sampler else "sampler"
+    return f"{at(stream.site)} builds the loader with a {kind} that knows no ranks", hint

@@ -58,6 +58,7 @@ dist.destroy_process_group()
 In the source: a ratio of what a validation loop counted that goes into a reduction, over shares that are not known to
 be equal. `DistributedSampler` pads its shards to equal sizes, so averages over those are exact and left alone. Shares
 cut by rank may differ by a sample or be equal, as the set's length will have it: a hint, until a run shows their sizes.
+A root, logarithm or exponential of each rank's own mean is no mean itself: averaging those is a hint over any shares.
 """
 
 from __future__ import annotations
@@ -70,12 +71,13 @@ from typing import TYPE_CHECKING
 from grader.checks.phrases import count, ranks
 from grader.checks.rule import Hit, Observation, flagged, not_observable, verified
 from grader.checks.source import rank_dependent_shares as unequal
+from grader.checks.source.averaged_ratios import averaging, bent_before, ratios_of
 from grader.checks.source.loader_sharding import Shared
 from grader.checks.source.ratio_fixes import reduced_first
 from grader.checks.source.reduction_results import undivided
 from grader.checks.source.script import Script
-from grader.checks.source.syntax_nodes import end, name_of, start, walk
-from grader.checks.source.training_loops import SAMPLER, Draw
+from grader.checks.source.syntax_nodes import name_of, walk
+from grader.checks.source.training_loops import SAMPLER
 from grader.model.finding import Severity
 from grader.model.precondition import Precondition
 
@@ -84,25 +86,6 @@ if TYPE_CHECKING:
 
 SEVERITY = Severity.WARNING
 NEEDS = Precondition.GROUP
-_AVERAGING = {
-    "all_reduce",
-    "reduce",
-    "all_gather",
-    "gather",
-    "all_gather_object",
-    "gather_object",
-    "all_gather_into_tensor",
-}
-_HELPERS = (
-    "reduce_mean",
-    "mean_reduce",
-    "average_over",
-    "all_mean",
-    "reduce_value",
-    "average_across",
-    "reduce_tensor",
-)
-_MEANS = {"mean", "nanmean", "fmean"}
 _EQUAL_WORDS = ("total_size", "pad", "ceil", "extra", "repeat", "drop")
 
 
@@ -118,13 +101,17 @@ def check_source(script: Script) -> Iterable[Hit]:
         if not draw.evaluates or not loaders or len(loaders) < len(draw.loaders):
             continue
         sure = any(_surely_unequal(script, x) for x in loaders)
-        if not sure and all(_equal(script, x) for x in loaders):
-            continue
-        for ratio in _ratios(script, draw):
-            reduction = _reduced(script, ratio)
-            if reduction is not None and not _reported_as_sum(script, reduction):
+        equal = not sure and all(_equal(script, x) for x in loaders)
+        for ratio in ratios_of(script, draw):
+            reduction = averaging(script, ratio)
+            bent = bent_before(script, ratio, reduction) if reduction is not None else None
+            if reduction is None or (equal and bent is None) or _reported_as_sum(script, reduction):
+                continue
+            if bent is not None:
+                yield _bent_hit(script, ratio, reduction, bent)
+            else:
                 yield _hit(script, loaders[0], ratio, reduction, sure)
-                break
+            break
 
 
 def _hit(script: Script, loader: ast.Call, ratio: ast.expr, reduction: ast.Call, sure: bool) -> Hit:
@@ -136,6 +123,17 @@ def _hit(script: Script, loader: ast.Call, ratio: ast.expr, reduction: ast.Call,
         hint=reduced_first(script, ratio, reduction),
         where=(script.location(reduction),),
         severity=None if sure else Severity.HINT,
+    )
+
+
+def _bent_hit(script: Script, ratio: ast.expr, reduction: ast.Call, bent: ast.expr) -> Hit:
+    return Hit(
+        message=f"{script.at(reduction)} averages {script.quote(bent)} over the ranks, which each worked out of its "
+        "own share: the mean of the ranks' values is not the value over all samples, however equal the shares are.",
+        hint=f"{reduced_first(script, ratio, reduction)} Then nothing is divided by the number of ranks any more.",
+        where=(script.location(reduction),),
+        severity=Severity.HINT,
+        details={"of_own_share": ast.unparse(bent)},
     )
 
 
@@ -174,70 +172,10 @@ def _equal(script: Script, loader: ast.Call) -> bool:
     return False
 
 
-def _ratios(script: Script, draw: Draw) -> Iterable[ast.expr]:
-    """Ratios and means of what a loop counted, below it in the same scope."""
-    counted = script.reductions.counted(draw)
-    tree = script.names.tree(draw.loop)
-    scope = tree.scope(draw.loop)
-    for name in sorted(counted):
-        for load in tree.loads.get(name, ()):
-            if tree.scope(load) is not scope or start(load) < end(draw.loop):
-                continue
-            child: ast.AST = load
-            above = tree.parent.get(load)
-            while isinstance(above, ast.expr):
-                if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and child is above.left:
-                    if _local_size(script, above.right, counted):
-                        yield above
-                    break
-                if isinstance(above, ast.Call) and name_of(above) in _MEANS:
-                    yield above
-                    break
-                child, above = above, tree.parent.get(above)
-
-
-def _local_size(script: Script, node: ast.expr, counted: set[str]) -> bool:
-    """A number of samples or batches of this rank's own: counted in the loop, or the length of what it went through."""
-    for part in walk(node):
-        if isinstance(part, ast.Name) and part.id in counted:
-            return True
-        if isinstance(part, ast.Call) and script.names.qualified(part.func) == "len" and part.args:
-            of = script.values.origins(part.args[0])
-            if any(o in script.training.loaders() for o in of) or name_of(part.args[0]).endswith("loader"):
-                return True
-    return False
-
-
-def _reduced(script: Script, ratio: ast.expr) -> ast.Call | None:
-    """The reduction that a ratio goes into as it is; None also where it was weighted first."""
-    for call, name in script.collectives.direct.items():
-        if name not in _AVERAGING:
-            continue
-        operation = script.argument(call, "op")
-        if operation is not None and name_of(operation) in ("MAX", "MIN", "PRODUCT"):
-            continue
-        given = [a for n in ("tensor", "obj", "input_tensor") if (a := script.argument(call, n)) is not None]
-        for argument in given:
-            made = script.values.closure(argument)
-            if ratio in made and not any(_weights(script, n, ratio) for n in made):
-                return call
-    for call in script.called_like(lambda name: any(w in name.lower() for w in _HELPERS)):
-        helps = not script.graph.targets(call)
-        if helps and any(ratio in script.values.closure(a) for a in call.args):
-            return call
-    return None
-
-
 def _reported_as_sum(script: Script, reduction: ast.Call) -> bool:
     """A sum of means that nobody divides is no average at all; that is EVAL008's to say."""
     tensor = script.argument(reduction, "tensor")
     return tensor is not None and undivided(script, reduction, tensor) is not None
-
-
-def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
-        return False
-    return any(ratio in script.values.closure(side) for side in (node.left, node.right))
 
 
 def check_run(evidence: Evidence) -> Observation:
@@ -250,13 +188,15 @@ def check_run(evidence: Evidence) -> Observation:
         parts = divided_passes(evidence.ledger, stream)
         if not parts:
             continue
+        joined = combining(evidence.trace, stream, evidence.script)
+        if joined and (bent := [h for h in hits if "of_own_share" in h.details]):
+            return flagged(*bent)
         sizes = {s.rank: s.num_samples for s in parts[-1].epoch.shards}
         if len(set(sizes.values())) == 1:
             each = count(next(iter(sizes.values())), "sample")
             good = f"All ranks scored {each}, so an average of their metrics is exact."
             continue
         told = ", ".join(f"rank {r}: {n:,}" for r, n in list(sizes.items())[:8])
-        joined = combining(evidence.trace, stream, evidence.script)
         if hits and joined:
             return flagged(*(_measured(h, told, sizes) for h in hits))
         if joined and all((c.numel or 0) > 1 for c in joined):

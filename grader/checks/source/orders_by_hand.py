@@ -75,6 +75,7 @@ def _learned_from(script: Script) -> list[ast.AST]:
 
 def _number(loop: Loop) -> str:
     """The name of a loop's own number, as that over epochs has one; "" where it has none."""
-    counts = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and name_of(loop.iter) == "range"
-    name = name_of(loop.target) if counts else ""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or name_of(loop.iter) != "range":
+        return ""
+    name = name_of(loop.target)
     return "" if name == "_" else name

@@ -1,0 +1,107 @@
+"""Ratios of what a validation loop counted on each rank, and the collective that averages them as they are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from grader.checks.source.script import UNKNOWN, Script
+from grader.checks.source.syntax_nodes import end, name_of, start, walk
+from grader.checks.source.training_loops import Draw
+
+_AVERAGING = {
+    "all_reduce",
+    "reduce",
+    "all_gather",
+    "gather",
+    "all_gather_object",
+    "gather_object",
+    "all_gather_into_tensor",
+}
+_HELPERS = (
+    "reduce_mean",
+    "mean_reduce",
+    "average_over",
+    "all_mean",
+    "reduce_value",
+    "average_across",
+    "reduce_tensor",
+)
+_BENDING = {"sqrt", "exp", "log", "log2", "log10", "pow"}
+_MEANS = {"mean", "nanmean", "fmean"}
+
+
+def ratios_of(script: Script, draw: Draw) -> Iterable[ast.expr]:
+    """Ratios and means of what a loop counted, below it in the same scope."""
+    counted = script.reductions.counted(draw)
+    tree = script.names.tree(draw.loop)
+    scope = tree.scope(draw.loop)
+    for name in sorted(counted):
+        for load in tree.loads.get(name, ()):
+            if tree.scope(load) is not scope or start(load) < end(draw.loop):
+                continue
+            child: ast.AST = load
+            above = tree.parent.get(load)
+            while isinstance(above, ast.expr):
+                if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Div) and child is above.left:
+                    if _local_size(script, above.right, counted):
+                        yield above
+                    break
+                if isinstance(above, ast.Call) and name_of(above) in _MEANS:
+                    yield above
+                    break
+                child, above = above, tree.parent.get(above)
+
+
+def _local_size(script: Script, node: ast.expr, counted: set[str]) -> bool:
+    """A number of samples or batches of this rank's own: counted in the loop, or the length of what it went through."""
+    for part in walk(node):
+        if isinstance(part, ast.Name) and part.id in counted:
+            return True
+        if isinstance(part, ast.Call) and script.names.qualified(part.func) == "len" and part.args:
+            of = script.values.origins(part.args[0])
+            if any(o in script.training.loaders() for o in of) or name_of(part.args[0]).endswith("loader"):
+                return True
+    return False
+
+
+def averaging(script: Script, ratio: ast.expr) -> ast.Call | None:
+    """The reduction that a ratio goes into as it is; None also where it was weighted first."""
+    for call, name in script.collectives.direct.items():
+        if name not in _AVERAGING:
+            continue
+        operation = script.argument(call, "op")
+        if operation is not None and name_of(operation) in ("MAX", "MIN", "PRODUCT"):
+            continue
+        given = [a for n in ("tensor", "obj", "input_tensor") if (a := script.argument(call, n)) is not None]
+        for argument in given:
+            made = script.values.closure(argument)
+            if ratio in made and not any(_weights(script, n, ratio) for n in made):
+                return call
+    for call in script.called_like(lambda name: any(w in name.lower() for w in _HELPERS)):
+        helps = not script.graph.targets(call)
+        if helps and any(ratio in script.values.closure(a) for a in call.args):
+            return call
+    return None
+
+
+def _weights(script: Script, node: ast.AST, ratio: ast.expr) -> bool:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return False
+    sides = ((node.left, node.right), (node.right, node.left))
+    return any(
+        ratio in script.values.closure(side) and script.values.constant(other) is UNKNOWN
+        for side, other in sides
+    )
+
+
+def bent_before(script: Script, ratio: ast.expr, reduction: ast.Call) -> ast.expr | None:
+    """The root, logarithm or power that each rank takes of its own ratio before the ranks average it."""
+    given = [a for n in ("tensor", "obj", "input_tensor") if (a := script.argument(reduction, n)) is not None]
+    for node in (n for argument in given for n in script.values.closure(argument)):
+        power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+        if not power and not (isinstance(node, ast.Call) and name_of(node) in _BENDING):
+            continue
+        if ratio is not node and isinstance(node, ast.expr) and ratio in script.values.closure(node):
+            return node
+    return None
