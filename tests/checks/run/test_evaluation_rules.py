@@ -85,6 +85,17 @@ def test_an_average_over_equal_shares_is_exact(tell: Any) -> None:
     assert story.observation("EVAL002").state is CLEAN
 
 
+def test_an_average_of_roots_is_none_over_equal_shares_either(tell: Any) -> None:
+    story = tell.Story(num_validation=30)
+    story.text = AVERAGED.replace(
+        "torch.tensor(correct / total)", "100 * torch.tensor(correct / total).sqrt()"
+    )
+    story.validate(tell.strided(30, 2, shuffle=False), reduce="all_reduce")
+    look = story.observation("EVAL002")
+    assert [hit.severity for hit in look.hits] == [Severity.HINT]
+    assert "averages `torch.tensor(correct / total).sqrt()` over the ranks" in look.hits[0].message
+
+
 def test_unequal_shares_without_an_average_in_the_text_prove_nothing(tell: Any) -> None:
     story = trained(tell, num_validation=31)
     story.validate(tell.strided(31, 2, shuffle=False, pad=False))
