@@ -34,6 +34,7 @@ def test_a_new_task_proves_itself_and_rejects_its_skeleton(elsewhere: Path, cli:
     assert Path(written["folder"]) == elsewhere / "tasks" / "first-steps"
     assert "accepted" in {name.partition("/")[0] for name in written["submissions"]}
     assert sum(name.startswith("accepted/") for name in written["submissions"]) >= 2
+    assert sum(name.startswith("deadlocked/") for name in written["submissions"]) == 1
     texts = [path.read_text() for path in elsewhere.rglob("*") if path.is_file()]
     assert any("grader verify first-steps" in text for text in texts)
     assert not any("{{" in text and "}}" in text for text in texts)
@@ -44,7 +45,11 @@ def test_a_new_task_proves_itself_and_rejects_its_skeleton(elsewhere: Path, cli:
     assert all(kept.values()), cases
     skeleton = elsewhere / "tasks" / "first-steps" / "skeleton" / "train.py"
     assert Path(written["skeleton"]) == skeleton.parent
-    told = json.loads(run(cli, "grade", "first-steps", skeleton, "--json", accept=1).stdout)
+    grade = run(cli, "grade", "first-steps", skeleton, "--json", "--out", elsewhere / "attempt", accept=1)
+    told = json.loads(grade.stdout)
+    left = json.loads((elsewhere / "attempt" / "outputs" / "metrics.json").read_text())
+    assert left["schema"] == 1
+    assert all(0 < epoch["val_accuracy"] <= 1 for epoch in left["epochs"])
     assert told["verdict"] == "rejected"
     assert {"DIST001", "DATA001"} <= {finding["code"] for finding in told["findings"]}
 

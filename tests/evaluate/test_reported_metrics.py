@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.evaluate.reported_metrics import KEYS, MAX_EPOCHS, parse
+from grader.model.metric import ACCURACY
+from grader.settings import BUILT_IN
 
 
 def test_an_honest_file_keeps_the_known_numbers() -> None:
@@ -24,6 +27,18 @@ def test_an_honest_file_keeps_the_known_numbers() -> None:
         {"train_loss": 1.0},
         {},
     )
+
+
+@pytest.mark.parametrize("page", ["task-authors", "learners"])
+def test_the_file_that_a_page_shows_is_read_to_the_last_key(page: str) -> None:
+    text = (BUILT_IN / "docs" / f"{page}.md").read_text()
+    (shown,) = (block for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL) if "epochs" in block)
+    metrics = {
+        name: replace(ACCURACY, name=name, reported_as=f"val_{name}") for name in ("perplexity", "top5")
+    }
+    read = parse(shown.encode(), (ACCURACY, *metrics.values()))
+    assert len(read.epochs) == 2
+    assert not read.unknown
 
 
 def epoch(text: str) -> bytes:
