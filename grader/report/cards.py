@@ -23,6 +23,14 @@ _MAX_QUOTES = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What one finding costs: a sentence for each rubric item, and the points that no finding before it has told."""
+
+    told: tuple[str, ...]
+    lost: float
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """One finding, ready to be shown.
 
@@ -32,6 +40,7 @@ class Card:
         title: the rule's name for people, "" where unknown.
         quotes: the first places with their lines; num_more_places: places that are not quoted.
         costs: one sentence per rubric item that lost points to it, or to a fault that follows from it and has no card.
+        lost: points of these items that no card before it has told.
         ranks: the ranks concerned in words, "" where none are named.
         seen: how it was seen, sentences.
     """
@@ -43,6 +52,7 @@ class Card:
     quotes: tuple[Quote, ...]
     num_more_places: int
     costs: tuple[str, ...]
+    lost: float
     ranks: str
     seen: tuple[str, ...]
 
@@ -101,8 +111,9 @@ def group_cards(
     effects = {id(finding): effect_of(finding, grade) for finding in findings}
     ordered = sorted(findings, key=lambda finding: _order(finding, effects[id(finding)], rubric))
     members: dict[Severity, list[Card]] = {severity: [] for severity in Severity}
-    for number, finding in enumerate(ordered, start=1):
-        card = _card(number, finding, submission, rubric, titles or {}, context)
+    told = costs_in_order(ordered, rubric)
+    for number, (finding, costs) in enumerate(zip(ordered, told, strict=True), start=1):
+        card = _card(number, finding, submission, costs, titles or {}, context)
         members[effects[id(finding)]].append(card)
     missing = _missing(grade, ItemState.LOST, ItemState.PARTLY)
     not_reached = _missing(grade, ItemState.NOT_REACHED)
@@ -111,7 +122,8 @@ def group_cards(
         others = (missing, not_reached) if severity is Severity.ERROR else ((), ())
         if cards or any(others):
             heading, lead = SEVERITIES[severity] if weighed else UNWEIGHED[severity]
-            if severity is Severity.WARNING and (cost := _cost(cards, rubric)):
+            cost = round(sum(card.lost for card in cards), 2)
+            if severity is Severity.WARNING and cost:
                 lead = f"{points_text(cost)} {'point' if cost == 1 else 'points'} in all. {lead}"
             groups.append(CardGroup(severity, heading, lead, tuple(cards), *others))
     return tuple(groups)
@@ -149,7 +161,7 @@ def weigh(finding: Finding, rubric: Sequence[RubricResult], gating: Collection[s
         return finding.severity
     if finding.code in gating and finding.severity is Severity.WARNING and not finding.refuted:
         return Severity.ERROR
-    if finding.severity is Severity.WARNING and not any(costs_of(finding, rubric)):
+    if finding.severity is Severity.WARNING and not any(_charged(finding, rubric)):
         return Severity.HINT
     return finding.severity
 
@@ -163,12 +175,6 @@ def _order(finding: Finding, effect: Severity, rubric: Sequence[RubricResult]) -
 
 def _cost_of(codes: set[str], rubric: Sequence[RubricResult]) -> float:
     return sum(item.points - item.earned for item in rubric if codes.intersection(item.codes))
-
-
-def _cost(cards: Iterable[Card], rubric: Sequence[RubricResult]) -> float:
-    codes = {card.finding.code for card in cards}
-    brought = {code for card in cards for code in card.finding.details.get("explains") or ()}
-    return round(_cost_of(codes | brought, rubric), 2)
 
 
 def _missing(grade: Grade | None, *states: ItemState) -> tuple[tuple[str, str], ...]:
@@ -197,7 +203,7 @@ def _card(
     number: int,
     finding: Finding,
     submission: Submission,
-    rubric: Sequence[RubricResult],
+    costs: Costs,
     titles: Mapping[str, str],
     context: int,
 ) -> Card:
@@ -209,25 +215,57 @@ def _card(
         title=titles.get(finding.code, ""),
         quotes=quotes(submission, places, context),
         num_more_places=len(finding.where) - len(places),
-        costs=tuple(costs_of(finding, rubric)) or tuple(finding.details.get(COSTS, ())),
+        costs=costs.told or tuple(finding.details.get(COSTS, ())),
+        lost=costs.lost,
         ranks=ranks_text(finding.ranks) if finding.ranks else "",
         seen=tuple(_evidence(finding)),
     )
 
 
-def costs_of(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[str]:
-    """One sentence for each item that lost points to it, or to a fault that follows from it."""
+def costs_as_read(findings: Iterable[Finding], rubric: Sequence[RubricResult]) -> dict[int, tuple[str, ...]]:
+    """`id` of each finding that was only read and has its effect as its severity → what it would cost, in sentences."""
+    ordered = sorted(findings, key=lambda finding: _order(finding, finding.severity, ()))
+    told = costs_in_order(ordered, rubric)
+    return {id(one): costs.told for one, costs in zip(ordered, told, strict=True)}
+
+
+def costs_in_order(ordered: Iterable[Finding], rubric: Sequence[RubricResult]) -> tuple[Costs, ...]:
+    """What each finding costs, the one to mend first coming first: points are told once, however many take them."""
+    first: dict[str, str] = {}
+    found = []
+    for finding in ordered:
+        told, lost = [], 0.0
+        for item, why in _charged(finding, rubric):
+            cost = item.points - item.earned
+            text = f"−{points_text(cost)} of {points_text(item.points)} points for “{item.title}”"
+            if item.id not in first:
+                first[item.id] = in_words(finding.code)
+                lost += cost
+            elif item.earned:
+                text = f"has a part in {text}, told with {first[item.id]}"
+            else:
+                text = f"nothing is left to lose for “{item.title}”, as {first[item.id]} takes all its points"
+            told.append(f"{text}{why}")
+        found.append(Costs(tuple(told), lost))
+    return tuple(found)
+
+
+def _charged(finding: Finding, rubric: Sequence[RubricResult]) -> Iterable[tuple[RubricResult, str]]:
+    """Each item that lost points to it, or to a fault that follows from it, which the end of a sentence says."""
     brought = set(finding.details.get("explains") or ())
     for item in rubric:
-        lost = item.points - item.earned
+        if item.points <= item.earned:
+            continue
         # Of several findings of one code an item lost its points to the one that it quotes.
         quotes_one = "answers" in finding.details or item.reason.startswith(f"{finding.code}: ")
         another = quotes_one and finding.message not in item.reason
-        cost = f"−{points_text(lost)} of {points_text(item.points)} points for “{item.title}”"
-        if finding.code in item.codes and lost > 0 and not another:
-            yield cost
-        elif lost > 0 and (codes := sorted(brought.intersection(item.codes))):
-            yield f"{cost}: {' and '.join(map(in_words, codes))} {'follows' if len(codes) == 1 else 'follow'} from this"
+        if finding.code in item.codes and not another:
+            yield item, ""
+        elif codes := sorted(brought.intersection(item.codes)):
+            yield (
+                item,
+                f": {' and '.join(map(in_words, codes))} {'follows' if len(codes) == 1 else 'follow'} from this",
+            )
 
 
 def _evidence(finding: Finding) -> Iterable[str]:

@@ -6,6 +6,7 @@ handing in and what a grade says afterwards of the same fault never differ.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from grader.catalog.kept_tasks import tasks_folder
@@ -22,7 +23,7 @@ from grader.model.submission import Submission
 from grader.model.task import Task
 from grader.plugins.garbage import without_collections
 from grader.readers import ReadingLimits
-from grader.report.cards import COSTS, costs_of, weigh
+from grader.report.cards import COSTS, costs_as_read, weigh
 from grader.settings import in_course
 
 
@@ -53,7 +54,7 @@ def read_for(task: Task, submission: Submission, profile: str = "") -> Reading:
             return Reading(lint_script(script), ())
         seen = foresee(script, task, task.profile(profile) or task.profiles[0])
         known, failures = parted(seen.findings)
-        findings = tuple(sorted((_weighed(one, seen) for one in known), key=lambda one: one.severity.rank))
+        findings = _weighed(known, seen)
         # What cannot show there is worth nothing, so nothing of it is asked.
         shown = tuple(replace(one.item, points=one.points) for one in seen.items if not one.left_out)
         steps = steps_for(script, submission, replace(task, rubric=shown), findings)
@@ -75,7 +76,12 @@ def _unread(problem: SyntaxProblem) -> Reading:
     return Reading((problem.finding(),), ())
 
 
-def _weighed(finding: Finding, seen: Foresight) -> Finding:
-    costs = tuple(costs_of(finding, seen.rubric))
-    told = {**finding.details, COSTS: costs} if costs else finding.details
-    return replace(finding, severity=weigh(finding, seen.rubric, seen.gating), details=told)
+def _weighed(findings: Iterable[Finding], seen: Foresight) -> tuple[Finding, ...]:
+    """The findings with what they come to, and with what they would cost, which counts no points twice."""
+    effects = [replace(one, severity=weigh(one, seen.rubric, seen.gating)) for one in findings]
+    costs = costs_as_read(effects, seen.rubric)
+    told = (
+        replace(one, details={**one.details, COSTS: costs[id(one)]}) if costs[id(one)] else one
+        for one in effects
+    )
+    return tuple(sorted(told, key=lambda one: one.severity.rank))

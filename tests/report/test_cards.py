@@ -73,3 +73,27 @@ def test_what_a_run_did_not_come_to_stands_together_below_what_is_wrong() -> Non
     assert group.missing == (("Accurate", "0.1 is below 0.9."),)
     assert group.not_reached == (("Even", "First join."), ("Saved", "First join."))
     assert group.size == 4
+
+
+@pytest.mark.parametrize(
+    ("earned", "said"),
+    [
+        (0, "nothing is left to lose for “Saved”, as “Every rank writes the same file” takes all its points"),
+        (10, "has a part in −5 of 15 points for “Saved”, told with “Every rank writes the same file”"),
+    ],
+)
+def test_points_are_lost_once_however_many_findings_take_them(earned: float, said: str) -> None:
+    found = [
+        Finding("IO001", Severity.ERROR, EvidenceKind.TRACE, "Both write."),
+        Finding("IO002", Severity.WARNING, EvidenceKind.TRACE, "Both print."),
+    ]
+    rubric = (replace(item("Saved", earned, "IO001", "IO002"), must=False), item("Asked", 11, "DATA014"))
+    costly = Finding("DATA014", Severity.WARNING, EvidenceKind.TRACE, "A part of each batch.")
+    judged = replace(factory.rejected().grade, rubric=rubric, gating=("IO001",))
+    must, costs = group_cards([*found, costly], factory.submission(), judged)
+    assert must.cards[0].costs == (f"−{15 - earned} of 15 points for “Saved”",)
+    assert {card.finding.code: card.costs for card in costs.cards} == {
+        "IO002": (said,),
+        "DATA014": ("−4 of 15 points for “Asked”",),
+    }
+    assert costs.lead.startswith("4 points in all.")
