@@ -28,7 +28,7 @@ from grader.model.promise import PromisedSubmission
 from grader.model.syntax_tree import parse_text
 from grader.model.task import Artifact, Profile, Quoted, RubricItem, Task
 from grader.plugins.sources import COURSE_FOLDERS
-from grader.settings import tasks_dir
+from grader.settings import BUILT_IN, course_given, tasks_dir
 
 if TYPE_CHECKING:
     from grader.catalog.schema import ProfileTable, TaskFile
@@ -107,13 +107,19 @@ def task_folder(name: str) -> Path:
     Raises:
         UsageError: there is no such task; the text lists those there are.
     """
-    names = find_tasks()
+    folder, names = tasks_dir(), find_tasks()
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         there = f" The tasks are: {', '.join(names)}." if names else " There are no tasks yet."
+        if folder == BUILT_IN / "tasks" and not course_given():
+            there = (
+                " No course was found from here upwards, so the tasks that come with the grader are meant. "
+                "Change to your course (the folder with course.toml), or name it: export GRADER_TASKS_DIR=FOLDER."
+                f"{there}"
+            )
         raise UsageError(f"There is no task {name!r}.{hint}{there}")
-    return tasks_dir() / name
+    return folder / name
 
 
 def load_task_folder(folder: Path, skeleton: Path) -> Task:

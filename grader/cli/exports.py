@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from grader.cli.files_to_write import make_folder_for
 from grader.report.export import Export, load_exports
 
 FromWhat = Callable[[Export], Callable[..., str] | None]
@@ -37,12 +38,7 @@ def check_exports(args: argparse.Namespace) -> None:
 
     seen: dict[Path, str] = {}
     for name, path in _asked(args).items():
-        if path.is_dir():
-            raise UsageError(f"--{name} {path}: that is a folder; name a file")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--{name} {path}: no file can be written there ({error.strerror})") from None
+        make_folder_for(path, f"--{name}")
         other = seen.setdefault(path.resolve(), name)
         if other != name:
             raise UsageError(f"--{other} and --{name} name the same file, {path}")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from grader.cli.files_to_write import make_folder_for
 from grader.cli.printing import emit_json, stdout_console
 from grader.client import (
     AttemptAnswer,
@@ -182,8 +183,8 @@ def put(text: str, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(text)
         return
+    make_folder_for(out, "--out")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from None

@@ -16,7 +16,7 @@ from tests.promised import CHECKOUT
 
 @pytest.fixture
 def archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> zipfile.ZipFile:
-    out = tmp_path / "toy.zip"
+    out = tmp_path / "build" / "toy.zip"
     assert (
         cli.main(["export", "gradescope", "ddp-fashion", "--dataset", "digits", "--out", str(out), "--json"])
         == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.catalog.tasks import skeleton_folder
+from grader.catalog.tasks import skeleton_folder, task_folder
 from grader.errors import UsageError
 from grader.settings import BUILT_IN, course_given, settings, tasks_dir
 
@@ -91,3 +91,14 @@ def test_skeletons_lie_beside_their_tasks(course: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(course)
     (course / "mine" / "skeleton").mkdir(parents=True)
     assert skeleton_folder(course / "mine") == course / "mine" / "skeleton"
+
+
+def test_where_there_is_no_course_an_unknown_task_says_whose_tasks_are_meant(
+    course: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(UsageError, match=r"No course was found from here upwards.*GRADER_TASKS_DIR.*ddp-toy"):
+        task_folder("house-prices")
+    monkeypatch.chdir(course)
+    with pytest.raises(UsageError, match=r"There is no task 'house-prices'\. There are no tasks yet\.$"):
+        task_folder("house-prices")

@@ -98,6 +98,7 @@ def _statement(task: Task, language: str | None) -> str:
 def _write_notebook(args: argparse.Namespace) -> int:
     """Write the task as a notebook; never over a file, which may hold somebody's work."""
     from grader.catalog.tasks import load_task
+    from grader.cli.files_to_write import make_folder_for
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.notebooks.lab import lab_notebook
@@ -106,6 +107,7 @@ def _write_notebook(args: argparse.Namespace) -> int:
     path: Path = args.notebook if args.notebook.name else Path(f"{task.name}.ipynb")
     if path.suffix != ".ipynb":
         raise UsageError(f"{path} does not end in .ipynb, by which Jupyter knows a notebook")
+    make_folder_for(path, "--notebook")
     text = lab_notebook(task, _statement(task, args.language))
     try:
         with path.open("x", encoding="utf-8") as file:

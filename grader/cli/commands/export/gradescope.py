@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from grader.autograders.gradescope import profile_there, write_archive
     from grader.catalog.data.own_datasets import needs_source
     from grader.catalog.tasks import load_task
+    from grader.cli.files_to_write import make_folder_for
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, UsageError
     from grader.settings import settings
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             "alone: put that there, and make the data from it by a script of the task's (`prepare` in [data])."
         )
     out = args.out or Path(f"{task.name}-gradescope.zip")
+    make_folder_for(out, "--out")
     write_archive(task, profile, dataset, out)
     # A supervisor and a scorer run beside the ranks.
     memory_mib = (profile.limits.memory_bytes >> 20) + 1024
