@@ -12,11 +12,22 @@ read from its file, applied to its base, and written anew. A base is whole: no p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from grader.catalog.earlier_versions import earlier_versions
 from grader.catalog.submissions import read_submission, read_text
-from grader.catalog.unified_diff import Diff, DiffError, apply, apply_anywhere, read_diff, split, write_diff
+from grader.catalog.unified_diff import (
+    Diff,
+    DiffError,
+    MismatchError,
+    apply,
+    apply_anywhere,
+    read_diff,
+    split,
+    write_diff,
+)
 from grader.errors import UsageError
 from grader.model.submission import ENTRY_POINT, SourceFile, Submission
 
@@ -31,11 +42,13 @@ class Patched:
         submission: the whole of it, as if it had been written out.
         base: the script that it changes.
         comments: lines above the diff; they are in no script.
+        commit: whose version of the base it was applied to; "" for the base as it is.
     """
 
     submission: Submission
     base: Path
     comments: tuple[str, ...]
+    commit: str = ""
 
 
 def read_patch(path: Path, folder: Path) -> Patched:
@@ -48,10 +61,30 @@ def read_patch(path: Path, folder: Path) -> Patched:
     return _patched(path, folder, apply)
 
 
+def read_outdated_patch(path: Path, folder: Path) -> Patched:
+    """The same, of a patch whose base has changed: applied to the newest version of it that git keeps and that fits.
+
+    Raises:
+        UsageError, DiffError: as `read_patch` does; no version fits.
+    """
+    try:
+        return read_patch(path, folder)
+    except MismatchError as error:
+        base = folder / read_diff(read_text(path, path.name)).old_name
+        for commit, text in earlier_versions(base):
+            with suppress(MismatchError):
+                return replace(
+                    _patched(path, folder, lambda diff, _, old=text: apply(diff, old)), commit=commit
+                )
+        said = f"{error}. No version of it that git keeps fits the patch either: write the script anew"
+        raise MismatchError(error.line, said) from None
+
+
 def write_patch(path: Path, folder: Path) -> Path:
     """Replace a script by its patch against the accepted script that it differs least from.
 
-    A patch whose base has changed is applied where its lines are now, and written anew against the same base.
+    A patch whose base has changed is applied where its lines are now, and written anew against the same base. Comments
+    above a patch that was there stay.
 
     Returns:
         Path of the patch.
@@ -79,6 +112,9 @@ def write_patch(path: Path, folder: Path) -> Path:
             f"{path} stays whole: no accepted script is so like it that its patch would be shorter."
         )
     target = path.with_suffix(SUFFIX)
+    if path != target and target.exists():
+        with suppress(DiffError):
+            comments = read_diff(read_text(target, target.name)).comments
     target.write_text("".join(f"{line}\n" for line in comments) + diff, encoding="utf-8", newline="")
     if path != target:
         path.unlink()

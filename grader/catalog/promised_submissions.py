@@ -87,7 +87,8 @@ def _read_promise(
             submission = read_submission(path)
     except MismatchError as error:
         written_anew = f"`grader tasks {path.parent.parent.parent.name} --as-patch {name}`"
-        return None, [f":{error.line}: {error}. {written_anew} writes it anew where its base has changed."]
+        way_on = f"{written_anew} writes the patch anew, or says how to get the whole script back"
+        return None, [f":{error.line}: {error}. The script that it changes is another now: {way_on}."]
     except DiffError as error:
         return None, [f":{error.line}: {error}."]
     except UsageError as error:

@@ -135,7 +135,7 @@ def apply_anywhere(diff: Diff, text: str) -> str:
         old = [line for _, line in hunk.old]
         places = [n for n in range(done, len(lines) - len(old) + 1) if lines[n : n + len(old)] == old]
         if not places:
-            said = f"{diff.old_name} no longer has the lines of this hunk, neither here nor elsewhere; mend it by hand"
+            said = f"{diff.old_name} no longer has the lines of this hunk, neither here nor elsewhere"
             raise MismatchError(hunk.line, said)
         place = min(places, key=lambda n: abs(n - hunk.old_start - moved))
         result += [*lines[done:place], *hunk.new]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,45 @@ def test_a_base_that_has_changed_is_the_authors_to_see_and_one_command_to_mend(
     assert "flawed.patch:" in (said := capsys.readouterr().err)
     assert "no longer has the lines of this hunk" in said
     assert patch.read_text() == before
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=folder, check=True)
+
+
+def test_a_patch_that_no_longer_fits_is_shown_as_it_was_and_written_anew(
+    submissions: Path, patch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patch.write_text(f"# points: 40-50\n{patch.read_text()}")
+    base = submissions / "accepted" / "plain.py"
+    git(submissions, "init", "--quiet")
+    git(submissions, "add", ".")
+    git(submissions, "commit", "--quiet", "--message", "Whole")
+    base.write_text(BASE.replace("step_24 = 24", "step_24 = 8"))
+    git(submissions, "commit", "--quiet", "--all", "--message", "Another base")
+    assert cli.main(["tasks", "two-ranks", "--as-patch", "rejected/flawed"]) == EXIT_TASK_ERROR
+    show, anew = (line.split() for line in capsys.readouterr().err.splitlines() if line.startswith("    "))
+    *show, _, target = show
+    # The shell makes the file before the command begins.
+    Path(target).write_text("")
+    assert cli.main(show[1:]) == EXIT_ACCEPTED
+    told = capsys.readouterr()
+    assert told.out == FLAWED
+    assert "plain.py has changed since this patch was made" in told.err
+    Path(target).write_text(told.out.replace("step_24 = 0", "step_24 = 9"))
+    assert cli.main(anew[1:]) == EXIT_ACCEPTED
+    assert "it replaces flawed.py, which is removed" in capsys.readouterr().err
+    (flawed,) = [p for p in submissions_of(load_task("two-ranks")) if p.name == "rejected/flawed"]
+    assert flawed.points == (40, 50)
+    assert "step_24 = 9  # <- DATA002" in flawed.submission.files[0].text
+
+
+def test_where_no_version_fits_a_patch_that_is_said(
+    submissions: Path, patch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (submissions / "accepted" / "plain.py").write_text(BASE.replace("step_24 = 24", "step_24 = 8"))
+    assert cli.main(["tasks", "two-ranks", "--show", "rejected/flawed"]) == EXIT_TASK_ERROR
+    assert "No version of it that git keeps fits the patch either" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

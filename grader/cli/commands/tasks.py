@@ -4,8 +4,8 @@ With `--notebook` a task comes as a notebook to work in: what is asked, the skel
 that lint, judge and hand in.
 
 A SUBMISSION is one of the task's own, such as `rejected/no_set_epoch`. What is a near-copy of an accepted script may be
-kept as its patch, which shows the flaw alone; `--show` prints the whole script, and `--as-patch` writes the patch,
-anew where the accepted script has changed.
+kept as its patch, which shows the flaw alone; `--show` prints the whole script, and `--as-patch` replaces the script by
+its patch, or writes the patch anew where the accepted script has changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--as-patch",
         metavar="SUBMISSION",
-        help="replace the file of one by its patch against an accepted script",
+        help="replace the script of one, which is removed, by its patch against an accepted script",
     )
     parser.add_argument(
         "--language",
@@ -124,7 +124,40 @@ def _write_notebook(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    """Print the files of a submission as they are handed in."""
+    """Print the files of a submission as they are handed in.
+
+    For people the task is not loaded: a patch whose base has changed, which no task may have, is shown as it was.
+    """
+    from grader.catalog.patches import SUFFIX, read_outdated_patch
+    from grader.catalog.submissions import read_submission
+    from grader.catalog.unified_diff import DiffError
+    from grader.errors import EXIT_ACCEPTED, TaskError
+
+    if args.json:
+        return _show_as_json(args)
+    path, folder, _ = _own_submission(args.task, args.show, rather=SUFFIX)
+    if path.suffix != SUFFIX:
+        submission = read_submission(path)
+    else:
+        try:
+            patched = read_outdated_patch(path, folder)
+        except DiffError as error:
+            raise TaskError(f"{path}:{error.line}: {error}.") from None
+        submission = patched.submission
+        if patched.commit:
+            print(
+                f"grader: {patched.base} has changed since this patch was made; this is the whole script with "
+                f"what it said in commit {patched.commit}",
+                file=sys.stderr,
+            )
+    for file in submission.files:
+        if len(submission.files) > 1:
+            print(f"==> {file.path} <==")
+        sys.stdout.write(file.text)
+    return EXIT_ACCEPTED
+
+
+def _show_as_json(args: argparse.Namespace) -> int:
     from grader.catalog.promised_submissions import submissions_of
     from grader.catalog.submission_selection import find_promised
     from grader.catalog.tasks import load_task
@@ -132,36 +165,50 @@ def _show(args: argparse.Namespace) -> int:
     from grader.errors import EXIT_ACCEPTED
 
     promised = find_promised(submissions_of(load_task(args.task)), args.show)
-    files = promised.submission.files
-    if args.json:
-        document = {"schema": 1, "task": args.task, **promise_to_json(promised)}
-        emit_json(document | {"files": [{"path": file.path, "text": file.text} for file in files]})
-        return EXIT_ACCEPTED
-    for file in files:
-        if len(files) > 1:
-            print(f"==> {file.path} <==")
-        sys.stdout.write(file.text)
+    document = {"schema": 1, "task": args.task, **promise_to_json(promised)}
+    files = [{"path": file.path, "text": file.text} for file in promised.submission.files]
+    emit_json(document | {"files": files})
     return EXIT_ACCEPTED
+
+
+def _own_submission(task: str, wanted: str, *, rather: str) -> tuple[Path, Path, str]:
+    """Its path, the folder of submissions, and its name; `rather`: the suffix that counts where there are two files."""
+    from grader.catalog.submission_selection import named
+    from grader.catalog.tasks import task_folder
+
+    folder = task_folder(task) / "submissions"
+    there = sorted(folder.glob("*/[!._]*"), key=lambda path: path.suffix == rather)
+    paths = {f"{path.parent.name}/{path.stem}": path for path in there}
+    name = named(paths, wanted)
+    return paths[name], folder, name
 
 
 def _write_patch(args: argparse.Namespace) -> int:
     """Write a submission as a patch; the task is not loaded, as a patch that no longer applies is what may be wrong."""
     from grader.catalog.patches import write_patch
-    from grader.catalog.submission_selection import named
-    from grader.catalog.tasks import task_folder
-    from grader.catalog.unified_diff import DiffError
+    from grader.catalog.unified_diff import DiffError, MismatchError
     from grader.cli.printing import emit_json
     from grader.errors import EXIT_ACCEPTED, TaskError
 
-    folder = task_folder(args.task) / "submissions"
-    paths = {f"{path.parent.name}/{path.stem}": path for path in folder.glob("*/[!._]*")}
-    path = paths[named(paths, args.as_patch)]
+    path, folder, name = _own_submission(args.task, args.as_patch, rather=".py")
     try:
         written = write_patch(path, folder)
+    except MismatchError as error:
+        raise TaskError(
+            f"{path}:{error.line}: {error}. Get the whole script as it was, mend it, and make the patch of that:\n\n"
+            f"    grader tasks {args.task} --show {name} > {path.with_suffix('.py')}\n"
+            f"    grader tasks {args.task} --as-patch {name}"
+        ) from None
     except DiffError as error:
         raise TaskError(f"{path}:{error.line}: {error}.") from None
     if args.json:
         emit_json({"schema": 1, "task": args.task, "path": str(written)})
-    else:
-        print(written)
+        return EXIT_ACCEPTED
+    print(written)
+    if path != written:
+        print(
+            f"grader: it replaces {path.name}, which is removed; `grader tasks {args.task} --show {name}` prints the "
+            "whole script",
+            file=sys.stderr,
+        )
     return EXIT_ACCEPTED
